@@ -1,0 +1,66 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+FUZZ_SECONDS ?= 20
+CC ?= cc
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test slow check lint types fmt fuzz smoke bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of dependencies, so that the demo does not wait for linters.
+$(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+$(VENV)/.test: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+$(VENV)/.dev: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/.core ## make a virtual environment in .venv and install resvm there
+
+demo: $(VENV)/.core ## train, predict and inspect on sample_data/
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh sample_data/demo.sh
+
+test: $(VENV)/.test ## run the tests
+	$(BIN)/python -m pytest -n 2
+
+slow: $(VENV)/.test ## run the tests that take minutes
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.dev ## ruff and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev ## mypy --strict
+	$(BIN)/mypy
+
+fmt: $(VENV)/.dev ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+fuzz: ## mutate svmlight text under ASan and UBSan for FUZZ_SECONDS
+	$(CC) -std=c11 -g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined \
+		-fno-sanitize-recover=all -o tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_svmlight.c -lm
+	tests/fuzz/fuzz_svmlight $(FUZZ_SECONDS)
+
+smoke: demo
+
+check: lint types test smoke ## lint, types, tests, fuzz and demo: what CI runs
+	$(MAKE) fuzz FUZZ_SECONDS=5
+
+bench: $(VENV)/.test ## measure against scikit-learn on this machine
+	$(BIN)/python benchmarks/reading.py
+
+clean: ## remove what was built
+	rm -rf build dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+		.import_linter_cache tests/fuzz/fuzz_svmlight resvm_cli/files/*.so $(VENV)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
