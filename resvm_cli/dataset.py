@@ -1,0 +1,193 @@
+"""Rows of sparse numbers in plain numpy, and what every command asks of them.
+
+A row's column numbers are the indices of its file, unshifted: files that count from 1 leave column
+0 empty. So a model speaks the same indices as the data it came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+IndexArray: TypeAlias = npt.NDArray[np.int32]
+
+SUM_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Compressed sparse rows: row r holds entries ``indptr[r]:indptr[r + 1]``."""
+
+    indptr: IntArray
+    indices: IndexArray
+    values: FloatArray
+
+    @classmethod
+    def empty(cls) -> Rows:
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+    @classmethod
+    def from_dense(cls, matrix: npt.ArrayLike, first_index: int = 1) -> Rows:
+        """Rows of a dense matrix, zeros left out; its first column gets ``first_index``."""
+        dense = np.asarray(matrix, np.float64)
+        row, column = np.nonzero(dense)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(dense)))])
+        return cls(
+            indptr.astype(np.int64), (column + first_index).astype(np.int32), dense[row, column]
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Rows]) -> Rows:
+        if not parts:
+            return cls.empty()
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(
+            _ends_to_indptr(np.cumsum(lengths)),
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.values for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        return np.diff(self.indptr)
+
+    @property
+    def max_index(self) -> int:
+        """The largest index present, -1 where no row has any."""
+        return int(self.indices.max()) if len(self.indices) else -1
+
+    @property
+    def row_numbers(self) -> IntArray:
+        """For each entry, the row it belongs to."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def slice(self, start: int, stop: int) -> Rows:
+        begin, end = self.indptr[start], self.indptr[stop]
+        return Rows(
+            self.indptr[start : stop + 1] - begin, self.indices[begin:end], self.values[begin:end]
+        )
+
+    def take(self, numbers: IntArray) -> Rows:
+        """The rows of these numbers, in this order, repeats included."""
+        lengths = self.lengths[numbers]
+        indptr = _ends_to_indptr(np.cumsum(lengths))
+        source = np.arange(indptr[-1]) + np.repeat(self.indptr[numbers] - indptr[:-1], lengths)
+        return Rows(indptr, self.indices[source], self.values[source])
+
+    def entries(self, kept: npt.NDArray[np.bool_]) -> Rows:
+        """The same rows with only some of their entries."""
+        if kept.all():
+            return self
+        before = _ends_to_indptr(np.cumsum(kept))
+        return Rows(before[self.indptr], self.indices[kept], self.values[kept])
+
+    def without_zeros(self) -> Rows:
+        """The same rows with explicitly written zeros left out."""
+        return self.entries(self.values != 0)
+
+    def squared_norms(self) -> FloatArray:
+        """Sums of squares, each row's added in its own order whatever its neighbours are."""
+        return np.bincount(
+            self.row_numbers, weights=self.values * self.values, minlength=len(self)
+        ).astype(np.float64)
+
+    def content_keys(self) -> list[bytes]:
+        """For each row, bytes that are equal just where rows are."""
+        indices, values = self.indices.tobytes(), self.values.tobytes()
+        bounds = self.indptr.tolist()
+        return [
+            indices[4 * a : 4 * b] + values[8 * a : 8 * b] for a, b in itertools.pairwise(bounds)
+        ]
+
+
+def _ends_to_indptr(ends: IntArray) -> IntArray:
+    indptr = np.zeros(len(ends) + 1, np.int64)
+    indptr[1:] = ends
+    return indptr
+
+
+class Survey:
+    """What one pass over a set tells: rows, largest index, sums, digest.
+
+    Blocks may arrive cut anywhere: sums are taken over chunks of one fixed size, and the digest
+    over the stream of numbers, so nothing here depends on how a file happened to be read.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.n_nonzeros = 0
+        self.max_index = -1
+        self._sum = 0.0
+        self._sum_of_squares = 0.0
+        self._buffer = np.empty(SUM_CHUNK)
+        self._buffered = 0
+        self._hashes = [hashlib.sha256() for _ in range(3)]
+
+    def add(self, rows: Rows) -> None:
+        """Count in more rows. Explicit zeros count as features but are no part of the digest."""
+        self.max_index = max(self.max_index, rows.max_index)
+        rows = rows.without_zeros()
+        self.n_rows += len(rows)
+        self.n_nonzeros += len(rows.values)
+        for digest, column, kind in zip(
+            self._hashes,
+            (rows.lengths, rows.indices, rows.values),
+            ("<i8", "<i4", "<f8"),
+            strict=True,
+        ):
+            digest.update(np.ascontiguousarray(column, dtype=kind).data)
+        position = 0
+        while position < len(rows.values):
+            count = min(SUM_CHUNK - self._buffered, len(rows.values) - position)
+            self._buffer[self._buffered : self._buffered + count] = rows.values[
+                position : position + count
+            ]
+            position += count
+            self._buffered += count
+            if self._buffered == SUM_CHUNK:
+                self._flush()
+
+    def _flush(self) -> None:
+        chunk = self._buffer[: self._buffered]
+        self._sum += float(chunk.sum())
+        self._sum_of_squares += float((chunk * chunk).sum())
+        self._buffered = 0
+
+    def sums(self) -> tuple[float, float]:
+        """The sum of all entries and of their squares."""
+        chunk = self._buffer[: self._buffered]
+        return (
+            self._sum + float(chunk.sum()),
+            self._sum_of_squares + float((chunk * chunk).sum()),
+        )
+
+    def digest(self) -> str:
+        """SHA-256 of the parsed rows: equal numbers, equal digest, however they were written."""
+        whole = hashlib.sha256()
+        for part in self._hashes:
+            whole.update(part.digest())
+        return whole.hexdigest()
+
+
+def variance(surveys: Sequence[Survey], n_features: int) -> float:
+    """Variance of all entries of these sets together, zeros included."""
+    n_entries = sum(survey.n_rows for survey in surveys) * n_features
+    if n_entries == 0:
+        return 0.0
+    sums = [survey.sums() for survey in surveys]
+    mean = sum(pair[0] for pair in sums) / n_entries
+    mean_square = sum(pair[1] for pair in sums) / n_entries
+    spread = mean_square - mean * mean
+    # what is left of equal entries is rounding, and would make a gamma of 1e15
+    return spread if spread > 1e-12 * mean_square else 0.0

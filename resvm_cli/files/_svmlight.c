@@ -1,0 +1,490 @@
+/* Tokenizer for svmlight text: complete lines in, rows out, exact decimals, the GIL released.
+ *
+ * The core (scan_lines) knows nothing of Python, so that the fuzz target can include this file and
+ * drive it alone. Every buffer handed to it must end in '\n': each inner loop stops there at the
+ * latest, which bounds all reading without a length check per byte. Writing is bounded by the
+ * capacities in `struct sink`, checked before each store. */
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MAX_INDEX 2147483646u /* 2^31 - 2: LIBSVM keeps indices in an int */
+
+enum status {
+    OK = 0,
+    ROWS_FULL,    /* no room for another row; everything before `consumed` is stored */
+    NONZEROS_FULL,
+    MALFORMED,
+    NOT_FINITE,
+    VALUE_OVERFLOW,
+    INDEX_ZERO,
+    INDEX_NEGATIVE,
+    INDEX_DESCENDS,
+    INDEX_REPEATS,
+    INDEX_TOO_LARGE,
+    NUL_BYTE,
+    BAD_LABEL,
+    BAD_QID,
+    NO_VALUE,
+    OUT_OF_MEMORY
+};
+
+struct sink {
+    int64_t *ends;        /* running count of non-zeros at each row's end */
+    double *labels;       /* NaN where a row has none */
+    int64_t *qids;        /* -1 where a row has none */
+    int64_t *lines;       /* line number of each row */
+    int64_t *comments;    /* start and end offset of the trimmed comment; -1, -1 where none */
+    size_t row_capacity;
+    int32_t *indices;
+    double *values;
+    size_t nonzero_capacity;
+};
+
+struct outcome {
+    enum status status;
+    size_t rows, nonzeros, consumed;
+    int64_t lines;                       /* complete lines consumed */
+    size_t token_start, token_end;       /* of the offending token, as buffer offsets */
+    size_t line_start;
+    int64_t previous_index;
+};
+
+typedef const unsigned char *text;
+
+/* Converts a validated decimal that the fast paths cannot; returns 0 when memory ran out. */
+typedef int (*slow_decimal)(void *context, text start, size_t length, double *out);
+
+static const double power_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+static inline int is_digit(unsigned char c) { return (unsigned)(c - '0') < 10u; }
+static inline int is_blank(unsigned char c) { return c == ' ' || c == '\t'; }
+
+/* Nothing but a blank, a comment or the line's end may follow a finished token. */
+static inline int ends_token(text p)
+{
+    return *p == '\n' || is_blank(*p) || *p == '#' || (*p == '\r' && p[1] == '\n');
+}
+
+#if LDBL_MANT_DIG == 64 && defined(__x86_64__)
+/* 10^0 .. 10^27 are exact in the x87 format (5^27 < 2^63), so one multiplication or division there
+ * is off by at most half a unit of the 64th bit. Unless the 11 bits below a double's last bit sit
+ * next to a tie, rounding again to 53 bits gives the correctly rounded result. */
+static int extended_decimal(uint64_t mantissa, int exponent, double *out)
+{
+    static const long double power[] = {
+        1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+        1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+        1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+    if (exponent < -27 || exponent > 27)
+        return 0;
+    long double scaled = exponent < 0 ? (long double)mantissa / power[-exponent]
+                                      : (long double)mantissa * power[exponent];
+    uint64_t bits;
+    memcpy(&bits, &scaled, sizeof bits); /* the explicit 64-bit significand, little endian */
+    unsigned below = (unsigned)(bits & 0x7ff);
+    if (below >= 0x3ff && below <= 0x401)
+        return 0;
+    *out = (double)scaled;
+    return 1;
+}
+#endif
+
+/* Reads a decimal at *at and moves past it. */
+static inline enum status read_decimal(text *at, double *out, slow_decimal slow, void *context)
+{
+    text start = *at, p = start;
+    int negative = *p == '-';
+    if (*p == '-' || *p == '+')
+        p++;
+    text digits = p;
+    uint64_t mantissa = 0;
+    while (is_digit(*p))
+        mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+    ptrdiff_t count = p - digits;
+    int64_t exponent = 0;
+    if (*p == '.') {
+        text fraction = ++p;
+        while (is_digit(*p))
+            mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+        count += p - fraction;
+        exponent = -(int64_t)(p - fraction);
+    }
+    if (count == 0)
+        return MALFORMED;
+    if (*p == 'e' || *p == 'E') {
+        p++;
+        int minus = *p == '-';
+        if (*p == '-' || *p == '+')
+            p++;
+        if (!is_digit(*p))
+            return MALFORMED;
+        int64_t written = 0;
+        while (is_digit(*p)) {
+            if (written < 1000000)
+                written = written * 10 + (*p - '0');
+            p++;
+        }
+        exponent += minus ? -written : written;
+    }
+    *at = p;
+
+    double value;
+    if (count > 19) { /* perhaps only leading zeros: then the mantissa has not wrapped */
+        text first = digits;
+        while (*first == '0' || *first == '.')
+            first++;
+        ptrdiff_t significant = 0;
+        for (text q = first; is_digit(*q) || *q == '.'; q++)
+            significant += *q != '.';
+        count = significant;
+    }
+    if (count <= 19) {
+        if (mantissa == 0) {
+            *out = negative ? -0.0 : 0.0;
+            return OK;
+        }
+        /* Clinger: both operands exact, so one rounding */
+        if (FLT_EVAL_METHOD == 0 && mantissa <= (UINT64_C(1) << 53) && exponent >= -22 && exponent <= 22) {
+            value = (double)mantissa;
+            value = exponent < 0 ? value / power_of_ten[-exponent] : value * power_of_ten[exponent];
+            *out = negative ? -value : value;
+            return OK;
+        }
+#if LDBL_MANT_DIG == 64 && defined(__x86_64__)
+        if (exponent >= -27 && exponent <= 27 && extended_decimal(mantissa, (int)exponent, &value)) {
+            *out = negative ? -value : value;
+            return OK;
+        }
+#endif
+    }
+    if (!slow(context, start, (size_t)(p - start), &value))
+        return OUT_OF_MEMORY;
+    if (value > DBL_MAX || value < -DBL_MAX)
+        return VALUE_OVERFLOW;
+    *out = value;
+    return OK;
+}
+
+static int starts_with_word(text p, const char *word)
+{
+    while (*word)
+        if ((*p++ | 0x20) != (unsigned char)*word++)
+            return 0;
+    return 1;
+}
+
+/* A token that should have been a number: nan and inf get their own word. */
+static enum status no_number(text p, enum status otherwise)
+{
+    if (*p == '-' || *p == '+')
+        p++;
+    if (starts_with_word(p, "nan") || starts_with_word(p, "inf"))
+        return NOT_FINITE;
+    return otherwise;
+}
+
+static struct outcome scan_lines(text buffer, size_t length, int zero_based, int64_t first_line,
+                                 struct sink *sink, slow_decimal slow, void *context)
+{
+    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
+    text p = buffer, end = buffer + length, token = buffer;
+    size_t rows = 0, nonzeros = 0;
+    int64_t line = first_line;
+    enum status status = OK;
+
+    while (p < end) {
+        text line_start = p;
+        double label = 0;
+        int64_t qid = -1, previous = -1;
+        int has_label = 0;
+        size_t kept = nonzeros;
+        text comment = NULL, comment_end = NULL;
+
+        while (is_blank(*p))
+            p++;
+        if (*p == '\n' || (*p == '\r' && p[1] == '\n') || *p == '#') {
+            text newline = memchr(p, '\n', (size_t)(end - p));
+            text nul = memchr(p, 0, (size_t)(newline - p));
+            if (nul) {
+                token = nul;
+                status = NUL_BYTE;
+                goto fail;
+            }
+            p = newline + 1;
+            line++;
+            result.consumed = (size_t)(p - buffer);
+            continue;
+        }
+        if (rows == sink->row_capacity) {
+            status = ROWS_FULL;
+            break;
+        }
+
+        /* The first token is a label unless it is an index or a qid. */
+        token = p;
+        if (*p != 'q') {
+            text q = p;
+            while (is_digit(*q))
+                q++;
+            if (q == p || *q != ':') {
+                status = read_decimal(&p, &label, slow, context);
+                if (status == MALFORMED || (status == OK && !ends_token(p))) {
+                    /* -3:1 is a bad index, 1.5:2 a bad token, `spam` a bad label */
+                    text colon = token + (*token == '-');
+                    while (is_digit(*colon))
+                        colon++;
+                    if (*token == '-' && colon > token + 1 && *colon == ':')
+                        status = INDEX_NEGATIVE;
+                    else
+                        status = no_number(token, BAD_LABEL);
+                }
+                if (status != OK)
+                    goto fail;
+                has_label = 1;
+            }
+        }
+
+        for (;;) {
+            while (is_blank(*p))
+                p++;
+            unsigned char c = *p;
+            token = p;
+            if (!is_digit(c)) {
+                if (c == '\n' || (c == '\r' && p[1] == '\n'))
+                    break;
+                if (c == '#') {
+                    comment = p + 1;
+                    break;
+                }
+                if (c == 'q' && p[1] == 'i' && p[2] == 'd' && p[3] == ':' && qid < 0 && previous < 0) {
+                    p += 4;
+                    text digits = p;
+                    uint64_t number = 0;
+                    while (is_digit(*p) && p - digits < 18)
+                        number = number * 10 + (uint64_t)(*p++ - '0');
+                    if (p == digits || !ends_token(p)) {
+                        status = BAD_QID;
+                        goto fail;
+                    }
+                    qid = (int64_t)number;
+                    continue;
+                }
+                if (c == '-' && is_digit(p[1]))
+                    status = INDEX_NEGATIVE;
+                else
+                    status = c == 'q' ? BAD_QID : MALFORMED;
+                goto fail;
+            }
+            uint64_t index = 0;
+            do {
+                if (index <= MAX_INDEX)
+                    index = index * 10 + (uint64_t)(*p - '0');
+                p++;
+            } while (is_digit(*p));
+            if (*p != ':') {
+                status = MALFORMED;
+                goto fail;
+            }
+            if (index > MAX_INDEX) {
+                status = INDEX_TOO_LARGE;
+                goto fail;
+            }
+            if (index == 0 && !zero_based) {
+                status = INDEX_ZERO;
+                goto fail;
+            }
+            if ((int64_t)index <= previous) {
+                status = (int64_t)index == previous ? INDEX_REPEATS : INDEX_DESCENDS;
+                result.previous_index = previous;
+                goto fail;
+            }
+            p++;
+            double value;
+            if (ends_token(p)) {
+                status = NO_VALUE;
+                goto fail;
+            }
+            text number = p;
+            status = read_decimal(&p, &value, slow, context);
+            if (status == MALFORMED || (status == OK && !ends_token(p))) {
+                status = no_number(number, MALFORMED);
+                goto fail;
+            }
+            if (status != OK)
+                goto fail;
+            if (kept == sink->nonzero_capacity) {
+                status = NONZEROS_FULL;
+                break;
+            }
+            sink->indices[kept] = (int32_t)index;
+            sink->values[kept] = value;
+            kept++;
+            previous = (int64_t)index;
+        }
+        if (status == NONZEROS_FULL)
+            break;
+
+        text newline = memchr(p, '\n', (size_t)(end - p));
+        if (comment) {
+            text nul = memchr(comment, 0, (size_t)(newline - comment));
+            if (nul) {
+                token = nul;
+                status = NUL_BYTE;
+                goto fail;
+            }
+            comment_end = newline;
+            while (comment_end > comment && (is_blank(comment_end[-1]) || comment_end[-1] == '\r'))
+                comment_end--;
+            while (comment < comment_end && is_blank(*comment))
+                comment++;
+        }
+        sink->ends[rows] = (int64_t)kept;
+        sink->labels[rows] = has_label ? label : (double)NAN;
+        sink->qids[rows] = qid;
+        sink->lines[rows] = line;
+        sink->comments[2 * rows] = comment ? comment - buffer : -1;
+        sink->comments[2 * rows + 1] = comment ? comment_end - buffer : -1;
+        rows++;
+        nonzeros = kept;
+        p = newline + 1;
+        line++;
+        result.consumed = (size_t)(p - buffer);
+        continue;
+
+    fail:
+        result.line_start = (size_t)(line_start - buffer);
+        result.token_start = (size_t)(token - buffer);
+        while (*token != '\n' && !is_blank(*token))
+            token++;
+        result.token_end = (size_t)(token - buffer);
+        if (status != OUT_OF_MEMORY && memchr(buffer + result.token_start, 0, result.token_end - result.token_start))
+            status = NUL_BYTE;
+        break;
+    }
+    result.status = status;
+    result.rows = rows;
+    result.nonzeros = nonzeros;
+    result.lines = line - first_line;
+    return result;
+}
+
+#ifndef RESVM_WITHOUT_PYTHON
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+struct interpreter {
+    PyThreadState *state;
+};
+
+/* Python's own conversion, so that what the fast paths leave equals float() by construction. */
+static int python_decimal(void *context, text start, size_t length, double *out)
+{
+    struct interpreter *interpreter = context;
+    char stack[64];
+    char *copy = length < sizeof stack ? stack : PyMem_RawMalloc(length + 1);
+    if (!copy)
+        return 0;
+    memcpy(copy, start, length);
+    copy[length] = 0;
+    PyEval_RestoreThread(interpreter->state);
+    *out = PyOS_string_to_double(copy, NULL, NULL);
+    int failed = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    interpreter->state = PyEval_SaveThread();
+    if (copy != stack)
+        PyMem_RawFree(copy);
+    return !failed;
+}
+
+PyDoc_STRVAR(scan_doc,
+"scan(text, zero_based, first_line, ends, labels, qids, lines, comments, indices, values)\n"
+"\n"
+"Parse complete lines into the given arrays. Returns (status, rows, nonzeros, consumed, lines,\n"
+"line_start, token_start, token_end, previous_index).");
+
+static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer source, arrays[7];
+    int zero_based;
+    long long first_line;
+    if (!PyArg_ParseTuple(args, "y*pLw*w*w*w*w*w*w*", &source, &zero_based, &first_line, &arrays[0],
+                          &arrays[1], &arrays[2], &arrays[3], &arrays[4], &arrays[5], &arrays[6]))
+        return NULL;
+
+    PyObject *answer = NULL;
+    const unsigned char *bytes = source.buf;
+    size_t row_capacity = (size_t)arrays[4].len / (2 * sizeof(int64_t));
+    for (int i = 0; i < 4; i++)
+        if ((size_t)arrays[i].len / 8 < row_capacity)
+            row_capacity = (size_t)arrays[i].len / 8;
+    size_t nonzero_capacity = (size_t)arrays[5].len / sizeof(int32_t);
+    if ((size_t)arrays[6].len / sizeof(double) < nonzero_capacity)
+        nonzero_capacity = (size_t)arrays[6].len / sizeof(double);
+
+    if (source.len > 0 && bytes[source.len - 1] != '\n') {
+        PyErr_SetString(PyExc_ValueError, "text must end in a newline");
+    } else {
+        struct sink sink = {arrays[0].buf, arrays[1].buf, arrays[2].buf, arrays[3].buf, arrays[4].buf,
+                            row_capacity,  arrays[5].buf, arrays[6].buf, nonzero_capacity};
+        struct interpreter interpreter;
+        interpreter.state = PyEval_SaveThread();
+        struct outcome result = scan_lines(bytes, (size_t)source.len, zero_based, first_line, &sink,
+                                           python_decimal, &interpreter);
+        PyEval_RestoreThread(interpreter.state);
+        if (result.status == OUT_OF_MEMORY)
+            PyErr_NoMemory();
+        else
+            answer = Py_BuildValue("innnLnnnL", (int)result.status, (Py_ssize_t)result.rows,
+                                   (Py_ssize_t)result.nonzeros, (Py_ssize_t)result.consumed,
+                                   (long long)result.lines, (Py_ssize_t)result.line_start,
+                                   (Py_ssize_t)result.token_start, (Py_ssize_t)result.token_end,
+                                   (long long)result.previous_index);
+    }
+    PyBuffer_Release(&source);
+    for (int i = 0; i < 7; i++)
+        PyBuffer_Release(&arrays[i]);
+    return answer;
+}
+
+static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc}, {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_svmlight", "The svmlight tokenizer.", 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__svmlight(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (!module)
+        return NULL;
+    static const struct {
+        const char *name;
+        int value;
+    } statuses[] = {{"OK", OK},
+                    {"ROWS_FULL", ROWS_FULL},
+                    {"NONZEROS_FULL", NONZEROS_FULL},
+                    {"MALFORMED", MALFORMED},
+                    {"NOT_FINITE", NOT_FINITE},
+                    {"VALUE_OVERFLOW", VALUE_OVERFLOW},
+                    {"INDEX_ZERO", INDEX_ZERO},
+                    {"INDEX_NEGATIVE", INDEX_NEGATIVE},
+                    {"INDEX_DESCENDS", INDEX_DESCENDS},
+                    {"INDEX_REPEATS", INDEX_REPEATS},
+                    {"INDEX_TOO_LARGE", INDEX_TOO_LARGE},
+                    {"NUL_BYTE", NUL_BYTE},
+                    {"BAD_LABEL", BAD_LABEL},
+                    {"BAD_QID", BAD_QID},
+                    {"NO_VALUE", NO_VALUE}};
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (PyModule_AddIntConstant(module, statuses[i].name, statuses[i].value) < 0) {
+            Py_DECREF(module);
+            return NULL;
+        }
+    return module;
+}
+#endif

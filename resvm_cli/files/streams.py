@@ -1,0 +1,265 @@
+"""Bytes in and out: files, pipes and stdin read in pieces, decompressed by their magic bytes.
+
+A piece is whatever has arrived, up to a size: a slow pipe is answered line by line, a fast one in
+large pieces.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Protocol
+
+from resvm_cli.errors import ClosedPipe, DataError, FileError
+
+PIECE = 1 << 20
+# A writer between two writes gets this long before its lines are taken as all there is.
+PATIENCE_SECONDS = 0.002
+
+STDIN = "-"
+
+
+def name_of(path: str) -> str:
+    """What messages call this input."""
+    return "stdin" if path == STDIN else path
+
+
+def cannot(action: str, path: str, error: OSError) -> FileError:
+    """The error for a failed system call, in the user's words."""
+    reason = error.strerror or str(error)
+    hint = None
+    if error.errno == errno.ENOENT:
+        hint = "check the path; it is taken relative to the current directory"
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "free some space or write elsewhere; nothing was left half-written"
+    elif error.errno == errno.EISDIR:
+        hint = "a file was expected here, not a directory"
+    return FileError(f"{path}: cannot {action}: {reason}", hint)
+
+
+def read_pieces(path: str) -> Iterator[bytes]:
+    """The decompressed bytes of a file, or of stdin for ``-``, in pieces of about a megabyte."""
+    raw = _raw_pieces(path)
+    head = next(raw, b"")
+    while 0 < len(head) < 6:  # a pipe may give less than the longest magic
+        more = next(raw, b"")
+        if not more:
+            break
+        head += more
+    pieces = _chain(head, raw)
+    name = name_of(path)
+    compressed = _decoder_for(head, name)
+    if compressed is None:
+        yield from pieces
+    else:
+        kind, new, errors = compressed
+        yield from _inflate(pieces, new, errors, name, kind)
+
+
+def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if head:
+        yield head
+    yield from rest
+
+
+def _raw_pieces(path: str) -> Iterator[bytes]:
+    name = name_of(path)
+    try:
+        if path == STDIN:
+            if sys.stdin is None:
+                raise FileError("stdin: cannot read: it is closed")
+            descriptor = sys.stdin.fileno()
+        else:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        raise cannot("read", name, error) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise cannot("read", name, IsADirectoryError(errno.EISDIR, "Is a directory"))
+        waits = not stat.S_ISREG(mode)
+        if stat.S_ISFIFO(mode):
+            _widen(descriptor)
+        while True:
+            piece = os.read(descriptor, PIECE)
+            if not piece:
+                return
+            if waits:
+                piece = _gather(descriptor, piece)
+            yield piece
+    except OSError as error:
+        raise cannot("read", name, error) from None
+    finally:
+        if path != STDIN:
+            os.close(descriptor)
+
+
+def _widen(descriptor: int) -> None:
+    """Let a pipe hold a whole piece, so that a fast writer is met with large blocks."""
+    import fcntl
+
+    resize = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux
+    if resize is not None:
+        with suppress(OSError):  # a limit of the system: smaller blocks, the same values
+            fcntl.fcntl(descriptor, resize, PIECE)
+
+
+def _gather(descriptor: int, piece: bytes) -> bytes:
+    """Add what arrives without a pause, up to a piece's size."""
+    parts = [piece]
+    size = len(piece)
+    while size < PIECE and select.select([descriptor], [], [], PATIENCE_SECONDS)[0]:
+        more = os.read(descriptor, PIECE - size)
+        if not more:
+            break
+        parts.append(more)
+        size += len(more)
+    return b"".join(parts)
+
+
+def _damaged(name: str, kind: str, reason: str) -> DataError:
+    return DataError(
+        f"{name}: {kind} data is damaged: {reason}",
+        "the file may have been cut short while copying; compare its size or checksum",
+    )
+
+
+class _Decoder(Protocol):
+    """What bz2 and lzma offer, and the adapters below for the others."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _Gzip:
+    """zlib behind the interface of bz2 and lzma; it checks the CRC itself (wbits 31)."""
+
+    def __init__(self) -> None:
+        import zlib
+
+        self._zlib = zlib.decompressobj(31)
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        tail = self._zlib.unconsumed_tail
+        text = self._zlib.decompress(tail + data if tail else data, max_length)
+        self.eof = self._zlib.eof
+        self.unused_data = self._zlib.unused_data
+        self.needs_input = not self._zlib.unconsumed_tail and len(text) < max_length
+        return text
+
+
+class _Zstandard:
+    """The zstandard package behind the same interface; small bites bound what one call returns."""
+
+    BITE = 1 << 14
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._waiting = b""
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        del max_length
+        waiting = self._waiting + data
+        text: bytes = self._frame.decompress(waiting[: self.BITE])
+        self._waiting = waiting[self.BITE :]
+        self.eof = self._frame.eof
+        if self.eof:
+            self.unused_data = self._frame.unused_data + self._waiting
+        self.needs_input = not self._waiting
+        return text
+
+
+def _decoder_for(
+    head: bytes, name: str
+) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
+    """Name, maker and errors of the decompressor that these first bytes ask for, if any."""
+    if head.startswith(b"\x1f\x8b"):
+        import zlib
+
+        return "gzip", _Gzip, (zlib.error,)
+    if head.startswith(b"BZh"):
+        import bz2
+
+        return "bzip2", bz2.BZ2Decompressor, (OSError, ValueError)
+    if head.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        return "xz", lzma.LZMADecompressor, (lzma.LZMAError,)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(
+                f"{name}: zstandard data, and the package that reads it is not installed",
+                "pip install zstandard, or pipe it in: zstdcat FILE | resvm ...",
+            ) from None
+        return "zstandard", _Zstandard, (zstandard.ZstdError,)
+    return None
+
+
+def _inflate(
+    pieces: Iterator[bytes],
+    new: Callable[[], _Decoder],
+    errors: tuple[type[Exception], ...],
+    name: str,
+    kind: str,
+) -> Iterator[bytes]:
+    decoder = new()
+    for piece in pieces:
+        while piece:
+            if decoder.eof:
+                if not piece.strip(b"\0"):
+                    break  # padding behind the last stream, as tapes and xz leave it
+                decoder = new()
+            try:
+                text = decoder.decompress(piece, PIECE)
+                while not decoder.eof and not decoder.needs_input:
+                    yield text
+                    text = decoder.decompress(b"", PIECE)
+            except errors as error:
+                raise _damaged(name, kind, str(error)) from None
+            if text:
+                yield text
+            piece = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        raise _damaged(name, kind, "it ends too early")
+
+
+def write_stdout(data: bytes) -> None:
+    """Write and flush: a block is with its reader before the next is computed."""
+    if sys.stdout is None:
+        raise FileError("stdout: cannot write: it is closed")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        raise ClosedPipe from None
+    except OSError as error:
+        _abandon_stdout()
+        raise cannot("write", "stdout", error) from None
+
+
+def _abandon_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush does not fail again."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
