@@ -1,0 +1,95 @@
+"""The four kernels with LIBSVM's formulas and parameter names, over blocks of dot products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from resvm_cli.dataset import FloatArray, Rows
+
+KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid"]
+KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)  # in the order of LIBSVM's numbers
+
+# Squared distances from norms and a dot product lose about this many units of the norms' last bit.
+CANCELLATION = 16 * np.finfo(np.float64).eps
+DISTANCE_TOLERANCE = 1e-10
+DENSE_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its parameters; those it does not use stay at LIBSVM's defaults."""
+
+    name: KernelName
+    gamma: float = 0.0
+    coef0: float = 0.0
+    degree: int = 3
+
+    @property
+    def number(self) -> int:
+        return KERNEL_NAMES.index(self.name)
+
+    @property
+    def uses_gamma(self) -> bool:
+        return self.name != "linear"
+
+    @property
+    def uses_coef0(self) -> bool:
+        return self.name in ("poly", "sigmoid")
+
+    @property
+    def uses_degree(self) -> bool:
+        return self.name == "poly"
+
+    def values(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
+        """Kernel values of a block (rows x pool) from its dot products, which are overwritten."""
+        if self.name == "linear":
+            return dots
+        if self.name == "rbf":
+            dots *= -2.0
+            dots += norms[:, None]
+            dots += pool_norms[None, :]
+            np.maximum(dots, 0.0, out=dots)
+            dots *= -self.gamma
+            return np.exp(dots, out=dots)
+        dots *= self.gamma
+        dots += self.coef0
+        if self.name == "sigmoid":
+            return np.tanh(dots, out=dots)
+        return _integer_power(dots, self.degree)
+
+    def loses_digits(self, norms: FloatArray, largest_pool_norm: float) -> np.ndarray:
+        """Which rows lie so far out that their rbf distances cannot come from norms."""
+        if self.name != "rbf":
+            return np.zeros(len(norms), bool)
+        error: np.ndarray = self.gamma * CANCELLATION * (norms + largest_pool_norm)
+        return error > DISTANCE_TOLERANCE
+
+
+def _integer_power(base: FloatArray, exponent: int) -> FloatArray:
+    """Repeated squaring, as LIBSVM does it."""
+    result = np.ones_like(base)
+    square = base
+    while exponent > 0:
+        if exponent % 2:
+            result *= square
+        exponent //= 2
+        if exponent:
+            square = square * square
+    return result
+
+
+def squared_distances(row: Rows, pool: Rows, width: int) -> FloatArray:
+    """Distances of one row to each row of a pool, from differences: slow, and exact to rounding."""
+    dense = np.zeros(width)
+    dense[row.indices] = row.values
+    distances = np.empty(len(pool))
+    step = max(1, DENSE_CHUNK // max(1, width))
+    for start in range(0, len(pool), step):
+        part = pool.slice(start, min(start + step, len(pool)))
+        difference = np.tile(dense, (len(part), 1))
+        difference[part.row_numbers, part.indices] -= part.values
+        distances[start : start + len(part)] = np.einsum("ij,ij->i", difference, difference)
+    return distances

@@ -1,0 +1,31 @@
+"""One SVM to train, and one trained: what lies between the methods and the solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.svm.kernels import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A class-weighted C-SVM over a bag of rows: hinge loss, bias not penalised (paper, eq. 1)."""
+
+    positive: IntArray  # row numbers in P, repeats included
+    unlabeled: IntArray  # row numbers in U, repeats included
+    c_pos: float
+    c_unl: float
+    kernel: Kernel
+    tolerance: float
+    cache_mb: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """psi(x) = sum coefficients * K(support, x) - rho; the bag lists positives first."""
+
+    support: IntArray  # positions in the bag
+    coefficients: FloatArray
+    rho: float
+    converged: bool
