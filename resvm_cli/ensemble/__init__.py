@@ -1,0 +1,1 @@
+"""Many SVMs as one: bags, methods, fitting, votes."""

@@ -1,0 +1,26 @@
+"""Which rows a member is trained on: drawn from (seed, member) alone, redrawn when needed.
+
+The draw uses the raw stream of PCG64, which numpy promises to keep, and not ``Generator.integers``,
+whose algorithm may change: an old model's bags must still be redrawn by a later version.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from resvm_cli.dataset import IntArray
+
+RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
+
+
+class Stream:
+    """The random numbers of one member."""
+
+    def __init__(self, seed: int, member: int) -> None:
+        self._bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(member,)))
+
+    def draw(self, n_rows: int, size: int) -> IntArray:
+        """``size`` row numbers below ``n_rows``, with replacement."""
+        fractions = (self._bits.random_raw(size) >> np.uint64(11)) * 2.0**-53
+        # the largest fraction times n_rows may round up to n_rows
+        return np.minimum((fractions * n_rows).astype(np.int64), n_rows - 1)

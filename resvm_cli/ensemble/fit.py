@@ -1,0 +1,87 @@
+"""Train the members of a plan on rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from resvm_cli import parallel
+from resvm_cli.dataset import IntArray, Rows
+from resvm_cli.ensemble.model import Ensemble, Member
+from resvm_cli.svm import libsvm
+from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.problem import Problem, Solution
+
+
+def rows_drawn(problems: Sequence[Problem]) -> IntArray:
+    """The numbers of the rows of U that any bag holds, ascending."""
+    return np.unique(np.concatenate([problem.unlabeled for problem in problems]))
+
+
+def fit(
+    problems: Sequence[Problem],
+    positives: Rows,
+    unlabeled: Rows,
+    drawn: IntArray,
+    *,
+    single: bool,
+    workers: int,
+    progress: Callable[[int, int], None],
+) -> tuple[Ensemble, int]:
+    """The ensemble of these problems, and how many members stopped before they converged.
+
+    ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
+    """
+    rows = Rows.concatenate([positives, unlabeled]).without_zeros()
+    arena = Arena(rows)
+    kernel = problems[0].kernel
+    # one problem has no members to spread over threads: there LIBSVM's own threads do the work
+    inner = workers if len(problems) == 1 else 1
+
+    def train(problem: Problem) -> tuple[Member, Rows | None, bool]:
+        libsvm.use_threads(inner)
+        bag_unlabeled = np.searchsorted(drawn, problem.unlabeled) + len(positives)
+        solution = libsvm.train(problem, arena, problem.positive, bag_unlabeled)
+        member = _member(solution, problem.positive, bag_unlabeled)
+        weights = _weights(member, rows) if kernel.name == "linear" else None
+        return member, weights, solution.converged
+
+    members: list[Member] = []
+    vectors: list[Rows] = []
+    unfinished = 0
+    for member, weights, converged in parallel.run(train, problems, workers):
+        if weights is not None:
+            member = Member(np.array([len(members)]), np.ones(1), member.rho, 1)
+            vectors.append(weights)
+        members.append(member)
+        unfinished += not converged
+        progress(len(members), len(problems))
+    pool = Rows.concatenate(vectors) if kernel.name == "linear" else rows
+    return Ensemble(kernel, pool, members, single), unfinished
+
+
+def _member(solution: Solution, positive: IntArray, unlabeled: IntArray) -> Member:
+    """Coefficients by row instead of by place in the bag: a row drawn twice counts once, summed."""
+    bag = np.concatenate([positive, unlabeled])
+    # P precedes U in the arena, so ascending row numbers put positives first
+    support, place = np.unique(bag[solution.support], return_inverse=True)
+    coefficients = np.bincount(
+        place.reshape(-1), weights=solution.coefficients, minlength=len(support)
+    ).astype(np.float64)
+    n_positive = int(np.searchsorted(support, unlabeled.min()))
+    return Member(support, coefficients, solution.rho, n_positive)
+
+
+def _weights(member: Member, rows: Rows) -> Rows:
+    """A linear member's weight vector, as one sparse row."""
+    used = rows.take(member.support)
+    indices, place = np.unique(used.indices, return_inverse=True)
+    weights = np.bincount(
+        place.reshape(-1),
+        weights=used.values * member.coefficients[used.row_numbers],
+        minlength=len(indices),
+    ).astype(np.float64)
+    return Rows(
+        np.array([0, len(indices)], np.int64), indices.astype(np.int32), weights
+    ).without_zeros()
