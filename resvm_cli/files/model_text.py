@@ -1,0 +1,102 @@
+"""Members as LIBSVM model text: written without loss, read without LIBSVM's loader.
+
+LIBSVM's own writer keeps 8 digits of a support vector, and its loader crashes on damaged files. A
+support vector's line is ``coefficient index:value ...``, so the svmlight tokenizer reads it; lines
+repeat across members, and each distinct one is parsed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from resvm_cli.ensemble.model import Ensemble, Member
+from resvm_cli.errors import DataError, ModelError
+from resvm_cli.files.svmlight import Block, Parser, format_rows
+from resvm_cli.svm.kernels import Kernel
+
+LIBSVM_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
+
+
+def format_members(ensemble: Ensemble) -> Iterator[bytes]:
+    """The text of each member; a row that several share is formatted once."""
+    used = np.unique(np.concatenate([member.support for member in ensemble.members]))
+    text = dict(zip(used.tolist(), format_rows(ensemble.pool.take(used)), strict=True))
+    for member in ensemble.members:
+        size = len(member.support)
+        lines = [*_kernel_lines(ensemble.kernel), "nr_class 2", f"total_sv {size}"]
+        lines += [f"rho {member.rho!r}", "label 1 -1"]
+        lines += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
+        for number, coefficient in zip(
+            member.support.tolist(), member.coefficients.tolist(), strict=True
+        ):
+            row = text[number]
+            lines.append(f"{coefficient!r} {row}" if row else repr(coefficient))
+        yield ("\n".join(lines) + "\n").encode("ascii")
+
+
+def _kernel_lines(kernel: Kernel) -> list[str]:
+    lines = ["svm_type c_svc", f"kernel_type {LIBSVM_NAMES[kernel.name]}"]
+    if kernel.uses_degree:
+        lines.append(f"degree {kernel.degree}")
+    if kernel.uses_gamma:
+        lines.append(f"gamma {kernel.gamma!r}")
+    if kernel.uses_coef0:
+        lines.append(f"coef0 {kernel.coef0!r}")
+    return lines
+
+
+def parse_members(texts: Sequence[tuple[str, bytes]], kernel: Kernel, single: bool) -> Ensemble:
+    """An ensemble from its members' names and texts; every member must be of this kernel."""
+    numbers: dict[bytes, int] = {}  # distinct support vectors in order of appearance
+    members = []
+    head = [line.encode("ascii") for line in _kernel_lines(kernel)]
+    for name, text in texts:
+        try:
+            members.append(_parse_member(text, head, numbers))
+        except ValueError as error:
+            raise ModelError(
+                f"{name}: not a member of this model: {error}", "train the model again"
+            ) from None
+    # a label stands where the coefficient stood, so that a row without features is still a row
+    lines = b"".join([b"0 %b\n" % line for line in numbers])
+    try:
+        pool = Block.concatenate(list(Parser("support vectors", zero_based=True).feed(lines))).rows
+    except DataError as error:
+        raise ModelError(f"members: {error.message}", "train the model again") from None
+    return Ensemble(kernel, pool, members, single)
+
+
+def _parse_member(text: bytes, head: list[bytes], numbers: dict[bytes, int]) -> Member:
+    """One member, its support vectors numbered by line; ValueError says what is wrong."""
+    header, mark, body = text.partition(b"\nSV\n")
+    lines = header.split(b"\n")
+    if not mark or lines[: len(head)] != head or len(lines) != len(head) + 5:
+        raise ValueError("its header is not the one the manifest describes")
+    classes, total, rho, label, counts = lines[len(head) :]
+    if classes != b"nr_class 2" or label != b"label 1 -1":
+        raise ValueError("its classes are not 1 and -1")
+    size = int(_after(b"total_sv ", total))
+    n_positive, n_unlabeled = map(int, _after(b"nr_sv ", counts).split(b" "))
+    vectors = body.split(b"\n")
+    if vectors.pop() != b"" or len(vectors) != size or n_positive + n_unlabeled != size or not size:
+        raise ValueError(f"it should hold {size} support vectors and holds {len(vectors)}")
+    if b"#" in body or b"q" in body:
+        raise ValueError("a support vector is not index:value pairs")
+    parts = [line.partition(b" ") for line in vectors]
+    member = Member(
+        np.array([numbers.setdefault(row, len(numbers)) for _, _, row in parts], np.int64),
+        np.array([float(coefficient) for coefficient, _, _ in parts]),
+        float(_after(b"rho ", rho)),
+        n_positive,
+    )
+    if not (np.isfinite(member.coefficients).all() and np.isfinite(member.rho)):
+        raise ValueError("a coefficient is not finite")
+    return member
+
+
+def _after(key: bytes, line: bytes) -> bytes:
+    if not line.startswith(key):
+        raise ValueError(f"a line '{key.decode().strip()}' was expected")
+    return line[len(key) :]
