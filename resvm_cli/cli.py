@@ -1,0 +1,75 @@
+"""The command line: commands registered, signals and errors turned into exit codes, once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from resvm_cli import __version__, parallel
+from resvm_cli.commands.inspect import inspect
+from resvm_cli.commands.predict import predict
+from resvm_cli.commands.train import train
+from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
+from resvm_cli.report import terminal
+
+app = typer.Typer(
+    name="resvm",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(train)
+app.command()(predict)
+app.command()(inspect)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        terminal.print_data(f"resvm {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def resvm(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Learn from positive and unlabeled data with robust ensembles of SVMs.
+
+    stdout carries data only; progress and errors go to stderr.
+
+    Exit codes: 0 done, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
+    130/143 interrupted.
+    """
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    del frame
+    for also in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(also, signal.SIG_IGN)  # cleaning up is not to be interrupted again
+    raise Interrupted(number)
+
+
+def main() -> NoReturn:
+    """Run resvm and exit with its code."""
+    parallel.hold_inner_threads()
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except ResvmError as error:
+        terminal.show_error(error)
+        sys.exit(error.exit_code)
+    except ClosedPipe:
+        sys.exit(0)
+    except Interrupted as error:
+        terminal.say("resvm: interrupted; nothing was left half-written")
+        os._exit(error.exit_code)  # a solver may still be running: a C call cannot be cancelled
+    sys.exit(0)

@@ -1,0 +1,1 @@
+"""One file per command: options in, one job called, its result to report."""

@@ -1,0 +1,26 @@
+"""resvm inspect."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from resvm_cli.commands import options as given
+from resvm_cli.report import machine, terminal
+
+
+def inspect(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A directory that resvm train wrote.")
+    ],
+    json: given.Json = False,
+) -> None:
+    """Show what a model holds, and verify that it is intact (exit 4 if not)."""
+    from resvm_cli.jobs import inspect as job
+
+    found = job.inspect(model)
+    if json:
+        machine.print_inspection(found)
+    else:
+        terminal.show_inspection(found)

@@ -1,0 +1,216 @@
+"""Options that several commands share, each declared once, and how their text becomes values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from resvm_cli.errors import CommandLineError
+
+DATA = "Data"
+METHOD = "Method"
+BASE_MODELS = "Base models"
+OUTPUT = "Output"
+RUNNING = "Running"
+
+Positives = Annotated[
+    str | None,
+    typer.Option(
+        "-P",
+        "--positives",
+        metavar="FILE",
+        help="Known positives (svmlight; - is stdin).",
+        rich_help_panel=DATA,
+    ),
+]
+Unlabeled = Annotated[
+    str | None,
+    typer.Option("-U", "--unlabeled", metavar="FILE", help="Unlabeled rows.", rich_help_panel=DATA),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="One labelled file instead of -P and -U.", rich_help_panel=DATA
+    ),
+]
+PositiveLabel = Annotated[
+    float | None,
+    typer.Option(
+        metavar="LABEL",
+        help="With --data: rows of this label are P, all others U.",
+        rich_help_panel=DATA,
+    ),
+]
+ZeroBased = Annotated[
+    bool,
+    typer.Option("--zero-based", help="The files count features from 0.", rich_help_panel=DATA),
+]
+Method = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="resvm, bagging or cwsvm.", rich_help_panel=METHOD),
+]
+NModels = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Members of the ensemble.", show_default="50", rich_help_panel=METHOD
+    ),
+]
+NPos = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Rows of P in a bag.",
+        show_default="|P|/5, from 5 to 200",
+        rich_help_panel=METHOD,
+    ),
+]
+NUnl = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Rows of U in a bag.", show_default="5 n-pos", rich_help_panel=METHOD
+    ),
+]
+WPos = Annotated[
+    float | None,
+    typer.Option(
+        metavar="W",
+        rich_help_panel=METHOD,
+        help="Weight of P against U once class sizes are evened out.",
+        show_default="1",
+    ),
+]
+CUnl = Annotated[
+    float,
+    typer.Option(
+        "-c", "--c-unl", metavar="C", help="Penalty of rows of U.", rich_help_panel=METHOD
+    ),
+]
+CPos = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C", help="cwsvm: penalty of rows of P, instead of --w-pos.", rich_help_panel=METHOD
+    ),
+]
+KernelChoice = Annotated[
+    str,
+    typer.Option(
+        "-t",
+        "--kernel",
+        metavar="NAME",
+        rich_help_panel=BASE_MODELS,
+        help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3.",
+    ),
+]
+Gamma = Annotated[
+    str,
+    typer.Option(
+        "-g",
+        "--gamma",
+        metavar="G",
+        rich_help_panel=BASE_MODELS,
+        help="A number, scale = 1/(features x variance), or auto = 1/features.",
+    ),
+]
+Degree = Annotated[
+    int,
+    typer.Option(
+        "-d", "--degree", metavar="D", help="Degree of poly.", rich_help_panel=BASE_MODELS
+    ),
+]
+Coef0 = Annotated[
+    float,
+    typer.Option(
+        "-r", "--coef0", metavar="R", help="coef0 of poly and sigmoid.", rich_help_panel=BASE_MODELS
+    ),
+]
+Tolerance = Annotated[
+    float,
+    typer.Option(
+        "-e", "--tolerance", metavar="E", help="When the solver stops.", rich_help_panel=BASE_MODELS
+    ),
+]
+CacheMb = Annotated[
+    float,
+    typer.Option(
+        "-m",
+        "--cache-mb",
+        metavar="MB",
+        help="LIBSVM's kernel cache, for each job.",
+        rich_help_panel=BASE_MODELS,
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Same seed, same data: the same model, byte for byte.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "-j",
+        "--jobs",
+        metavar="N",
+        min=1,
+        rich_help_panel=RUNNING,
+        help="Threads; changes no result.",
+        show_default="by the work",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "-q", "--quiet", help="No progress, no summary; errors only.", rich_help_panel=RUNNING
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="The result as JSON on stdout.", rich_help_panel=OUTPUT),
+]
+
+_KERNELS = {
+    "linear": "linear",
+    "poly": "poly",
+    "polynomial": "poly",
+    "rbf": "rbf",
+    "sigmoid": "sigmoid",
+    "0": "linear",
+    "1": "poly",
+    "2": "rbf",
+    "3": "sigmoid",
+}
+
+
+def parse_kernel(text: str) -> Literal["linear", "poly", "rbf", "sigmoid"]:
+    """A kernel by name or by LIBSVM's number."""
+    name = _KERNELS.get(text.lower())
+    if name is None:
+        raise CommandLineError(
+            f"-t/--kernel is '{text}'; linear, poly, rbf, sigmoid or 0 to 3 was expected"
+        )
+    return name  # type: ignore[return-value]
+
+
+def parse_method(text: str) -> Literal["resvm", "bagging", "cwsvm"]:
+    """A method by name."""
+    if text not in ("resvm", "bagging", "cwsvm"):
+        raise CommandLineError(f"--method is '{text}'; resvm, bagging or cwsvm was expected")
+    return text  # type: ignore[return-value]
+
+
+def parse_gamma(text: str) -> float | Literal["scale", "auto"]:
+    """A number or the name of a rule."""
+    if text == "scale" or text == "auto":
+        return text  # type: ignore[return-value]
+    return parse_number("-g/--gamma", text, "a number, scale or auto")
+
+
+def parse_number(option: str, text: str, expected: str = "a number") -> float:
+    """A decimal from the command line."""
+    try:
+        return float(text)
+    except ValueError:
+        raise CommandLineError(f"{option} is '{text}'; {expected} was expected") from None

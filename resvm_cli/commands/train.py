@@ -1,0 +1,83 @@
+"""resvm train."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from resvm_cli.commands import options as given
+from resvm_cli.report import machine, terminal
+
+
+def train(
+    positives: given.Positives = None,
+    unlabeled: given.Unlabeled = None,
+    data: given.Data = None,
+    positive_label: given.PositiveLabel = None,
+    zero_based: given.ZeroBased = False,
+    method: given.Method = "resvm",
+    n_models: given.NModels = None,
+    n_pos: given.NPos = None,
+    n_unl: given.NUnl = None,
+    w_pos: given.WPos = None,
+    c_unl: given.CUnl = 1.0,
+    c_pos: given.CPos = None,
+    kernel: given.KernelChoice = "rbf",
+    gamma: given.Gamma = "scale",
+    degree: given.Degree = 3,
+    coef0: given.Coef0 = 0.0,
+    tolerance: given.Tolerance = 1e-3,
+    cache_mb: given.CacheMb = 100.0,
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Where the model goes.",
+            rich_help_panel=given.OUTPUT,
+        ),
+    ] = "resvm-model",
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace a model that is already there.", rich_help_panel=given.OUTPUT
+        ),
+    ] = False,
+    json: given.Json = False,
+    seed: given.Seed = 0,
+    jobs: given.Jobs = None,
+    quiet: given.Quiet = False,
+) -> None:
+    """Learn from known positives and unlabeled rows; write a model directory.
+
+    Without any parameter a robust ensemble of 50 rbf SVMs is trained, with bag sizes and gamma
+    derived from the data; what was chosen is printed.
+    """
+    from resvm_cli.ensemble.methods import ResvmParams
+    from resvm_cli.jobs import train as job
+
+    source = job.TrainingInput(positives, unlabeled, data, positive_label, zero_based)
+    params = ResvmParams(
+        method=given.parse_method(method),
+        kernel=given.parse_kernel(kernel),
+        gamma=given.parse_gamma(gamma),
+        coef0=coef0,
+        degree=degree,
+        c_unl=c_unl,
+        w_pos=w_pos,
+        c_pos=c_pos,
+        n_models=n_models,
+        n_pos=n_pos,
+        n_unl=n_unl,
+        tolerance=tolerance,
+        cache_mb=cache_mb,
+        seed=seed,
+    )
+    with terminal.Progress(quiet) as progress:
+        result = job.train(source, params, output, force=force, jobs=jobs, progress=progress)
+    if not quiet:
+        terminal.show_training(result)
+    if json:
+        machine.print_training(result)

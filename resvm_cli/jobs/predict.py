@@ -1,0 +1,91 @@
+"""A model and rows to labels and decision values, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from resvm_cli import parallel
+from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor
+from resvm_cli.errors import DataError
+from resvm_cli.files import model_dir
+from resvm_cli.files.predictions import (
+    FormatName,
+    PredictionBlock,
+    format_block,
+    format_header,
+    output,
+)
+from resvm_cli.files.streams import name_of
+from resvm_cli.files.svmlight import Block, read_blocks
+
+
+@dataclass(frozen=True)
+class PredictRequest:
+    """What to predict and what to write of it."""
+
+    model: str
+    source: str = "-"
+    target: str = "-"
+    form: FormatName = "text"
+    threshold: float | None = None  # None: the model's own
+    break_ties: bool = False
+    votes: bool = False
+    member_values: bool = False
+    ids: bool = False
+    zero_based: bool = False
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """How many rows were judged, and how many of them positive."""
+
+    n_rows: int
+    n_positive: int
+
+
+def predict(
+    request: PredictRequest, progress: Callable[[str, int, int | None], None]
+) -> PredictResult:
+    """Judge every row of the source and write one line for each, in order."""
+    stored = model_dir.load(request.model)
+    n_rows = n_positive = 0
+    with parallel.inner_threads_held(), output(request.target) as write:
+        predictor = Predictor(stored.ensemble)
+        zero_based = request.zero_based or stored.zero_based
+        for block in read_blocks(request.source, zero_based=zero_based, with_comments=request.ids):
+            decisions = predictor.decisions(block.rows)
+            _require_finite(decisions, block, name_of(request.source))
+            written = _written(decisions, block, request, stored.ensemble)
+            if n_rows == 0:
+                write(format_header(request.form, written))
+            write(format_block(request.form, written))
+            n_rows += len(block)
+            n_positive += int((written.labels == 1).sum())
+            progress("predicting", n_rows, None)
+    return PredictResult(n_rows, n_positive)
+
+
+def _written(
+    decisions: Decisions, block: Block, request: PredictRequest, ensemble: Ensemble
+) -> PredictionBlock:
+    threshold = ensemble.default_threshold if request.threshold is None else request.threshold
+    break_ties = request.break_ties and not ensemble.single  # one SVM's own values have none
+    return PredictionBlock(
+        labels=decisions.labels(threshold),
+        decision_values=decisions.values_without_ties() if break_ties else decisions.values,
+        votes=decisions.votes if request.votes else None,
+        member_values=decisions.member_values if request.member_values else None,
+        ids=block.comments,
+    )
+
+
+def _require_finite(decisions: Decisions, block: Block, name: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(decisions.sums))
+    if len(bad):
+        raise DataError(
+            f"{name}:{block.lines[bad[0]]}: the row's decision value is not finite",
+            "its values are far outside what the model was trained on: scale them as then",
+        )

@@ -1,0 +1,183 @@
+"""What a person sees: errors, progress and summaries on stderr, tables asked for on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from resvm_cli.errors import ResvmError
+from resvm_cli.files.streams import write_stdout
+
+if TYPE_CHECKING:
+    from resvm_cli.jobs.inspect import Inspection
+    from resvm_cli.jobs.train import TrainResult
+
+FIRST_HEARTBEAT_SECONDS = 10.0
+HEARTBEAT_SECONDS = 30.0
+
+
+def say(text: str) -> None:
+    """A line on stderr; a closed stderr is no reason to fail."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def show_error(error: ResvmError) -> None:
+    say(f"resvm: error: {error.message}")
+    if error.hint:
+        say(f"  hint: {error.hint}")
+
+
+def print_data(text: str) -> None:
+    """Text that the user asked to have on stdout."""
+    write_stdout(text.encode("utf-8", "surrogateescape"))
+
+
+class Progress:
+    """How far a job is: a live bar on a terminal, elsewhere a line now and then."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live: Any = None
+        self._task: Any = None
+        self._stage = ""
+        self._started = time.monotonic()
+        self._next = self._started + FIRST_HEARTBEAT_SECONDS
+        self._next_refresh = self._started + 0.3
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if self._quiet or sys.stderr is None:
+            return
+        now = time.monotonic()
+        if sys.stderr.isatty():
+            # short jobs are over before a bar is worth drawing, or rich worth importing
+            if now >= self._next_refresh:
+                self._draw(stage, done, total)
+        elif now >= self._next:
+            self._next = now + HEARTBEAT_SECONDS
+            amount = f"{done:,} rows" if total is None else f"{done:,} of {total:,}"
+            say(f"resvm: {stage}: {amount}, {now - self._started:.0f} s")
+
+    def _draw(self, stage: str, done: int, total: int | None) -> None:
+        if self._live is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            self._live = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._live.start()
+        if stage != self._stage:
+            if self._task is not None:
+                self._live.remove_task(self._task)
+            self._stage = stage
+            self._task = self._live.add_task(stage, total=total)
+        self._live.update(self._task, completed=done)
+
+
+def show_training(result: TrainResult) -> None:
+    """What was chosen and where it went."""
+    plan = result.plan
+    kernel = plan.kernel
+    described: str = kernel.name
+    if kernel.uses_gamma:
+        described += f", gamma {kernel.gamma:.6g}"
+    if kernel.uses_coef0:
+        described += f", coef0 {kernel.coef0:g}"
+    if kernel.uses_degree:
+        described += f", degree {kernel.degree}"
+    penalties = f"C_P {plan.c_pos:.6g}, C_U {plan.c_unl:.6g}"
+    if plan.w_pos is not None and plan.method != "bagging":
+        penalties += f" (w_pos {plan.w_pos:g})"
+    rows = [
+        (
+            "data",
+            f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows, "
+            f"{result.manifest['n_features']:,} features",
+        ),
+        ("method", plan.method),
+        ("kernel", described),
+        ("penalties", penalties),
+    ]
+    if plan.method != "cwsvm":
+        rows.append(
+            (
+                "members",
+                f"{plan.n_models}, each of {plan.n_pos:,} positive"
+                f" and {plan.n_unl:,} unlabeled rows",
+            )
+        )
+    rows.append(("seed", str(plan.seed)))
+    for name, text in rows:
+        say(f"{name:>10}  {text}")
+    for note in result.notes:
+        say(f"{'note':>10}  {note}")
+    say(f"{'model':>10}  {result.path}")
+
+
+def show_inspection(found: Inspection) -> None:
+    """A table of what a model holds, on stdout."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table
+
+    manifest = found.manifest
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+
+    def pairs(mapping: dict[str, Any]) -> str:
+        return ", ".join(
+            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in mapping.items()
+            if value is not None
+        )
+
+    kernel = dict(manifest["kernel"])
+    name = kernel.pop("name")
+    table.add_row("model", found.path)
+    table.add_row("state", "intact: every digest verified")
+    table.add_row("method", manifest["method"])
+    table.add_row("kernel", f"{name}, {pairs(kernel)}" if kernel else name)
+    table.add_row("parameters", pairs(manifest["parameters"]))
+    table.add_row("seed", str(manifest["seed"]))
+    table.add_row("members", f"{found.n_members:,} ({found.n_bytes:,} bytes)")
+    vectors = "weight vectors" if name == "linear" else "support vectors"
+    table.add_row(vectors, f"{found.n_support_vectors:,}, {found.n_pool:,} distinct")
+    if manifest["unconverged"]:
+        table.add_row("unconverged", f"{manifest['unconverged']} members")
+    features = f"{manifest['n_features']:,}"
+    table.add_row("features", features + (", counted from 0" if manifest["zero_based"] else ""))
+    for which, data in manifest["data"].items():
+        table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
+    table.add_row("versions", pairs(manifest["versions"]))
+    table.add_row("format", str(manifest["format"]))
+    colours = sys.stdout is not None and sys.stdout.isatty()
+    text = StringIO()
+    width = None if colours else 100
+    Console(file=text, force_terminal=colours, width=width, highlight=False).print(table)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    print_data("\n".join(lines) + "\n")
