@@ -1,0 +1,21 @@
+#!/bin/sh
+# The main job on the sample data; every command is shown before it runs. Called by `make demo`.
+set -eu
+cd "$(dirname "$0")/.."
+out=demo-output
+rm -rf "$out"
+mkdir "$out"
+
+show() {
+    printf '\n$ %s\n' "$1"
+    sh -c "$1"
+}
+
+show "resvm train -P sample_data/digits/pos.svm -U sample_data/digits/unl.svm -o $out/digits"
+show "resvm predict $out/digits sample_data/digits/test.svm --ids --votes --format tsv -o $out/digits.tsv"
+show "sort -k3,3gr $out/digits.tsv | head -n 5"
+show "resvm inspect $out/digits"
+show "resvm train -P sample_data/synthetic/pos.svm -U sample_data/synthetic/unl.svm -q -o $out/synthetic"
+show "cat sample_data/synthetic/test.svm | resvm predict $out/synthetic > $out/synthetic.pred"
+show "paste -d ' ' $out/synthetic.pred sample_data/synthetic/test.svm | awk '{ n++; ok += \$1 == \$3 } END { print ok \" of \" n \" test rows labelled correctly, from sets with 30 % wrong labels\" }'"
+printf '\nNext: resvm train --help, or your own files: resvm train -P pos.svm -U unl.svm -o model/\n'
