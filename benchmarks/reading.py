@@ -1,4 +1,4 @@
-"""Reading speed beside scikit-learn's loader, in one run: ``python benchmarks/reading.py [FILE ...]``.
+"""Reading speed beside scikit-learn's loader: ``python benchmarks/reading.py [FILE ...]``.
 
 Without a file, a set of mnist's shape is generated. The matrices must agree before a time counts.
 """
@@ -25,7 +25,9 @@ def generated(folder: str) -> str:
     dense = np.round(rng.random((10_000, 780)), 6) * (rng.random((10_000, 780)) < 0.19)
     missing = np.full(len(dense), -1)
     path = os.path.join(folder, "generated.svm")
-    block = Block(Rows.from_dense(dense), rng.integers(0, 10, len(dense)) * 1.0, missing, missing, None)
+    block = Block(
+        Rows.from_dense(dense), rng.integers(0, 10, len(dense)) * 1.0, missing, missing, None
+    )
     with open(path, "wb") as handle:
         handle.write(format_block(block))
     return path

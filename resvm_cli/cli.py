@@ -63,7 +63,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app()
+        app(prog_name="resvm")  # also when run as python -m resvm_cli
     except ResvmError as error:
         terminal.show_error(error)
         sys.exit(error.exit_code)

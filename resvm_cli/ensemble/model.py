@@ -152,7 +152,8 @@ class Predictor:
                 norms[:count] = rows.squared_norms()  # unseen features count in distances
                 values = self._kernel.values(values, norms, self._pool_norms)
                 largest = float(self._pool_norms.max(initial=0.0))
-                for number in np.flatnonzero(self._kernel.loses_digits(norms, largest)).tolist():
+                far_out = self._kernel.loses_digits(norms[:count], largest)
+                for number in np.flatnonzero(far_out).tolist():
                     unseen = rows.entries(~seen).slice(number, number + 1)
                     values[number] = self._exact_rbf(known.slice(number, number + 1), unseen)
                 values = np.asarray(values @ self._coefficients)

@@ -25,7 +25,6 @@ from resvm_cli.svm.problem import Problem, Solution
 C_SVC = 0
 PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
 ITERATIONS = b"\noptimization finished, #iter = "
-ITERATION_LIMIT = 10_000_000  # svm.cpp: max(this, 100 x rows)
 
 
 class _Parameter(Structure):
@@ -148,9 +147,13 @@ def train(problem: Problem, arena: Arena, positive: IntArray, unlabeled: IntArra
     if not model:
         raise SolverError("LIBSVM returned no model")
     try:
-        return _solution(model.contents, max(ITERATION_LIMIT, 100 * len(bag)))
+        return _solution(model.contents, _iteration_limit(len(bag)))
     finally:
         library.svm_free_and_destroy_model(byref(model))
+
+
+def _iteration_limit(n_rows: int) -> int:
+    return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
 
 
 def _solution(model: _Model, limit: int) -> Solution:

@@ -1,0 +1,97 @@
+"""Small data, small models, and the real command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows
+from resvm_cli.files.svmlight import Block, format_block
+
+ROOT = Path(__file__).parent.parent
+SAMPLE = ROOT / "sample_data"
+
+
+def make_block(
+    features: np.ndarray,
+    labels: np.ndarray | None = None,
+    comments: list[str] | None = None,
+    first_index: int = 1,
+) -> Block:
+    missing = np.full(len(features), -1, np.int64)
+    written = np.zeros(len(features)) if labels is None else np.asarray(labels, float)
+    return Block(Rows.from_dense(features, first_index), written, missing, missing, comments)
+
+
+def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None, **more) -> Path:
+    path.write_bytes(format_block(make_block(features, labels, **more)))
+    return path
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: bytes
+    err: str
+
+
+def run_resvm(*arguments: object, stdin: bytes | None = None, **more) -> Ran:
+    """The real entry point in a process of its own."""
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **more.pop("env", {})}
+    done = subprocess.run(
+        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        timeout=120,
+        env=environment,
+        **more,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr.decode())
+
+
+@pytest.fixture(scope="session")
+def resvm() -> Callable[..., Ran]:
+    return run_resvm
+
+
+@pytest.fixture(scope="session")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pos.svm, unl.svm and test.svm: two overlapping clouds in 5 features."""
+    folder = tmp_path_factory.mktemp("problem")
+    rng = np.random.default_rng(7)
+
+    def cloud(size: int, centre: float) -> np.ndarray:
+        return (rng.standard_normal((size, 5)) + centre) * (rng.random((size, 5)) < 0.8)
+
+    write_svm(folder / "pos.svm", cloud(30, 1.0))
+    write_svm(folder / "unl.svm", np.concatenate([cloud(20, 1.0), cloud(80, -1.0)]))
+    write_svm(
+        folder / "test.svm",
+        np.concatenate([cloud(100, 1.0), cloud(200, -1.0)]),
+        np.repeat([1, -1], [100, 200]),
+        comments=[f"row {number}" for number in range(300)],
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(problem: Path, resvm: Callable[..., Ran]) -> Path:
+    """A small trained ensemble; tests must not write to it."""
+    path = problem / "model"
+    ran = resvm(
+        "train", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "-o", path, "--n-models", 9
+    )
+    assert ran.code == 0, ran.err
+    return path
+
+
+def train_arguments(folder: Path) -> list[object]:
+    return ["train", "-P", folder / "pos.svm", "-U", folder / "unl.svm", "-q"]

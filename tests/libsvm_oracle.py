@@ -1,0 +1,33 @@
+"""LIBSVM's own loader and decision function, as an oracle. Only for files that resvm wrote."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_char_p, c_double, c_void_p
+from pathlib import Path
+
+import numpy as np
+
+from resvm_cli.dataset import Rows
+from resvm_cli.svm.libsvm import _library
+from resvm_cli.svm.nodes import Arena
+
+
+def predict_values(path: Path, rows: Rows) -> np.ndarray:
+    """svm_predict_values of every row with the model in this file."""
+    library = ctypes.CDLL(_library()._name)
+    library.svm_load_model.argtypes = [c_char_p]
+    library.svm_load_model.restype = c_void_p
+    library.svm_predict_values.argtypes = [c_void_p, c_void_p, ctypes.POINTER(c_double)]
+    library.svm_predict_values.restype = c_double
+    library.svm_free_and_destroy_model.argtypes = [ctypes.POINTER(c_void_p)]
+    model = library.svm_load_model(str(path).encode())
+    assert model, path
+    arena = Arena(rows)
+    out = c_double()
+    values = []
+    for pointer in arena.pointers(np.arange(len(rows))).tolist():
+        library.svm_predict_values(model, pointer, byref(out))
+        values.append(out.value)
+    library.svm_free_and_destroy_model(byref(c_void_p(model)))
+    return np.array(values)

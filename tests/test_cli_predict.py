@@ -1,0 +1,268 @@
+"""resvm predict, as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from resvm_cli.ensemble.model import decide
+from resvm_cli.files.svmlight import read_file
+from tests.conftest import train_arguments
+from tests.libsvm_oracle import predict_values
+
+
+def columns(out: bytes) -> np.ndarray:
+    return np.array([[float(word) for word in line.split()] for line in out.splitlines()])
+
+
+def start(*arguments: object, **more) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=more.pop("stdout", subprocess.PIPE),
+        stderr=subprocess.PIPE,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
+def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path):
+    size = [] if method == "cwsvm" else ["--n-models", 5]
+    ran = resvm(
+        *train_arguments(problem), "--method", method, "-t", kernel, *size, "-o", tmp_path / "m"
+    )
+    assert ran.code == 0, ran.err
+    out = resvm("predict", tmp_path / "m", problem / "test.svm", "--member-values", "--votes").out
+    found = columns(out)
+    rows = read_file(str(problem / "test.svm")).rows
+    members = sorted((tmp_path / "m" / "members").iterdir())
+    psi = found[:, 3:]
+    assert psi.shape == (300, len(members))
+    for number, path in enumerate(members):
+        text = path.read_text().split("\nSV\n")
+        rho = float(
+            next(line for line in text[0].splitlines() if line.startswith("rho")).split()[1]
+        )
+        sizes = [abs(float(line.split()[0])) for line in text[1].splitlines()]
+        # |K| of these rows stays below 40 for every kernel here
+        bound = 1e-9 * (abs(rho) + (sum(sizes) if kernel in ("rbf", "sigmoid") else max(sizes)))
+        assert np.abs(psi[:, number] - predict_values(path, rows)).max() <= bound
+    expected = decide(psi, single=method == "cwsvm")
+    assert np.array_equal(found[:, 2], expected.votes)
+    assert np.array_equal(found[:, 1], expected.values)
+    assert np.array_equal(found[:, 0], expected.labels(0.0 if method == "cwsvm" else 0.5))
+
+
+def test_it_separates_the_clouds(model, problem, resvm):
+    found = columns(resvm("predict", model, problem / "test.svm").out)
+    assert (found[:, 0] == read_file(str(problem / "test.svm")).labels).mean() > 0.9
+
+
+def test_stdin_a_file_and_a_dash_are_the_same(model, problem, resvm, tmp_path):
+    text = (problem / "test.svm").read_bytes()
+    expected = resvm("predict", model, problem / "test.svm").out
+    assert len(expected.splitlines()) == 300
+    assert resvm("predict", model, stdin=text).out == expected
+    assert resvm("predict", model, "-", stdin=text).out == expected
+    ran = resvm("predict", model, problem / "test.svm", "-o", tmp_path / "out")
+    assert ran.out == b""
+    assert (tmp_path / "out").read_bytes() == expected
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+def test_output_does_not_depend_on_how_a_pipe_is_fed(step, kernel, problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "-t", kernel, "--n-models", 5, "-o", tmp_path / "m")
+    lines = (problem / "test.svm").read_bytes().splitlines(keepends=True)[:120]
+    (tmp_path / "some.svm").write_bytes(b"".join(lines))
+    expected = resvm("predict", tmp_path / "m", tmp_path / "some.svm", "--member-values").out
+    received = []
+    with start("predict", tmp_path / "m", "--member-values") as running:
+        for at in range(0, len(lines), step):
+            part = lines[at : at + step]
+            running.stdin.write(b"".join(part))
+            running.stdin.flush()
+            received += [running.stdout.readline() for _ in part]  # answered before more is sent
+        running.stdin.close()
+        assert running.stdout.read() == b""
+    assert running.returncode == 0
+    assert b"".join(received) == expected
+
+
+def test_a_slow_pipe_is_answered_before_it_closes(model):
+    with start("predict", model) as running:
+        running.stdin.write(b"1:1 2:1\n1:1 ")
+        running.stdin.flush()
+        first = running.stdout.readline()  # the second row is not complete yet
+        running.stdin.write(b"2:1\n")
+        running.stdin.close()
+        assert running.stdout.read() == first
+    assert running.returncode == 0
+
+
+def test_values_read_back_exactly(model, problem, resvm):
+    rows = [
+        resvm("predict", model, problem / "test.svm", "--format", form).out
+        for form in ("text", "jsonl")
+    ]
+    text = [float(line.split()[1]) for line in rows[0].splitlines()]
+    assert text == [json.loads(line)["decision_value"] for line in rows[1].splitlines()]
+
+
+def test_named_columns(model, problem, resvm):
+    options = ["--votes", "--member-values", "--ids"]
+    plain = resvm("predict", model, problem / "test.svm", *options).out.decode().splitlines()
+    assert plain[17].endswith(" # row 17")
+    values = [line.partition(" # ")[0].split() for line in plain]
+    names = ["id", "label", "decision_value", "votes", *[f"member_{i}" for i in range(9)]]
+    for form, delimiter in (("tsv", "\t"), ("csv", ",")):
+        out = resvm("predict", model, problem / "test.svm", *options, "--format", form).out.decode()
+        table = list(csv.reader(io.StringIO(out), delimiter=delimiter))
+        assert table[0] == names
+        assert [row[0] for row in table[1:]] == [f"row {i}" for i in range(300)]
+        assert [row[1:] for row in table[1:]] == values
+    out = resvm("predict", model, problem / "test.svm", *options, "--format", "jsonl").out
+    for number, line in enumerate(out.splitlines()):
+        record = json.loads(line)
+        assert list(record) == ["id", "label", "decision_value", "votes", "member_values"]
+        assert record["id"] == f"row {number}"
+        assert [record["votes"], *record["member_values"]] == [float(v) for v in values[number][2:]]
+
+
+def test_odd_ids_survive_every_format(model, resvm):
+    names = ["a,b", 'quo"te', "tab\there", "", "é", "# double"]
+    text = "".join(f"1 1:1 # {name}\n" for name in names).encode()
+    tsv = resvm("predict", model, "--ids", "--format", "tsv", stdin=text).out.decode()
+    assert [row[0] for row in csv.reader(io.StringIO(tsv), delimiter="\t")][1:] == names
+    table = resvm("predict", model, "--ids", "--format", "csv", stdin=text).out.decode()
+    assert [row[0] for row in csv.reader(io.StringIO(table))][1:] == names
+    records = resvm("predict", model, "--ids", "--format", "jsonl", stdin=text).out.splitlines()
+    assert [json.loads(line)["id"] for line in records] == names
+
+
+def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
+    base = columns(resvm("predict", model, problem / "test.svm").out)
+    moved = columns(resvm("predict", model, problem / "test.svm", "-T", 0.9).out)
+    assert np.array_equal(base[:, 1], moved[:, 1])
+    assert np.array_equal(moved[:, 0], np.where(base[:, 1] > 0.9, 1, -1))
+    low = columns(resvm("predict", model, problem / "test.svm", "-T", "-1e9").out)
+    assert (low[:, 0] == 1).all()
+    ran = resvm("predict", model, problem / "test.svm", "-T", "high")
+    assert ran.code == 2
+    assert "-T/--threshold is 'high'; a number was expected" in ran.err
+
+
+def test_breaking_ties_keeps_labels_and_order_of_votes(model, problem, resvm):
+    base = columns(resvm("predict", model, problem / "test.svm", "--votes").out)
+    broken = columns(resvm("predict", model, problem / "test.svm", "--votes", "--break-ties").out)
+    assert np.array_equal(base[:, [0, 2]], broken[:, [0, 2]])
+    assert len(np.unique(broken[:, 1])) > len(np.unique(base[:, 1]))
+
+
+def test_features_the_model_never_saw_count_in_rbf_distances_only(problem, resvm, tmp_path):
+    for kernel in ("linear", "rbf"):
+        resvm(*train_arguments(problem), "-t", kernel, "--n-models", 3, "-o", tmp_path / kernel)
+        known, unseen = b"1:1 2:1\n", b"1:1 2:1 900:3 2147483646:1\n"
+        out = resvm("predict", tmp_path / kernel, stdin=known + unseen).out.splitlines()
+        assert (out[0] == out[1]) == (kernel == "linear")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "stdin: no rows"),
+        (b"1 1:nan\n", "stdin:1:3: '1:nan' is not finite"),
+        (b"1 4294967297:1\n", "stdin:1:3: index 4294967297 is too large"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "stdin:1:1: "),
+    ],
+)
+def test_bad_rows_are_exit_3(model, resvm, text, message):
+    ran = resvm("predict", model, stdin=text)
+    assert ran.code == 3
+    assert message in ran.err
+    assert ran.out == b""
+
+
+def test_a_bad_row_leaves_no_half_written_file(model, resvm, tmp_path):
+    (tmp_path / "out").write_text("old")
+    ran = resvm("predict", model, "-o", tmp_path / "out", stdin=b"1 1:1\n" * 5 + b"1 1:x\n")
+    assert ran.code == 3
+    assert "stdin:6:3" in ran.err
+    assert (tmp_path / "out").read_text() == "old"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_values_that_overflow_the_kernel_are_refused_by_line(problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "-t", "poly", "--n-models", 2, "-o", tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", stdin=b"1:1\n\n1:1e300\n")
+    assert ran.code == 3
+    assert "stdin:3: the row's decision value is not finite" in ran.err
+
+
+def test_a_full_device_is_exit_5(model, problem, resvm):
+    with open("/dev/full", "wb") as full:
+        running = start("predict", model, problem / "test.svm", stdout=full)
+        error = running.communicate(timeout=30)[1].decode()
+    assert running.returncode == 5
+    assert "stdout: cannot write: No space left on device" in error
+    assert "Exception ignored" not in error
+    ran = resvm("predict", model, problem / "test.svm", "-o", "/dev/full")
+    assert ran.code == 5
+
+
+def test_a_closed_stdout_is_exit_5(model, problem):
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m resvm_cli predict "{model}" "{problem}/test.svm" >&-'],
+        capture_output=True,
+        timeout=30,
+    )
+    assert done.returncode == 5
+    assert b"stdout: cannot write: it is closed" in done.stderr
+
+
+def test_a_reader_that_leaves_ends_it_quietly(model, problem):
+    text = (problem / "test.svm").read_bytes()
+    running = start("predict", model)
+    running.stdin.write(text)
+    running.stdin.flush()
+    assert running.stdout.readline()
+    running.stdout.close()
+    deadline = time.monotonic() + 30
+    with suppress(BrokenPipeError):  # it has gone, as it should
+        while running.poll() is None and time.monotonic() < deadline:
+            running.stdin.write(text)
+            running.stdin.flush()
+    with suppress(BrokenPipeError):
+        running.stdin.close()
+    assert running.wait(30) == 0
+    assert running.stderr.read() == b""
+    running.stderr.close()
+
+
+@pytest.mark.parametrize("form", ["xml", "TSV"])
+def test_an_unknown_format_is_exit_2(form, model, resvm):
+    ran = resvm("predict", model, "--format", form)
+    assert ran.code == 2
+    assert "text, tsv, csv or jsonl was expected" in ran.err
+
+
+def test_a_model_with_a_line_removed_is_exit_4(model, resvm, tmp_path):
+    shutil.copytree(model, tmp_path / "m")
+    path = tmp_path / "m" / "members" / "00003.model"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    ran = resvm("predict", tmp_path / "m", stdin=b"1:1\n")
+    assert ran.code == 4
+    assert "members/00003.model: changed since it was written" in ran.err
+    assert ran.out == b""
+    assert resvm("inspect", tmp_path / "m").code == 4

@@ -1,0 +1,381 @@
+"""resvm train, as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import platform
+import threading
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.files.svmlight import read_file
+from tests.conftest import train_arguments, write_svm
+
+METHODS = ["resvm", "bagging", "cwsvm"]
+KERNELS = ["linear", "poly", "rbf", "sigmoid"]
+
+
+def snapshot(path: Path) -> dict[str, bytes]:
+    return {
+        str(found.relative_to(path)): found.read_bytes()
+        for found in sorted(path.rglob("*"))
+        if found.is_file()
+    }
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_same_bytes_whatever_the_jobs(method, kernel, problem, resvm, tmp_path):
+    size = [] if method == "cwsvm" else ["--n-models", 7]
+    common = [*train_arguments(problem), "--method", method, "-t", kernel, *size]
+    models = []
+    for name, jobs in (("a", ["-j", 1]), ("b", ["-j", 2]), ("c", ["-j", 1]), ("d", [])):
+        ran = resvm(*common, *jobs, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+        assert (ran.out, ran.err) == (b"", "")
+        models.append(snapshot(tmp_path / name))
+    assert all(model == models[0] for model in models)
+    assert len(models[0]) == (2 if method == "cwsvm" else 8)
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging"])
+def test_growing_keeps_the_earlier_members(method, problem, resvm, tmp_path):
+    for name, size in (("small", 4), ("large", 9)):
+        resvm(
+            *train_arguments(problem), "--method", method, "--n-models", size, "-o", tmp_path / name
+        )
+    small, large = snapshot(tmp_path / "small"), snapshot(tmp_path / "large")
+    del small["manifest.json"]
+    assert len(small) == 4
+    assert small.items() <= large.items()
+
+
+def test_another_seed_gives_another_model(problem, resvm, tmp_path):
+    for seed in (0, 1):
+        resvm(
+            *train_arguments(problem), "--n-models", 2, "--seed", seed, "-o", tmp_path / str(seed)
+        )
+    member = Path("members") / "00000.model"
+    assert (tmp_path / "0" / member).read_bytes() != (tmp_path / "1" / member).read_bytes()
+
+
+def test_compression_spacing_and_pipes_do_not_change_the_model(problem, resvm, tmp_path):
+    unl = (problem / "unl.svm").read_bytes()
+    (tmp_path / "unl.gz").write_bytes(gzip.compress(unl))
+    spaced = b"\xef\xbb\xbf# head\n\n" + unl.replace(b" ", b" \t ").replace(b"\n", b" # x\r\n")
+    (tmp_path / "spaced").write_bytes(spaced)
+    sources = {
+        "plain": (problem / "unl.svm", None),
+        "gzip": (tmp_path / "unl.gz", None),
+        "spaced": (tmp_path / "spaced", None),
+        "stdin": ("-", unl),
+        "gzip-stdin": ("-", gzip.compress(unl)),
+    }
+    models = {}
+    for name, (path, stdin) in sources.items():
+        ran = resvm(
+            "train",
+            "-P",
+            problem / "pos.svm",
+            "-U",
+            path,
+            "-q",
+            "--n-models",
+            3,
+            "-o",
+            tmp_path / f"{name}.model",
+            stdin=stdin,
+        )
+        assert ran.code == 0, ran.err
+        models[name] = snapshot(tmp_path / f"{name}.model")
+    assert all(model == models["plain"] for model in models.values())
+
+
+def test_a_named_pipe_as_training_input_trains_the_same_model(problem, resvm, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes((problem / "unl.svm").read_bytes()))
+    writer.start()
+    ran = resvm(
+        "train", "-P", problem / "pos.svm", "-U", pipe, "-q", "--n-models", 3, "-o", tmp_path / "a"
+    )
+    writer.join()
+    assert ran.code == 0, ran.err
+    resvm(*train_arguments(problem), "--n-models", 3, "-o", tmp_path / "b")
+    assert snapshot(tmp_path / "a") == snapshot(tmp_path / "b")
+
+
+def test_one_labelled_file_is_the_same_as_two(problem, resvm, tmp_path):
+    pos, unl = (problem / "pos.svm").read_text(), (problem / "unl.svm").read_text()
+    lines = [f"7{line[1:]}" for line in pos.splitlines()]
+    lines += [f"{number % 3}{line[1:]}" for number, line in enumerate(unl.splitlines())]
+    (tmp_path / "all.svm").write_text("\n".join(lines) + "\n")
+    ran = resvm(
+        "train",
+        "--data",
+        tmp_path / "all.svm",
+        "--positive-label",
+        "7.0",
+        "-q",
+        "--n-models",
+        3,
+        "-o",
+        tmp_path / "one",
+    )
+    assert ran.code == 0, ran.err
+    resvm(*train_arguments(problem), "--n-models", 3, "-o", tmp_path / "two")
+    one, two = snapshot(tmp_path / "one"), snapshot(tmp_path / "two")
+    assert json.loads(one.pop("manifest.json"))["labels"]["trained_on"] == 7.0
+    two.pop("manifest.json")
+    assert one == two
+
+
+def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
+    ran = resvm("train", "-P", problem / "pos.svm", "-U", problem / "unl.svm", cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.out == b""
+    features = np.zeros((130, 5))
+    rows = [read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm")]
+    features[:30][rows[0].row_numbers, rows[0].indices - 1] = rows[0].values
+    features[30:][rows[1].row_numbers, rows[1].indices - 1] = rows[1].values
+    gamma = 1 / (5 * features.var())
+    for expected in (
+        "30 positive, 100 unlabeled rows, 5 features",
+        f"rbf, gamma {gamma:.6g}",
+        "C_P 5, C_U 1 (w_pos 1)",
+        "50, each of 6 positive and 30 unlabeled rows",
+    ):
+        assert expected in ran.err
+    manifest = json.loads((tmp_path / "resvm-model" / "manifest.json").read_text())
+    assert manifest["parameters"] == {
+        "c_pos": 5.0,
+        "c_unl": 1.0,
+        "w_pos": 1.0,
+        "n_models": 50,
+        "n_pos": 6,
+        "n_unl": 30,
+        "tolerance": 0.001,
+    }
+    assert len(manifest["members"]) == 50
+
+
+def test_json_says_the_same_to_programs(problem, resvm, tmp_path):
+    ran = resvm(*train_arguments(problem), "--n-models", 2, "--json", "-o", tmp_path / "m")
+    told = json.loads(ran.out)
+    assert told["kind"] == "train"
+    assert told["manifest"] == json.loads((tmp_path / "m" / "manifest.json").read_text())
+
+
+def test_nothing_in_a_model_tells_when_or_where_it_was_made(problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "--n-models", 1, "-o", tmp_path / "m")
+    manifest = (tmp_path / "m" / "manifest.json").read_text()
+    assert str(tmp_path) not in manifest
+    assert str(problem) not in manifest
+    words = {word.strip('",') for word in manifest.split()}
+    assert not words & {os.uname().nodename, str(date.today().year), platform.python_version()}
+
+
+def test_bags_larger_than_their_set_are_drawn_with_a_word(problem, resvm, tmp_path):
+    ran = resvm(
+        "train",
+        "-P",
+        problem / "pos.svm",
+        "-U",
+        problem / "unl.svm",
+        "--n-pos",
+        31,
+        "--n-unl",
+        101,
+        "--n-models",
+        2,
+        "-o",
+        tmp_path / "m",
+    )
+    assert ran.code == 0
+    assert "n_pos = 31 rows of P, which has only 30" in ran.err
+    assert "n_unl = 101 rows of U, which has only 100" in ran.err
+
+
+def test_files_that_count_from_zero_are_the_same_data(problem, resvm, tmp_path):
+    rng = np.random.default_rng(0)
+    p, u = rng.standard_normal((20, 4)) + 1, rng.standard_normal((40, 4))
+    for base in (0, 1):
+        folder = tmp_path / str(base)
+        folder.mkdir()
+        write_svm(folder / "pos.svm", p, first_index=base)
+        write_svm(folder / "unl.svm", u, first_index=base)
+    zero, one = tmp_path / "0", tmp_path / "1"
+    refused = resvm(*train_arguments(zero), "-o", zero / "m")
+    assert refused.code == 3
+    assert "--zero-based" in refused.err
+    assert resvm(*train_arguments(zero), "--zero-based", "-o", zero / "m").code == 0
+    assert resvm(*train_arguments(one), "-o", one / "m").code == 0
+    first = resvm("predict", zero / "m", zero / "unl.svm").out
+    assert first == resvm("predict", one / "m", one / "unl.svm").out
+    manifest = json.loads((zero / "m" / "manifest.json").read_text())
+    assert (manifest["n_features"], manifest["zero_based"]) == (4, True)
+
+
+def test_libsvms_numbers_and_letters_mean_what_they_mean_there(problem, resvm, tmp_path):
+    ran = resvm(
+        *train_arguments(problem),
+        "-t",
+        1,
+        "-d",
+        2,
+        "-g",
+        0.5,
+        "-r",
+        1,
+        "-c",
+        3,
+        "-e",
+        0.01,
+        "-m",
+        50,
+        "--n-models",
+        1,
+        "-o",
+        tmp_path / "m",
+    )
+    assert ran.code == 0, ran.err
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert manifest["kernel"] == {"name": "poly", "gamma": 0.5, "coef0": 1.0, "degree": 2}
+    assert manifest["parameters"]["c_unl"] == 3.0
+    assert manifest["parameters"]["tolerance"] == 0.01
+    text = (tmp_path / "m" / "members" / "00000.model").read_text().splitlines()
+    assert text[:5] == [
+        "svm_type c_svc",
+        "kernel_type polynomial",
+        "degree 2",
+        "gamma 0.5",
+        "coef0 1.0",
+    ]
+
+
+def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "-t", "linear", "--n-models", 1, "-o", tmp_path / "m")
+    lines = (tmp_path / "m" / "members" / "00000.model").read_text().splitlines()
+    assert "total_sv 1" in lines
+    assert "nr_sv 1 0" in lines
+    assert lines[-1].startswith("1.0 1:")
+    assert lines[-2] == "SV"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "-P (known positives) is missing"),
+        (["-P", "pos.svm"], "-U (unlabeled) is missing"),
+        (["-P", "x", "-U", "x"], "-P and -U are the same: x"),
+        (["-P", "-", "-U", "-"], "-P and -U are the same: stdin"),
+        (["--data", "x"], "--data needs --positive-label"),
+        (["--data", "x", "--positive-label", "1", "-P", "y"], "exclude each other"),
+        (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label goes with --data"),
+        (["-P", "x", "-U", "y", "-t", "fourier"], "-t/--kernel is 'fourier'"),
+        (["-P", "x", "-U", "y", "-g", "wide"], "-g/--gamma is 'wide'; a number, scale or auto"),
+        (["-P", "x", "-U", "y", "--method", "forest"], "--method is 'forest'"),
+        (["-P", "x", "-U", "y", "-c", "0"], "--c-unl is 0; it must be positive"),
+        (["-P", "x", "-U", "y", "--n-models", "0"], "--n-models is 0; it must be at least 1"),
+        (["-P", "x", "-U", "y", "--n-pos", "0"], "--n-pos is 0"),
+        (["-P", "x", "-U", "y", "--n-unl", "0"], "--n-unl is 0"),
+        (["-P", "x", "-U", "y", "--no-such-option"], "No such option"),
+        (["-P", "x", "-U", "y", "-c", "much"], "is not a valid float"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
+    arguments, message, resvm, tmp_path
+):
+    ran = resvm("train", *arguments, cwd=tmp_path)
+    assert ran.code == 2, ran.err
+    assert message in " ".join(ran.err.split())
+    assert ran.out == b""
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("which", ["-P", "-U"])
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (b"", "bad.svm:", "no rows"),
+        (b"1 1:1\n1 2:nan\n", "bad.svm:2:3:", "not finite"),
+        (b"1 4294967297:1\n", "bad.svm:1:3:", "index 4294967297 is too large"),
+        (b"1 1:1 1:2\n", "bad.svm:1:7:", "comes twice"),
+    ],
+)
+def test_bad_data_is_exit_3_with_its_place(which, text, place, message, problem, resvm, tmp_path):
+    (tmp_path / "bad.svm").write_bytes(text)
+    other = ["-U", problem / "unl.svm"] if which == "-P" else ["-P", problem / "pos.svm"]
+    ran = resvm("train", which, "bad.svm", *other, cwd=tmp_path)
+    assert ran.code == 3
+    assert f"resvm: error: {place}" in ran.err
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+    assert os.listdir(tmp_path) == ["bad.svm"]
+
+
+def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path):
+    write_svm(tmp_path / "d", np.ones((4, 2)), np.array([1, 2, 2, 3]))
+    common = ["train", "--data", tmp_path / "d", "-o", tmp_path / "m", "--positive-label"]
+    ran = resvm(*common, 9)
+    assert ran.code == 3
+    assert "no row has the label 9" in ran.err
+    assert "labels that are there: 1, 2, 3" in ran.err
+    write_svm(tmp_path / "d", np.ones((4, 2)), np.array([2, 2, 2, 2]))
+    ran = resvm(*common, 2)
+    assert ran.code == 3
+    assert "every row has the label 2" in ran.err
+    (tmp_path / "d").write_text("1 1:1\n1:5\n")
+    ran = resvm(*common, 1)
+    assert ran.code == 3
+    assert "d:2: a row without label" in ran.err
+
+
+def test_a_missing_file_is_exit_5(problem, resvm, tmp_path):
+    ran = resvm("train", "-P", "nowhere.svm", "-U", problem / "unl.svm", cwd=tmp_path)
+    assert ran.code == 5
+    assert "nowhere.svm: cannot read: No such file" in ran.err
+
+
+def test_an_existing_model_needs_force_and_other_directories_are_safe(problem, resvm, tmp_path):
+    target = tmp_path / "m"
+    common = [*train_arguments(problem), "--n-models", 2, "-o", target]
+    assert resvm(*common).code == 0
+    before = snapshot(target)
+    ran = resvm(*common, "--seed", 1)
+    assert ran.code == 2
+    assert "add --force" in ran.err
+    assert snapshot(target) == before
+    assert resvm(*common, "--seed", 1, "--force").code == 0
+    assert snapshot(target) != before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("precious")
+    ran = resvm(*train_arguments(problem), "-o", tmp_path / "mine", "--force")
+    assert ran.code == 2
+    assert "not a resvm model" in ran.err
+    assert os.listdir(tmp_path / "mine") == ["thesis.tex"]
+
+
+def test_rows_without_features_and_a_single_positive_train(resvm, tmp_path):
+    (tmp_path / "pos.svm").write_text("1 2:1\n")
+    (tmp_path / "unl.svm").write_text("0\n0 1:0\n0 3:1\n")
+    for kernel in KERNELS:
+        ran = resvm(
+            *train_arguments(tmp_path), "-t", kernel, "-o", tmp_path / kernel, "--n-models", 3
+        )
+        assert ran.code == 0, ran.err
+        out = resvm("predict", tmp_path / kernel, tmp_path / "unl.svm").out
+        assert len(out.splitlines()) == 3
+
+
+def test_data_without_any_feature_still_trains(resvm, tmp_path):
+    (tmp_path / "pos.svm").write_text("1\n1\n")
+    (tmp_path / "unl.svm").write_text("0\n0\n0\n")
+    ran = resvm(*train_arguments(tmp_path), "-o", tmp_path / "m", "--n-models", 3)
+    assert ran.code == 0, ran.err
+    assert resvm("predict", tmp_path / "m", tmp_path / "unl.svm").code == 0

@@ -1,0 +1,113 @@
+"""Rows and surveys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from resvm_cli import dataset
+from resvm_cli.dataset import Rows, Survey, variance
+
+RNG = np.random.default_rng(1)
+DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)
+
+
+def dense(rows: Rows, width: int = 6) -> np.ndarray:
+    shape = (len(rows), width + 1)
+    return csr_array((rows.values, rows.indices, rows.indptr), shape=shape).toarray()[:, 1:]
+
+
+def test_rows_are_scipys_rows():
+    rows = Rows.from_dense(DENSE)
+    assert np.array_equal(dense(rows), DENSE)
+    assert np.array_equal(dense(rows.slice(3, 9)), DENSE[3:9])
+    numbers = np.array([5, 0, 5, 39, 7])
+    assert np.array_equal(dense(rows.take(numbers)), DENSE[numbers])
+    assert np.array_equal(
+        dense(Rows.concatenate([rows, rows.slice(0, 2)])), np.r_[DENSE, DENSE[:2]]
+    )
+    assert np.allclose(rows.squared_norms(), (DENSE**2).sum(axis=1), rtol=1e-15)
+    assert rows.max_index == 6
+    assert Rows.empty().max_index == -1
+    assert len(Rows.empty()) == 0
+
+
+def test_explicit_zeros_can_be_left_out():
+    rows = Rows(np.array([0, 2, 2, 3]), np.array([1, 4, 2], np.int32), np.array([0.0, 3.0, 0.0]))
+    clean = rows.without_zeros()
+    assert clean.indptr.tolist() == [0, 1, 1, 1]
+    assert clean.indices.tolist() == [4]
+
+
+def test_content_keys_are_equal_just_where_rows_are():
+    rows = Rows.from_dense(np.array([[1.0, 0], [0, 1], [1, 0], [0, 0], [1, 1]]))
+    keys = rows.content_keys()
+    assert keys[0] == keys[2]
+    assert len(set(keys)) == 4
+
+
+def surveyed(rows: Rows, cuts: list[int]) -> Survey:
+    survey = Survey()
+    for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+        survey.add(rows.slice(start, stop))
+    return survey
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=5).map(sorted))
+def test_a_survey_does_not_depend_on_how_rows_arrive(cuts):
+    rows = Rows.from_dense(DENSE)
+    once, often = surveyed(rows, []), surveyed(rows, cuts)
+    assert once.digest() == often.digest()
+    assert once.sums() == often.sums()
+    assert (once.n_rows, once.n_nonzeros, once.max_index) == (
+        often.n_rows,
+        often.n_nonzeros,
+        often.max_index,
+    )
+
+
+def test_sums_over_many_chunks_do_not_depend_on_cuts(monkeypatch):
+    monkeypatch.setattr(dataset, "SUM_CHUNK", 7)
+    rows = Rows.from_dense(DENSE)
+    first = surveyed(rows, []).sums()
+    assert all(surveyed(rows, [cut]).sums() == first for cut in range(41))
+    assert first == pytest.approx((DENSE.sum(), (DENSE**2).sum()), rel=1e-13)
+
+
+def test_the_digest_sees_every_number_and_its_place():
+    digests = {surveyed(Rows.from_dense(DENSE), []).digest()}
+    for row, column in ((0, 0), (17, 3), (39, 5)):
+        changed = DENSE.copy()
+        changed[row, column] += 1e-12
+        digests.add(surveyed(Rows.from_dense(changed), []).digest())
+    digests.add(surveyed(Rows.from_dense(DENSE, first_index=2), []).digest())
+    digests.add(surveyed(Rows.from_dense(DENSE[::-1]), []).digest())
+    digests.add(surveyed(Rows.from_dense(np.r_[DENSE, np.zeros((1, 6))]), []).digest())
+    assert len(digests) == 7
+
+
+def test_the_digest_does_not_see_explicit_zeros():
+    plain = Rows(np.array([0, 1]), np.array([2], np.int32), np.array([5.0]))
+    zeros = Rows(np.array([0, 2]), np.array([1, 2], np.int32), np.array([0.0, 5.0]))
+    assert surveyed(plain, []).digest() == surveyed(zeros, []).digest()
+
+
+def test_variance_is_numpys_over_all_entries():
+    top, bottom = (
+        surveyed(Rows.from_dense(DENSE[:10]), []),
+        surveyed(Rows.from_dense(DENSE[10:]), []),
+    )
+    assert variance((top, bottom), 6) == pytest.approx(DENSE.var(), rel=1e-12)
+    assert variance((top, bottom), 9) == pytest.approx(
+        np.c_[DENSE, np.zeros((40, 3))].var(), rel=1e-12
+    )
+
+
+def test_the_variance_of_equal_entries_is_zero():
+    same = surveyed(Rows.from_dense(np.full((50, 4), 0.1)), [])
+    assert variance((same,), 4) == 0.0
+    assert variance((surveyed(Rows.empty(), []),), 0) == 0.0

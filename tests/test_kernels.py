@@ -1,0 +1,56 @@
+"""Kernel blocks against scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from resvm_cli.dataset import Rows
+from resvm_cli.svm.kernels import Kernel, squared_distances
+
+RNG = np.random.default_rng(2)
+X, POOL = RNG.standard_normal((7, 5)), RNG.standard_normal((4, 5))
+
+
+def values(kernel: Kernel) -> np.ndarray:
+    return kernel.values(X @ POOL.T, (X**2).sum(axis=1), (POOL**2).sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        (Kernel("linear"), {}),
+        (Kernel("rbf", gamma=0.3), {"gamma": 0.3}),
+        (Kernel("sigmoid", gamma=0.2, coef0=-0.4), {"gamma": 0.2, "coef0": -0.4}),
+        *[
+            (
+                Kernel("poly", gamma=0.7, coef0=1.5, degree=d),
+                {"gamma": 0.7, "coef0": 1.5, "degree": d},
+            )
+            for d in (1, 2, 3, 4, 7)
+        ],
+    ],
+)
+def test_the_same_values_as_scikit_learn(kernel, options):
+    assert values(kernel) == pytest.approx(
+        pairwise_kernels(X, POOL, metric=kernel.name, **options), rel=1e-12
+    )
+
+
+def test_kernel_numbers_are_libsvms():
+    assert [Kernel(name).number for name in ("linear", "poly", "rbf", "sigmoid")] == [0, 1, 2, 3]
+
+
+def test_distances_from_differences_keep_digits_that_norms_lose():
+    pool = np.array([[1e8, 1.0], [1e8, 1.5], [0.0, 0.0]])
+    row = Rows.from_dense(np.array([[1e8, 1.25]]), first_index=0)
+    exact = squared_distances(row, Rows.from_dense(pool, first_index=0), 2)
+    assert exact[:2].tolist() == [0.0625, 0.0625]
+    assert exact[2] == pytest.approx(1e16)
+
+
+def test_only_rows_far_out_are_said_to_lose_digits():
+    norms = np.array([1.0, 1e4, 1e12])
+    assert Kernel("rbf", gamma=1.0).loses_digits(norms, 100.0).tolist() == [False, False, True]
+    assert not Kernel("poly", gamma=1.0).loses_digits(norms, 100.0).any()

@@ -1,0 +1,159 @@
+"""Bags, defaults and penalties of the three methods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows, Survey
+from resvm_cli.ensemble.bags import Stream
+from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
+from resvm_cli.errors import CommandLineError
+
+RNG = np.random.default_rng(4)
+
+
+def survey(n_rows: int, features: np.ndarray | None = None) -> Survey:
+    found = Survey()
+    found.add(Rows.from_dense(RNG.random((n_rows, 3)) if features is None else features))
+    return found
+
+
+def plan(n_pos: int = 100, n_unl: int = 1000, **options) -> Plan:
+    return settle(ResvmParams(**options), survey(n_pos), survey(n_unl), 3)
+
+
+def test_a_members_bag_depends_on_seed_and_number_alone():
+    def bags(n_models: int, seed: int = 3) -> list[list[int]]:
+        settled = plan(n_models=n_models, seed=seed)
+        return [
+            [*task.positive.tolist(), *task.unlabeled.tolist()]
+            for task in problems(settled, range(n_models))
+        ]
+
+    few, many = bags(3), bags(8)
+    assert many[:3] == few
+    assert len({tuple(bag) for bag in many}) == 8
+    assert bags(3, seed=4) != few
+
+
+def test_the_draw_is_the_one_that_models_on_disk_were_made_with():
+    # golden: a change here breaks the out-of-bag values of every stored model
+    stream = Stream(seed=0, member=0)
+    assert stream.draw(1000, 8).tolist() == [942, 316, 722, 125, 422, 648, 56, 818]
+    assert stream.draw(10, 8).tolist() == [2, 6, 8, 0, 9, 9, 1, 5]
+    assert Stream(seed=7, member=49).draw(2**31, 3).tolist() == [1408112917, 886036003, 1488164110]
+
+
+def test_draws_are_uniform_with_replacement_and_in_range():
+    drawn = Stream(1, 0).draw(7, 70_000)
+    counts = np.bincount(drawn, minlength=7)
+    assert len(counts) == 7
+    assert np.abs(counts - 10_000).max() < 5 * np.sqrt(10_000)
+    assert Stream(1, 0).draw(1, 5).tolist() == [0] * 5
+
+
+def test_the_largest_random_number_still_gives_a_row():
+    class AllOnes:
+        def random_raw(self, size: int) -> np.ndarray:
+            return np.full(size, 2**64 - 1, np.uint64)
+
+    stream = Stream(0, 0)
+    stream._bits = AllOnes()
+    for n_rows in (1, 3, 10, 2**31 - 2, 2**40 + 1):
+        assert stream.draw(n_rows, 1).tolist() == [n_rows - 1]
+
+
+@pytest.mark.parametrize(
+    ("n_pos", "expected"),
+    [(1, 5), (24, 5), (25, 5), (50, 10), (999, 199), (1000, 200), (9999, 200)],
+)
+def test_default_bag_sizes(n_pos, expected):
+    settled = plan(n_pos)
+    assert (settled.n_pos, settled.n_unl, settled.n_models) == (expected, 5 * expected, 50)
+
+
+def test_resvm_penalties_follow_the_papers_formula():
+    settled = plan(n_pos=50, n_unl=2000, c_unl=0.1, w_pos=4.8)
+    (task,) = problems(settled, range(1))
+    assert (len(task.positive), len(task.unlabeled)) == (10, 50)
+    assert task.c_unl == 0.1
+    assert task.c_pos == pytest.approx(0.1 * 4.8 * 50 / 10, rel=1e-15)
+
+
+def test_bagging_takes_all_of_p_and_balances_the_penalties():
+    settled = plan(40, 500, method="bagging", c_unl=2.0)
+    for task in problems(settled, range(3)):
+        assert task.positive.tolist() == list(range(40))
+        assert len(task.unlabeled) == 40
+        assert task.c_pos * 40 == pytest.approx(task.c_unl * 40)
+    assert settled.w_pos == 1.0
+
+
+def test_cwsvm_is_one_model_of_everything():
+    settled = plan(40, 500, method="cwsvm", c_unl=2.0, w_pos=3.0)
+    assert settled.n_models == 1
+    (task,) = problems(settled, range(1))
+    assert task.positive.tolist() == list(range(40))
+    assert task.unlabeled.tolist() == list(range(500))
+    assert task.c_pos == pytest.approx(2.0 * 3.0 * 500 / 40)
+    given = plan(40, 500, method="cwsvm", c_pos=9.0)
+    assert given.c_pos == 9.0
+    assert given.w_pos is None
+
+
+def test_gamma_scale_is_scikit_learns_and_auto_is_libsvms():
+    p, u = RNG.standard_normal((20, 4)), RNG.standard_normal((30, 4)) * 3
+    surveys = survey(20, p), survey(30, u)
+    assert settle(ResvmParams(), *surveys, 4).kernel.gamma == pytest.approx(
+        1 / (4 * np.r_[p, u].var()), rel=1e-12
+    )
+    assert settle(ResvmParams(gamma="auto"), *surveys, 4).kernel.gamma == 0.25
+    assert settle(ResvmParams(gamma=0.7), *surveys, 4).kernel.gamma == 0.7
+
+
+def test_gamma_scale_survives_data_without_variance_and_without_features():
+    same = survey(20, np.full((20, 4), 0.1))
+    assert settle(ResvmParams(), same, same, 4).kernel.gamma == 0.25
+    nothing = survey(3, np.zeros((3, 1)))
+    assert settle(ResvmParams(), nothing, nothing, 0).kernel.gamma == 1.0
+
+
+def test_parameters_a_kernel_does_not_use_stay_out_of_it():
+    assert (
+        plan(kernel="linear", gamma=3.0, coef0=2.0, degree=5).kernel == plan(kernel="linear").kernel
+    )
+    assert plan(kernel="rbf", gamma=1.0, coef0=2.0).kernel == plan(kernel="rbf", gamma=1.0).kernel
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"c_unl": 0.0}, "--c-unl is 0; it must be positive"),
+        ({"c_unl": -1.0}, "--c-unl is -1"),
+        ({"c_unl": float("nan")}, "--c-unl is nan"),
+        ({"c_unl": float("inf")}, "--c-unl is inf"),
+        ({"w_pos": 0.0}, "--w-pos is 0"),
+        ({"method": "cwsvm", "c_pos": -2.0}, "--c-pos is -2"),
+        ({"gamma": 0.0}, "--gamma is 0"),
+        ({"tolerance": 0.0}, "--tolerance is 0"),
+        ({"cache_mb": 0.0}, "--cache-mb is 0"),
+        ({"n_models": 0}, "--n-models is 0; it must be at least 1"),
+        ({"n_pos": 0}, "--n-pos is 0"),
+        ({"n_unl": -5}, "--n-unl is -5"),
+        ({"degree": 0}, "--degree is 0"),
+        ({"coef0": float("inf")}, "--coef0 is inf"),
+        ({"seed": -1}, "--seed is -1"),
+        ({"method": "bagging", "n_pos": 5}, "--n-pos has no meaning for --method bagging"),
+        ({"method": "bagging", "w_pos": 2.0}, "--w-pos has no meaning for --method bagging"),
+        ({"method": "bagging", "c_pos": 2.0}, "--c-pos has no meaning for --method bagging"),
+        ({"method": "cwsvm", "n_models": 5}, "--n-models has no meaning for --method cwsvm"),
+        ({"method": "cwsvm", "n_unl": 5}, "--n-unl has no meaning for --method cwsvm"),
+        ({"method": "resvm", "c_pos": 2.0}, "--c-pos has no meaning for --method resvm"),
+        ({"method": "cwsvm", "c_pos": 2.0, "w_pos": 2.0}, "--c-pos and --w-pos exclude each other"),
+    ],
+)
+def test_parameters_that_cannot_work_are_refused(options, message):
+    with pytest.raises(CommandLineError) as caught:
+        ResvmParams(**options).check()
+    assert message in caught.value.message

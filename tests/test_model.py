@@ -1,0 +1,208 @@
+"""Votes, decision values and pooled prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble import model
+from resvm_cli.ensemble.model import BLOCK_ROWS, Ensemble, Member, Predictor, decide
+from resvm_cli.svm.kernels import Kernel
+
+RNG = np.random.default_rng(8)
+KERNELS = [
+    Kernel("linear"),
+    Kernel("poly", gamma=0.3, coef0=0.7, degree=3),
+    Kernel("rbf", gamma=0.2),
+    Kernel("sigmoid", gamma=0.05, coef0=0.1),
+]
+
+
+@pytest.mark.parametrize(
+    ("psi", "votes", "value"),
+    [
+        ([1.0, 2.0, -0.5], 2 / 3, 2 / 3),  # divided: the votes
+        ([-1.0, -2.0, -0.5], 0.0, -3.5),  # unanimous negative: the sum
+        ([1.0, 2.0, 0.5], 1.0, 4.5),  # unanimous positive: one more than the sum
+        ([1.0, 0.0, -1.0], 0.5, 0.5),  # sgn(0) = 0
+        ([0.0, 0.0], 0.5, 0.5),
+        ([0.0, -1.0], 0.25, 0.25),  # half a vote: not unanimous
+        ([0.0, 1.0], 0.75, 0.75),
+        ([2.5], 1.0, 3.5),  # one member
+        ([-2.5], 0.0, -2.5),
+        ([0.0], 0.5, 0.5),
+    ],
+)
+def test_votes_and_decision_values_follow_the_paper(psi, votes, value):
+    found = decide(np.array([psi]), single=False)
+    assert found.votes.tolist() == [votes]
+    assert found.values.tolist() == [value]
+
+
+def test_cwsvm_keeps_the_svms_own_value():
+    found = decide(np.array([[2.5], [-0.1], [0.0]]), single=True)
+    assert found.values.tolist() == [2.5, -0.1, 0.0]
+    assert found.labels(0.0).tolist() == [1, -1, -1]
+
+
+def test_a_tied_vote_is_not_positive():
+    found = decide(np.array([[1.0, -3.0], [1.0, 0.0]]), single=False)
+    assert found.labels(0.5).tolist() == [-1, 1]
+
+
+psi_arrays = st.tuples(st.integers(1, 12), st.integers(1, 8)).flatmap(
+    lambda shape: arrays(
+        np.float64, shape, elements=st.floats(-3, 3).map(lambda value: round(value, 1))
+    )
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(psi_arrays)
+def test_breaking_ties_orders_by_votes_first_and_then_by_the_sum(psi):
+    found = decide(psi, single=False)
+    broken = found.values_without_ties()
+    for a in range(len(psi)):
+        for b in range(len(psi)):
+            same = found.votes[a] == found.votes[b]
+            if found.votes[a] > found.votes[b] or (same and found.sums[a] > found.sums[b] + 1e-3):
+                assert broken[a] > broken[b]
+    unanimous = (found.votes == 0) | (found.votes == 1)
+    assert (broken[unanimous] == found.values[unanimous]).all()
+
+
+def test_breaking_ties_is_the_documented_formula():
+    found = decide(np.array([[1.0, -0.4, -0.1]]), single=False)
+    expected = 1 / 3 - (1 - 1 / (1 + np.exp(-0.5))) / 12
+    assert found.values_without_ties() == pytest.approx([expected], rel=1e-14)
+
+
+def test_breaking_ties_survives_enormous_sums():
+    found = decide(np.array([[1e9, -1.0], [-1e9, 1.0]]), single=False)
+    assert found.values_without_ties().tolist() == [0.5, 0.5 - 1 / 8]
+
+
+def ensemble(kernel: Kernel, n_models: int = 6, pool_size: int = 30, width: int = 9) -> Ensemble:
+    rng = np.random.default_rng(3)
+    features = rng.standard_normal((pool_size, width)) * (rng.random((pool_size, width)) < 0.6)
+    features[4] = features[11]  # equal rows must be joined
+    members = [
+        Member(
+            np.sort(rng.choice(pool_size, 8, replace=False)),
+            rng.standard_normal(8),
+            float(rng.standard_normal()),
+            4,
+        )
+        for _ in range(n_models)
+    ]
+    return Ensemble(kernel, Rows.from_dense(features), members, False)
+
+
+def reference(machine: Ensemble, features: np.ndarray) -> np.ndarray:
+    """Member values straight from the definition, with scikit-learn's kernels."""
+    pool = np.zeros((len(machine.pool), features.shape[1]))
+    pool[machine.pool.row_numbers, machine.pool.indices - 1] = machine.pool.values
+    options = {"gamma": machine.kernel.gamma, "coef0": machine.kernel.coef0}
+    if machine.kernel.name == "linear":
+        options = {}
+    elif machine.kernel.name == "rbf":
+        del options["coef0"]
+    elif machine.kernel.name == "poly":
+        options["degree"] = machine.kernel.degree
+    values = pairwise_kernels(features, pool, metric=machine.kernel.name, **options)
+    return np.column_stack([values[:, m.support] @ m.coefficients - m.rho for m in machine.members])
+
+
+# features 10 to 12 are unknown to every member
+FEATURES = RNG.standard_normal((300, 12)) * (RNG.random((300, 12)) < 0.7)
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_pooled_values_are_the_members_own(kernel, dense, monkeypatch):
+    if not dense:
+        monkeypatch.setattr(model, "ALWAYS_DENSE_CELLS", 0)
+        monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
+    machine = ensemble(kernel)
+    found = Predictor(machine).decisions(Rows.from_dense(FEATURES)).member_values
+    assert found == pytest.approx(reference(machine, FEATURES), rel=1e-10, abs=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
+    machine = ensemble(kernel)
+    rows = Rows.from_dense(FEATURES)
+    expected = Predictor(machine).decisions(rows).member_values
+    monkeypatch.setattr(model, "TABLE_CELLS", 0)
+
+    def spread(given: Rows) -> Rows:
+        return Rows(given.indptr, given.indices * np.int32(100_000_000), given.values)
+
+    wide = Ensemble(kernel, spread(machine.pool), machine.members, False)
+    assert Predictor(wide).decisions(spread(rows)).member_values.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("width", [1, 9, 64])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width):
+    machine = ensemble(kernel, n_models=7, pool_size=83, width=width)
+    predictor = Predictor(machine)
+    features = RNG.standard_normal((2 * BLOCK_ROWS + 37, width))
+    rows = Rows.from_dense(features)
+    whole = predictor.decisions(rows)
+    for step in (1, 7, BLOCK_ROWS - 1, BLOCK_ROWS):
+        parts = [
+            predictor.decisions(rows.slice(start, min(start + step, len(rows))))
+            for start in range(0, len(rows), step)
+        ]
+        assert (
+            np.concatenate([p.member_values for p in parts]).tobytes()
+            == whole.member_values.tobytes()
+        )
+        assert np.concatenate([p.values for p in parts]).tobytes() == whole.values.tobytes()
+
+
+def test_rbf_values_of_rows_far_out_come_from_differences():
+    # from norms the distance to its own copy would be about 1e-4, and the value e^-1e-4
+    far = np.array([[1e6, 2.0, 3.0], [1e6 + 1, 2.0, 3.0]])
+    machine = Ensemble(
+        Kernel("rbf", gamma=1.0),
+        Rows.from_dense(far),
+        [Member(np.array([0, 1]), np.array([1.0, 10.0]), 0.0, 1)],
+        True,
+    )
+    queries = np.array([[1e6, 2.0, 3.0, 0.0], [1e6 + 0.5, 2.0, 3.0, 2.0]])
+    found = Predictor(machine).decisions(Rows.from_dense(queries)).values
+    expected = [1 + 10 * np.exp(-1.0), 11 * np.exp(-0.25 - 4.0)]
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_values_whose_squares_overflow_are_infinitely_far_away():
+    machine = Ensemble(
+        Kernel("rbf", gamma=1.0),
+        Rows.from_dense(np.array([[1.0, 2.0]])),
+        [Member(np.array([0]), np.array([1.0]), -0.25, 1)],
+        True,
+    )
+    found = Predictor(machine).decisions(Rows.from_dense(np.array([[1e200, 0.0], [0.0, -1e300]])))
+    assert found.values.tolist() == [0.25, 0.25]
+
+
+def test_a_pool_without_any_feature_is_still_a_model():
+    empty = Rows(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    for kernel in KERNELS:
+        machine = Ensemble(kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True)
+        found = Predictor(machine).decisions(Rows.from_dense(np.array([[0.0], [3.0]]))).values
+        assert np.isfinite(found).all()
+        if kernel.name == "rbf":
+            assert found == pytest.approx([1.5, 2 * np.exp(-0.2 * 9) - 0.5])
+
+
+def test_the_fingerprint_is_stable():
+    assert model.numeric_fingerprint() == model.numeric_fingerprint()
+    assert len(model.numeric_fingerprint()) == 16

@@ -1,0 +1,248 @@
+"""The model directory: whole or absent, intact or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.errors import CommandLineError, FileError, ModelError
+from resvm_cli.files import atomic, model_dir
+from tests.test_model import KERNELS, ensemble
+
+DESCRIPTION = {"method": "resvm", "kernel": {"name": "rbf", "gamma": 0.2}, "zero_based": False}
+
+
+@pytest.fixture
+def stored(tmp_path) -> Path:
+    path = tmp_path / "model"
+    model_dir.save(str(path), ensemble(KERNELS[2], n_models=3), DESCRIPTION, force=False)
+    return path
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(found for found in path.rglob("*") if found.is_file())
+
+
+def snapshot(path: Path) -> dict[str, bytes]:
+    return {str(found.relative_to(path)): found.read_bytes() for found in files(path)}
+
+
+def rewrite(path: Path, **changes) -> None:
+    """Edit a manifest as a forger would, its own digest made right again."""
+    manifest = json.loads((path / "manifest.json").read_text()) | changes
+    manifest["manifest_sha256"] = model_dir._own_digest(manifest)
+    (path / "manifest.json").write_bytes(model_dir._render(manifest))
+
+
+def test_it_holds_a_manifest_and_members_and_nothing_else(stored):
+    assert [str(found.relative_to(stored)) for found in files(stored)] == [
+        "manifest.json",
+        "members/00000.model",
+        "members/00001.model",
+        "members/00002.model",
+    ]
+    assert os.listdir(stored.parent) == ["model"]
+
+
+def test_what_was_saved_is_loaded(stored):
+    machine = ensemble(KERNELS[2], n_models=3)
+    rows = Rows.from_dense(np.random.default_rng(0).standard_normal((20, 9)))
+    again = model_dir.load(str(stored)).ensemble
+    assert (
+        Predictor(again).decisions(rows).values.tobytes()
+        == Predictor(machine).decisions(rows).values.tobytes()
+    )
+
+
+def test_any_changed_byte_of_any_file_is_refused(stored):
+    rng = np.random.default_rng(0)
+    for path in files(stored):
+        whole = path.read_bytes()
+        for position in {0, len(whole) - 1, *rng.integers(0, len(whole), 60).tolist()}:
+            for change in (whole[position] ^ 1, ord(" "), ord("\n"), 0, 0xFF):
+                if change == whole[position]:
+                    continue
+                path.write_bytes(whole[:position] + bytes([change]) + whole[position + 1 :])
+                with pytest.raises(ModelError):
+                    model_dir.load(str(stored))
+        for edited in (
+            whole[:-1],
+            whole + b"\n",
+            whole + whole,
+            b"",
+            whole.replace(b"\n", b"\r\n"),
+        ):
+            path.write_bytes(edited)
+            with pytest.raises(ModelError):
+                model_dir.load(str(stored))
+        path.write_bytes(whole)
+    model_dir.load(str(stored))
+
+
+def test_a_removed_line_and_a_removed_file_are_reported_by_name(stored):
+    path = stored / "members" / "00001.model"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(ModelError, match=r"members/00001\.model: changed since it was written"):
+        model_dir.load(str(stored))
+    path.unlink()
+    with pytest.raises(ModelError, match=r"members/00001\.model: cannot read"):
+        model_dir.load(str(stored))
+
+
+def test_a_consistent_forgery_is_parsed_with_care(stored):
+    path = stored / "members" / "00001.model"
+    entries = json.loads((stored / "manifest.json").read_text())["members"]
+    lines = path.read_bytes().splitlines(keepends=True)
+    text = b"".join(lines[:-1])
+    path.write_bytes(text)
+    entries[1] |= {"sha256": hashlib.sha256(text).hexdigest(), "bytes": len(text)}
+    rewrite(stored, members=entries)
+    with pytest.raises(ModelError, match=r"00001\.model: .* should hold 8 support vectors"):
+        model_dir.load(str(stored))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kernel": {"name": "fourier"}},
+        {"kernel": None},
+        {"kernel": {"name": "rbf", "gamma": "x"}},
+        {"method": "forest"},
+        {"members": []},
+        {"members": [{}]},
+        {"members": 3},
+        {"zero_based": []},
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(stored, changes):
+    rewrite(stored, **changes)
+    with pytest.raises(ModelError, match=r"manifest\.json"):
+        model_dir.load(str(stored))
+
+
+def test_another_format_number_is_refused_with_advice(stored):
+    rewrite(stored, format=2)
+    with pytest.raises(ModelError, match="format 2 is not one this version reads") as caught:
+        model_dir.load(str(stored))
+    assert "install" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[]", b"{}", b'{"kind": "other"}', b"not json", b"\xff", b"[" * 9999]
+)
+def test_a_foreign_manifest_is_refused(stored, text):
+    (stored / "manifest.json").write_bytes(text)
+    with pytest.raises(ModelError, match=r"manifest\.json"):
+        model_dir.load(str(stored))
+
+
+def test_no_model_there_is_said_plainly(tmp_path):
+    with pytest.raises(ModelError, match="no model directory there"):
+        model_dir.load(str(tmp_path / "nowhere"))
+    with pytest.raises(ModelError, match=r"it has no manifest\.json"):
+        model_dir.load(str(tmp_path))
+
+
+def test_links_are_not_followed_and_pipes_not_opened(stored, tmp_path):
+    member = stored / "members" / "00001.model"
+    outside = tmp_path / "outside"
+    shutil.move(member, outside)
+    member.symlink_to(outside)
+    with pytest.raises(ModelError, match=r"00001\.model: cannot read"):
+        model_dir.load(str(stored))
+    member.unlink()
+    os.mkfifo(member)
+    with pytest.raises(ModelError, match="not a regular file"):
+        model_dir.load(str(stored))
+    member.unlink()
+    shutil.move(outside, member)
+    model_dir.load(str(stored))
+    shutil.move(stored / "members", tmp_path / "elsewhere")
+    (stored / "members").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match="link"):
+        model_dir.load(str(stored))
+
+
+def test_a_target_is_refused_before_any_work(stored, tmp_path):
+    with pytest.raises(CommandLineError, match="a model is already there"):
+        model_dir.check_target(str(stored), force=False)
+    model_dir.check_target(str(stored), force=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "file").write_text("precious")
+    for other in ("mine", "file"):
+        for force in (False, True):
+            with pytest.raises(CommandLineError, match="not a resvm model"):
+                model_dir.check_target(str(tmp_path / other), force=force)
+    with pytest.raises(CommandLineError, match="parent directory does not exist"):
+        model_dir.check_target(str(tmp_path / "a" / "b"), force=False)
+    model_dir.check_target(str(tmp_path / "new"), force=False)
+
+
+def test_force_replaces_a_model_and_leaves_nothing_beside_it(stored):
+    before = snapshot(stored)
+    model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    after = snapshot(stored)
+    assert len(after) == 3
+    assert after["members/00000.model"] != before["members/00002.model"]
+    assert os.listdir(stored.parent) == ["model"]
+
+
+def test_a_failed_replacement_leaves_the_old_model(stored, monkeypatch):
+    before = snapshot(stored)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(FileError, match="No space left") as caught:
+        model_dir.save(str(stored), ensemble(KERNELS[2]), DESCRIPTION, force=True)
+    assert caught.value.exit_code == 5
+    assert snapshot(stored) == before
+    assert os.listdir(stored.parent) == ["model"]
+
+
+@pytest.mark.parametrize("step", ["aside", "in"])
+def test_an_interrupted_replacement_is_recovered_by_the_next_reader(stored, monkeypatch, step):
+    before = snapshot(stored)
+    real = os.rename
+
+    calls = []
+
+    def rename(source, target):
+        calls.append(target)
+        if len(calls) == (1 if step == "aside" else 2):
+            raise KeyboardInterrupt  # as if killed just before this rename
+        real(source, target)
+
+    monkeypatch.setattr(atomic.os, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    monkeypatch.undo()
+    if step == "in":
+        assert not stored.exists()
+    model_dir.load(str(stored))
+    assert snapshot(stored) == before
+
+
+def test_saving_does_not_overwrite_what_appeared_meanwhile(stored):
+    before = snapshot(stored)
+    with pytest.raises(FileError, match="appeared while we were working"):
+        model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=False)
+    assert snapshot(stored) == before
+
+
+def test_a_link_to_a_model_is_kept_when_the_model_is_replaced(stored, tmp_path):
+    link = tmp_path / "current"
+    link.symlink_to(stored)
+    model_dir.save(str(link), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    assert link.is_symlink()
+    assert len(snapshot(stored)) == 3

@@ -1,0 +1,63 @@
+"""Tasks run in parallel, results come in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import joblib
+import pytest
+
+from resvm_cli import parallel
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5, 50])
+def test_results_come_in_the_order_of_the_tasks(workers):
+    def slow_first(number: int) -> int:
+        time.sleep(0.02 if number == 0 else 0)
+        return number * number
+
+    assert list(parallel.run(slow_first, range(20), workers)) == [n * n for n in range(20)]
+
+
+def test_no_tasks_no_results():
+    assert list(parallel.run(str, [], 3)) == []
+
+
+def test_none_is_a_result():
+    assert list(parallel.run(lambda task: None, [1, 2], 2)) == [None, None]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_error_in_a_task_is_raised_here_and_ends_the_run(workers):
+    done = []
+
+    def fail(number: int) -> int:
+        if number == 3:
+            raise ZeroDivisionError("three")
+        done.append(number)
+        time.sleep(0.01)
+        return number
+
+    results = parallel.run(fail, range(1000), workers)
+    with pytest.raises(ZeroDivisionError, match="three"):
+        list(results)
+    time.sleep(0.1)
+    assert len(done) < 100
+
+
+def test_workers_really_run_at_the_same_time():
+    barrier = threading.Barrier(3, timeout=20)
+    list(parallel.run(lambda task: barrier.wait(), range(3), 3))
+
+
+def test_the_main_thread_never_runs_a_task():
+    threads = set(parallel.run(lambda task: threading.current_thread().name, range(4), 1))
+    assert threading.current_thread().name not in threads
+
+
+@pytest.mark.parametrize(("share", "expected"), [("", 8), ("3", 3), ("99", 8), ("x", 8), ("0", 8)])
+def test_cores_respect_the_batch_systems_share(monkeypatch, share, expected):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", share)
+    assert parallel.available_cores() == expected

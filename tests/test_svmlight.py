@@ -1,0 +1,366 @@
+"""Reading is exact and strict; writing reads back."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import threading
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from resvm_cli.dataset import Rows
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.files import svmlight
+from resvm_cli.files.svmlight import Block, Parser, format_block, read_blocks, read_file
+
+
+def parse(text: bytes, cuts: tuple[int, ...] = (), **options) -> Block:
+    parser = Parser("data.svm", **options)
+    blocks: list[Block] = []
+    for start, stop in zip((0, *cuts), (*cuts, len(text)), strict=True):
+        blocks += parser.feed(text[start:stop])
+    blocks += parser.finish()
+    return Block.concatenate(blocks)
+
+
+def contents(block: Block) -> list[tuple]:
+    return [
+        (
+            repr(block.labels[row]),
+            int(block.qids[row]),
+            block.rows.indices[a:b].tolist(),
+            block.rows.values[a:b].tolist(),
+        )
+        for row, (a, b) in enumerate(
+            zip(block.rows.indptr[:-1], block.rows.indptr[1:], strict=True)
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "qid", "indices", "values"),
+    [
+        (b"1 1:0.5 3:2\n", 1.0, -1, [1, 3], [0.5, 2.0]),
+        (b"+1 1:+0.5\n", 1.0, -1, [1], [0.5]),
+        (b"-1.0 2:-3\n", -1.0, -1, [2], [-3.0]),
+        (b"1e1 1:1e-3 2:1E+2 3:.5 4:5.\n", 10.0, -1, [1, 2, 3, 4], [1e-3, 100.0, 0.5, 5.0]),
+        (b"1\t1:2\t  2:3  \n", 1.0, -1, [1, 2], [2.0, 3.0]),
+        (b"  1 1:2\r\n", 1.0, -1, [1], [2.0]),
+        (b"\xef\xbb\xbf1 1:2\n", 1.0, -1, [1], [2.0]),
+        (b"1 1:2", 1.0, -1, [1], [2.0]),
+        (b"1 1:2\r", 1.0, -1, [1], [2.0]),
+        (b"1 1:0 2:1\n", 1.0, -1, [1, 2], [0.0, 1.0]),
+        (b"1\n", 1.0, -1, [], []),
+        (b"1 qid:12 1:2\n", 1.0, 12, [1], [2.0]),
+        (b"qid:3 1:2\n", np.nan, 3, [1], [2.0]),
+        (b"1:2 5:1\n", np.nan, -1, [1, 5], [2.0, 1.0]),
+        (b"1 1:2 # name\n", 1.0, -1, [1], [2.0]),
+        (b"1 1:2#name\n", 1.0, -1, [1], [2.0]),
+        (b"1 # nan:inf 0:0\n", 1.0, -1, [], []),
+        (b"1 2147483646:1\n", 1.0, -1, [2147483646], [1.0]),
+        (b"1 1:-0\n", 1.0, -1, [1], [-0.0]),
+        (b"1 1:1e-400\n", 1.0, -1, [1], [0.0]),
+    ],
+)
+def test_what_the_grammar_accepts(text, label, qid, indices, values):
+    assert contents(parse(text)) == [(repr(np.float64(label)), qid, indices, values)]
+
+
+def test_blank_and_comment_lines_are_skipped_but_counted():
+    block = parse(b"\n# head\n1 1:1\n \t\r\n\n-1 2:1\n\n")
+    assert block.labels.tolist() == [1.0, -1.0]
+    assert block.lines.tolist() == [3, 6]
+
+
+def test_comments_are_carried_trimmed_and_undamaged():
+    text = b"1 1:1 #  gene a \r\n1 1:1\n1 1:1 #\n1 1:1 # \xff\xc3\xa9\n"
+    block = parse(text, with_comments=True)
+    assert block.comments is not None
+    assert block.comments[:3] == ["gene a", "", ""]
+    assert block.comments[3].encode("utf-8", "surrogateescape") == b"\xff\xc3\xa9"
+
+
+def test_files_that_count_from_zero_need_the_option():
+    assert parse(b"1 0:5 1:6\n", zero_based=True).rows.indices.tolist() == [0, 1]
+
+
+REFUSALS = [
+    (b"1 1:nan\n", "1:3", "'1:nan' is not finite"),
+    (b"1 1:-Inf\n", "1:3", "not finite"),
+    (b"1 1:infinity\n", "1:3", "not finite"),
+    (b"nan 1:1\n", "1:1", "not finite"),
+    (b"1 1:1\n1 1:1e309\n", "2:3", "too large for a double"),
+    (b"1 1:-2e308\n", "1:3", "too large for a double"),
+    (b"1 1:1x\n", "1:3", "cannot read '1:1x'"),
+    (b"1 a:1\n", "1:3", "cannot read 'a:1'"),
+    (b"1 1=1\n", "1:3", "cannot read '1=1'"),
+    (b"1 1:1 2\n", "1:7", "cannot read '2'; a pair index:value was expected"),
+    (b"1 1:1:1\n", "1:3", "cannot read"),
+    (b"1 1:0x10\n", "1:3", "cannot read"),
+    (b"1 1:1_0\n", "1:3", "cannot read"),
+    (b"1 1:1,5\n", "1:3", "cannot read"),
+    (b"1 1:1e\n", "1:3", "cannot read"),
+    (b"1 1:.\n", "1:3", "cannot read"),
+    (b"1 1:--1\n", "1:3", "cannot read"),
+    (b"1 1:\n", "1:3", "feature 1 has no value"),
+    (b"1 1: 2\n", "1:3", "feature 1 has no value"),
+    (b"1 :2\n", "1:3", "cannot read ':2'"),
+    (b"1 +1:2\n", "1:3", "cannot read '+1:2'"),
+    (b"1 1.5:2\n", "1:3", "cannot read '1.5:2'"),
+    (b"spam 1:1\n", "1:1", "cannot read 'spam'; a numeric label"),
+    (b"1,2 1:1\n", "1:1", "cannot read '1,2'"),
+    (b"1.5:1\n", "1:1", "cannot read '1.5:1'"),
+    (b"1 0:1\n", "1:3", "index 0 in '0:1'"),
+    (b"0:1 1:1\n", "1:1", "index 0"),
+    (b"1 -4:1\n", "1:3", "negative index"),
+    (b"-4:1\n", "1:1", "negative index"),
+    (b"\n\n1 1:1\n1 9:1 4:1\n", "4:7", "feature 4 comes after feature 9; indices must increase"),
+    (b"1 4:1 4:1\n", "1:7", "feature 4 comes twice"),
+    (b"1 2147483647:1\n", "1:3", "index 2147483647 is too large"),
+    (b"1 4294967297:1\n", "1:3", "index 4294967297 is too large"),
+    (b"1 99999999999999999999999:1\n", "1:3", "too large"),
+    (b"1 1:1\0\n", "1:3", "a NUL byte"),
+    (b"\0\n", "1:1", "a NUL byte"),
+    (b"1 1:1 # a\0b\n", "1:10", "a NUL byte"),
+    (b"# a\0b\n", "1:4", "a NUL byte"),
+    (b"1 qid:x 1:1\n", "1:3", "cannot read 'qid:x'; qid:NUMBER was expected"),
+    (b"1 qid:1 qid:2 1:1\n", "1:9", "cannot read 'qid:2'"),
+    (b"1 1:1 qid:2\n", "1:7", "cannot read 'qid:2'"),
+    (b"1 1:1\r2:1\n", "1:3", "cannot read"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "message"), REFUSALS)
+def test_what_is_refused_names_file_line_and_column(text, place, message):
+    with pytest.raises(DataError) as caught:
+        parse(text)
+    assert caught.value.message.startswith(f"data.svm:{place}: ")
+    assert message in caught.value.message
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"# nothing\n \n", b"\xef\xbb\xbf"])
+def test_an_empty_file_is_refused(tmp_path, text):
+    path = tmp_path / "empty.svm"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=r"empty\.svm: no rows"):
+        read_file(str(path))
+
+
+def test_rows_before_a_bad_line_are_given_first():
+    blocks = Parser("data.svm").feed(b"1 1:1\n2 1:1\n3 1:x\n4 1:1\n")
+    assert next(blocks).labels.tolist() == [1.0, 2.0]
+    with pytest.raises(DataError, match=r"data\.svm:3:3"):
+        next(blocks)
+
+
+def test_a_missing_file_and_a_directory_are_reading_errors(tmp_path):
+    for path in (tmp_path / "nowhere.svm", tmp_path):
+        with pytest.raises(FileError, match="cannot read") as caught:
+            read_file(str(path))
+        assert caught.value.exit_code == 5
+
+
+decimals = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(
+        r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,2})?", fullmatch=True
+    ),
+    st.builds("{}e{}".format, st.integers(0, 10**19), st.integers(-345, 289)),
+    # close to the middle between two doubles, where rounding twice goes wrong
+    st.builds(
+        lambda bits, exponent: f"{(bits << 12 | 0x800)}e{exponent}",
+        st.integers(0, 2**52 - 1),
+        st.integers(-27, 27),
+    ),
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(decimals, min_size=1, max_size=20))
+def test_every_decimal_equals_pythons_float(texts):
+    kept = [text for text in texts if abs(float(text)) < np.inf]
+    line = " ".join(f"{i}:{text}" for i, text in enumerate(kept, 1))
+    values = parse(f"1 {line}\n".encode()).rows.values
+    expected = np.array([float(text) for text in kept])
+    assert values.tobytes() == expected.tobytes()
+
+
+def test_halfway_decimals_equal_pythons_float():
+    # integers and fractions that lie exactly between two doubles, and their neighbours
+    rng = np.random.default_rng(0)
+    texts = []
+    for _ in range(3000):
+        odd = int(rng.integers(2**53, 2**54)) | 1  # needs 54 bits: a tie
+        shift = int(rng.integers(-10, 10))
+        scaled = odd * 2**shift if shift >= 0 else odd * 5**-shift
+        for number in (scaled - 1, scaled, scaled + 1):
+            texts.append(f"{number}e{min(shift, 0)}")
+    line = " ".join(f"{i}:{text}" for i, text in enumerate(texts, 1))
+    values = parse(f"1 {line}\n".encode()).rows.values
+    assert values.tobytes() == np.array([float(text) for text in texts]).tobytes()
+
+
+def test_cutting_the_text_at_every_byte_changes_nothing():
+    text = b"\xef\xbb\xbf# head\r\n+1 qid:3 1:0.1 20:1e-7 # a b\r\n\n-1\n2:3.25 # x\n5 1:2"
+    whole = contents(parse(text, with_comments=True))
+    assert len(whole) == 4
+    for cut in range(1, len(text)):
+        assert contents(parse(text, (cut,), with_comments=True)) == whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_cutting_the_text_anywhere_often_changes_nothing(data):
+    text = b"1 1:0.25 7:3\n-1 2:1.5 # name\n\n0 3:1 4:1 5:1\n" * 4
+    cuts = tuple(sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12))))
+    assert contents(parse(text, cuts)) == contents(parse(text))
+
+
+def test_arrays_grow_for_a_long_row_and_split_for_many_rows(monkeypatch):
+    monkeypatch.setattr(svmlight, "ROW_CAPACITY", 3)
+    monkeypatch.setattr(svmlight, "NONZERO_CAPACITY", 2)
+    line = " ".join(f"{i}:{i}" for i in range(1, 40))
+    text = f"1 {line}\n".encode() + b"2 1:1\n" * 10 + b"3 1:1 2:2\n\n" * 5
+    block = parse(text)
+    assert block.labels.tolist() == [1.0] + [2.0] * 10 + [3.0] * 5
+    assert block.rows.values[:39].tolist() == list(range(1, 40))
+    assert block.lines.tolist() == [*range(1, 12), *range(12, 22, 2)]
+
+
+COMPRESSED = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstandard": zstandard.compress,
+}
+TEXT = b"".join(b"%d 1:%d 3:0.125\n" % (i % 2, i) for i in range(1, 3000))
+
+
+@pytest.mark.parametrize("kind", list(COMPRESSED))
+def test_compressed_files_are_known_by_their_first_bytes(tmp_path, kind):
+    compress = COMPRESSED[kind]
+    path = tmp_path / "data.txt"
+    half = TEXT.index(b"\n", len(TEXT) // 2) + 1
+    path.write_bytes(compress(TEXT[:half]) + compress(TEXT[half:]))  # two streams, joined
+    assert contents(read_file(str(path))) == contents(parse(TEXT))
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) * 3 // 4], whole[:-1]):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"data\.txt: .* data is damaged"):
+            read_file(str(path))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz"])  # zstandard frames carry no checksum here
+def test_a_flipped_bit_in_compressed_data_is_noticed(tmp_path, kind):
+    path = tmp_path / "data.txt"
+    whole = bytearray(COMPRESSED[kind](TEXT))
+    whole[len(whole) // 2] ^= 0x10
+    path.write_bytes(whole)
+    with pytest.raises(DataError):
+        read_file(str(path))
+
+
+def test_a_gzip_that_expands_a_thousandfold_streams_in_small_blocks(tmp_path):
+    path = tmp_path / "zeros.gz"
+    path.write_bytes(gzip.compress(b"1 1:1\n" * 3_000_000))
+    sizes = [len(block) for block in read_blocks(str(path))]
+    assert sum(sizes) == 3_000_000
+    assert max(sizes) <= svmlight.ROW_CAPACITY
+
+
+def test_a_named_pipe_is_read_as_it_fills(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    released = threading.Event()
+
+    def write() -> None:
+        with open(path, "wb", buffering=0) as pipe:
+            pipe.write(b"1 1:1\n2 1:2")
+            assert released.wait(20)
+            pipe.write(b"5\n3 1:3\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    labels: list[float] = []
+    values: list[float] = []
+    for block in read_blocks(str(path)):
+        labels += block.labels.tolist()
+        values += block.rows.values.tolist()
+        released.set()  # the first row came out while the pipe was still open
+    writer.join()
+    assert labels == [1.0, 2.0, 3.0]
+    assert values == [1.0, 25.0, 3.0]
+
+
+def test_the_same_matrix_as_scikit_learn(tmp_path):
+    rng = np.random.default_rng(3)
+    matrix = np.round(rng.standard_normal((200, 30)), 7) * (rng.random((200, 30)) < 0.4)
+    path = str(tmp_path / "data.svm")
+    dump_svmlight_file(matrix, rng.integers(0, 5, 200), path, zero_based=False)
+    theirs, labels = load_svmlight_file(path, zero_based=False)
+    ours = read_file(path)
+    assert np.array_equal(ours.rows.indptr, theirs.indptr)
+    assert np.array_equal(ours.rows.indices - 1, theirs.indices)
+    assert np.array_equal(ours.rows.values, theirs.data)
+    assert np.array_equal(ours.labels, labels)
+
+
+@st.composite
+def blocks(draw) -> Block:
+    n_rows = draw(st.integers(1, 6))
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    rows = [sorted(draw(st.sets(st.integers(1, 2**31 - 2), max_size=5))) for _ in range(n_rows)]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    indices = np.array([index for row in rows for index in row], np.int32)
+    values = np.array(
+        draw(st.lists(finite, min_size=len(indices), max_size=len(indices))), np.float64
+    )
+    labels = draw(st.lists(finite, min_size=n_rows, max_size=n_rows))
+    qids = draw(st.lists(st.integers(-1, 10**17), min_size=n_rows, max_size=n_rows))
+    words = st.text(
+        st.characters(blacklist_characters="\n\r\0", blacklist_categories=["Cs"]), max_size=8
+    ).map(lambda text: text.strip(" \t"))
+    comments = draw(st.lists(words, min_size=n_rows, max_size=n_rows))
+    return Block(
+        Rows(indptr, indices, values),
+        np.array(labels),
+        np.array(qids, np.int64),
+        np.arange(1, n_rows + 1),
+        comments,
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(blocks())
+def test_what_is_written_reads_back_exactly(block):
+    again = parse(format_block(block), with_comments=True)
+    assert again.rows.indptr.tolist() == block.rows.indptr.tolist()
+    assert again.rows.indices.tolist() == block.rows.indices.tolist()
+    assert again.rows.values.tobytes() == block.rows.values.tobytes()
+    assert again.labels.tobytes() == block.labels.tobytes()
+    assert again.qids.tolist() == block.qids.tolist()
+    assert again.comments == block.comments
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.binary(max_size=80))
+def test_arbitrary_bytes_are_read_or_refused_but_never_crash(text):
+    with suppress(DataError):
+        assert len(parse(text + b"\n1 1:1\n")) >= 1
+
+
+def test_the_c_function_refuses_text_without_a_closing_newline():
+    from resvm_cli.files import _svmlight
+
+    arrays = [np.empty(4, np.int64) for _ in range(4)]
+    with pytest.raises(ValueError, match="newline"):
+        _svmlight.scan(b"1 1:1", False, 1, *arrays, np.empty(8), np.empty(4, "i4"), np.empty(4))
