@@ -26,11 +26,13 @@ def columns(out: bytes) -> np.ndarray:
 
 
 def start(*arguments: object, **more) -> subprocess.Popen:
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.Popen(
         [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=more.pop("stdout", subprocess.PIPE),
         stderr=subprocess.PIPE,
+        env=environment,
         **more,
     )
 

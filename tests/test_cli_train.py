@@ -64,15 +64,21 @@ def test_another_seed_gives_another_model(problem, resvm, tmp_path):
     assert (tmp_path / "0" / member).read_bytes() != (tmp_path / "1" / member).read_bytes()
 
 
-def test_compression_spacing_and_pipes_do_not_change_the_model(problem, resvm, tmp_path):
+def test_compression_spacing_zeros_and_pipes_do_not_change_the_model(problem, resvm, tmp_path):
     unl = (problem / "unl.svm").read_bytes()
     (tmp_path / "unl.gz").write_bytes(gzip.compress(unl))
     spaced = b"\xef\xbb\xbf# head\n\n" + unl.replace(b" ", b" \t ").replace(b"\n", b" # x\r\n")
     (tmp_path / "spaced").write_bytes(spaced)
+    zeros = []
+    for line in unl.decode().splitlines():
+        values = dict(pair.split(":") for pair in line.split()[1:])
+        zeros.append(" ".join(["0", *[f"{i}:{values.get(str(i), 0)}" for i in range(1, 6)]]))
+    (tmp_path / "zeros").write_text("\n".join(zeros) + "\n")
     sources = {
         "plain": (problem / "unl.svm", None),
         "gzip": (tmp_path / "unl.gz", None),
         "spaced": (tmp_path / "spaced", None),
+        "zeros": (tmp_path / "zeros", None),
         "stdin": ("-", unl),
         "gzip-stdin": ("-", gzip.compress(unl)),
     }

@@ -196,6 +196,13 @@ def test_force_replaces_a_model_and_leaves_nothing_beside_it(stored):
     assert os.listdir(stored.parent) == ["model"]
 
 
+def test_what_an_earlier_interruption_left_aside_is_no_obstacle(stored):
+    shutil.copytree(stored, stored.parent / ".model.resvm-old")
+    model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    assert len(snapshot(stored)) == 3
+    assert os.listdir(stored.parent) == ["model"]
+
+
 def test_a_failed_replacement_leaves_the_old_model(stored, monkeypatch):
     before = snapshot(stored)
 

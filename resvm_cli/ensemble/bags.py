@@ -22,5 +22,5 @@ class Stream:
     def draw(self, n_rows: int, size: int) -> IntArray:
         """``size`` row numbers below ``n_rows``, with replacement."""
         fractions = (self._bits.random_raw(size) >> np.uint64(11)) * 2.0**-53
-        # the largest fraction times n_rows may round up to n_rows
-        return np.minimum((fractions * n_rows).astype(np.int64), n_rows - 1)
+        # (1 - 2^-53) n is at least half a unit below n and never rounds up to it
+        return (fractions * n_rows).astype(np.int64)

@@ -142,7 +142,7 @@ def _gather(
             split = [block.rows.take(np.flatnonzero(mask)) for mask in (chosen, ~chosen)]
         for rows, part, survey in zip(split, parts, surveys, strict=True):
             survey.add(rows)
-            part.append(rows.without_zeros())
+            part.append(rows)
         n_rows += len(block)
         progress(f"reading {name}", n_rows, None)
     if positive_label is not None:
