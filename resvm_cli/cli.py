@@ -15,6 +15,7 @@ from resvm_cli.commands.inspect import inspect
 from resvm_cli.commands.predict import predict
 from resvm_cli.commands.train import train
 from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
+from resvm_cli.files.streams import guard_stdout
 from resvm_cli.report import terminal
 
 app = typer.Typer(
@@ -60,8 +61,10 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 def main() -> NoReturn:
     """Run resvm and exit with its code."""
     parallel.hold_inner_threads()
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
+    guard_stdout()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
+            signal.signal(number, _interrupt)
     try:
         app(prog_name="resvm")  # also when run as python -m resvm_cli
     except ResvmError as error:
@@ -69,6 +72,9 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except ClosedPipe:
         sys.exit(0)
+    except MemoryError:
+        terminal.show_error(ResvmError("out of memory", "use fewer or smaller bags, or -j 1"))
+        sys.exit(ResvmError.exit_code)
     except Interrupted as error:
         terminal.say("resvm: interrupted; nothing was left half-written")
         os._exit(error.exit_code)  # a solver may still be running: a C call cannot be cancelled

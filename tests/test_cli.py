@@ -57,6 +57,38 @@ def test_help_is_on_stdout_and_lists_the_commands(resvm):
         assert all(name in ran.out.decode() for name in ("train", "predict", "inspect"))
 
 
+def test_help_into_nowhere_has_the_usual_exit_codes():
+    command = f'"{sys.executable}" -m resvm_cli --help'
+    for line, code in (
+        (f"{command} | true; exit ${{PIPESTATUS[0]}}", 0),
+        (f"{command} > /dev/full", 5),
+        (f"{command} >&-", 5),
+    ):
+        done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=30)
+        assert done.returncode == code
+        assert b"Traceback" not in done.stderr
+
+
+def test_an_ignored_interrupt_stays_ignored(model):
+    # as for the background jobs of a script
+    running = subprocess.Popen(
+        [sys.executable, "-m", "resvm_cli", "predict", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    with running:
+        running.stdin.write(b"1:1\n")
+        running.stdin.flush()
+        first = running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        running.stdin.write(b"1:1\n")
+        running.stdin.close()
+        assert running.stdout.read() == first
+    assert running.returncode == 0
+
+
 def test_an_unknown_command_is_exit_2(resvm):
     ran = resvm("trian")
     assert ran.code == 2

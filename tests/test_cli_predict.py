@@ -163,6 +163,7 @@ def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     ran = resvm("predict", model, problem / "test.svm", "-T", "high")
     assert ran.code == 2
     assert "-T/--threshold is 'high'; a number was expected" in ran.err
+    assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
 
 
 def test_breaking_ties_keeps_labels_and_order_of_votes(model, problem, resvm):
@@ -221,6 +222,39 @@ def test_a_full_device_is_exit_5(model, problem, resvm):
     assert "Exception ignored" not in error
     ran = resvm("predict", model, problem / "test.svm", "-o", "/dev/full")
     assert ran.code == 5
+
+
+def test_pipes_and_dev_stdout_can_be_written_to(model, problem, resvm, tmp_path):
+    expected = resvm("predict", model, problem / "test.svm").out
+    command = f'"{sys.executable}" -m resvm_cli predict "{model}" "{problem}/test.svm"'
+    (tmp_path / "log").write_text("kept\n")
+    for line in (
+        f"{command} -o >(cat > piped); wait $!",
+        f"{command} -o /dev/stdout >> log",
+    ):
+        assert subprocess.run(["bash", "-c", line], cwd=tmp_path, timeout=30).returncode == 0
+    assert (tmp_path / "log").read_bytes() == b"kept\n" + expected
+    deadline = time.monotonic() + 10
+    while (tmp_path / "piped").read_bytes() != expected and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (tmp_path / "piped").read_bytes() == expected
+
+
+def test_counting_from_zero_must_be_the_models_own_way(model, resvm):
+    ran = resvm("predict", model, "--zero-based", stdin=b"0:1\n")
+    assert ran.code == 2
+    assert "trained on features counted from 1" in ran.err
+
+
+def test_rows_far_out_are_not_slow(problem, resvm, tmp_path):
+    # every pair of rows is hopelessly far apart: no exact distance is needed
+    resvm(*train_arguments(problem), "-g", 1e9, "--n-models", 3, "-o", tmp_path / "m")
+    start_time = time.monotonic()
+    text = b"".join(b"%d:1 %d:1\n" % (i, i + 100_000_000) for i in range(1, 3000))
+    ran = resvm("predict", tmp_path / "m", stdin=text)
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 2999
+    assert time.monotonic() - start_time < 30
 
 
 def test_a_closed_stdout_is_exit_5(model, problem):

@@ -126,7 +126,7 @@ static inline enum status read_decimal(text *at, double *out, slow_decimal slow,
             return MALFORMED;
         int64_t written = 0;
         while (is_digit(*p)) {
-            if (written < 1000000)
+            if (written < INT64_C(1000000000000)) /* far beyond any text's digits */
                 written = written * 10 + (*p - '0');
             p++;
         }

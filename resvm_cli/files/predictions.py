@@ -12,11 +12,10 @@ from typing import Literal, TypeAlias, get_args
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.files.atomic import whole_file
-from resvm_cli.files.streams import STDIN, write_stdout
+from resvm_cli.files.streams import STDOUT, write_stdout
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
-STDOUT = STDIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ def _encoded(text: str) -> bytes:
 @contextmanager
 def output(path: str) -> Iterator[Callable[[bytes], object]]:
     """Where to write: stdout for ``-``, else a file that appears when it is complete."""
-    if path == STDOUT:
+    if path in (STDOUT, "/dev/stdout"):  # also where that is a file, which must not be replaced
         yield write_stdout
         return
     with whole_file(path) as handle:

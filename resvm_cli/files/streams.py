@@ -7,6 +7,7 @@ large pieces.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import stat
@@ -19,14 +20,25 @@ from resvm_cli.errors import ClosedPipe, DataError, FileError
 
 PIECE = 1 << 20
 # A writer between two writes gets this long before its lines are taken as all there is.
-PATIENCE_SECONDS = 0.002
+PATIENCE_MILLISECONDS = 2
 
 STDIN = "-"
+STDOUT = "-"
+
+MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 def name_of(path: str) -> str:
     """What messages call this input."""
     return "stdin" if path == STDIN else path
+
+
+def same_source(first: str, second: str) -> bool:
+    """Whether two paths name one input."""
+    try:
+        return first == second or os.path.samefile(first, second)
+    except OSError:
+        return False
 
 
 def cannot(action: str, path: str, error: OSError) -> FileError:
@@ -36,7 +48,7 @@ def cannot(action: str, path: str, error: OSError) -> FileError:
     if error.errno == errno.ENOENT:
         hint = "check the path; it is taken relative to the current directory"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "free some space or write elsewhere; nothing was left half-written"
+        hint = "free some space or write elsewhere"
     elif error.errno == errno.EISDIR:
         hint = "a file was expected here, not a directory"
     return FileError(f"{path}: cannot {action}: {reason}", hint)
@@ -44,59 +56,58 @@ def cannot(action: str, path: str, error: OSError) -> FileError:
 
 def read_pieces(path: str) -> Iterator[bytes]:
     """The decompressed bytes of a file, or of stdin for ``-``, in pieces of about a megabyte."""
-    raw = _raw_pieces(path)
-    head = next(raw, b"")
-    while 0 < len(head) < 6:  # a pipe may give less than the longest magic
-        more = next(raw, b"")
-        if not more:
-            break
-        head += more
-    pieces = _chain(head, raw)
     name = name_of(path)
-    compressed = _decoder_for(head, name)
-    if compressed is None:
-        yield from pieces
-    else:
-        kind, new, errors = compressed
-        yield from _inflate(pieces, new, errors, name, kind)
+    descriptor = open_source(path)
+    try:
+        yield from inflated(raw_pieces(descriptor, name), name)
+    finally:
+        if path != STDIN:
+            os.close(descriptor)
 
 
-def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if head:
-        yield head
-    yield from rest
-
-
-def _raw_pieces(path: str) -> Iterator[bytes]:
-    name = name_of(path)
+def open_source(path: str) -> int:
+    """A descriptor to read from; stdin's own for ``-``."""
     try:
         if path == STDIN:
             if sys.stdin is None:
                 raise FileError("stdin: cannot read: it is closed")
-            descriptor = sys.stdin.fileno()
-        else:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            return sys.stdin.fileno()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
     except OSError as error:
-        raise cannot("read", name, error) from None
+        raise cannot("read", name_of(path), error) from None
+    return descriptor
+
+
+def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
+    """The bytes of an open file or pipe, from where it stands."""
     try:
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise cannot("read", name, IsADirectoryError(errno.EISDIR, "Is a directory"))
-        waits = not stat.S_ISREG(mode)
+        if stat.S_ISREG(mode):
+            while piece := os.read(descriptor, PIECE):
+                yield piece
+            return
         if stat.S_ISFIFO(mode):
             _widen(descriptor)
+        arrival = select.poll()
+        arrival.register(descriptor, select.POLLIN)
         while True:
+            arrival.poll()  # a non-blocking pipe would fail where there is nothing yet
             piece = os.read(descriptor, PIECE)
             if not piece:
                 return
-            if waits:
-                piece = _gather(descriptor, piece)
-            yield piece
+            parts, size = [piece], len(piece)
+            while size < PIECE and arrival.poll(PATIENCE_MILLISECONDS):
+                more = os.read(descriptor, PIECE - size)
+                if not more:
+                    break
+                parts.append(more)
+                size += len(more)
+            yield b"".join(parts)
     except OSError as error:
         raise cannot("read", name, error) from None
-    finally:
-        if path != STDIN:
-            os.close(descriptor)
 
 
 def _widen(descriptor: int) -> None:
@@ -109,17 +120,26 @@ def _widen(descriptor: int) -> None:
             fcntl.fcntl(descriptor, resize, PIECE)
 
 
-def _gather(descriptor: int, piece: bytes) -> bytes:
-    """Add what arrives without a pause, up to a piece's size."""
-    parts = [piece]
-    size = len(piece)
-    while size < PIECE and select.select([descriptor], [], [], PATIENCE_SECONDS)[0]:
-        more = os.read(descriptor, PIECE - size)
+def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Pieces decompressed, where their first bytes say that they are compressed."""
+    head = next(raw, b"")
+    # a pipe may give less than a magic at first; text is not held back for more
+    while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
+        more = next(raw, b"")
         if not more:
             break
-        parts.append(more)
-        size += len(more)
-    return b"".join(parts)
+        head += more
+
+    def pieces() -> Iterator[bytes]:
+        if head:
+            yield head
+        yield from raw
+
+    compressed = _decoder_for(head, name)
+    if compressed is None:
+        return pieces()
+    kind, new, errors = compressed
+    return _inflate(pieces(), new, errors, name, kind)
 
 
 def _damaged(name: str, kind: str, reason: str) -> DataError:
@@ -162,29 +182,36 @@ class _Gzip:
 
 
 class _Zstandard:
-    """The zstandard package behind the same interface; small bites bound what one call returns."""
+    """The zstandard package behind the same interface.
 
-    BITE = 1 << 14
+    One call's output has no limit there, so it gets small bites: at worst one expands to 32 MB.
+    """
+
+    BITE = 1 << 10
 
     def __init__(self) -> None:
         import zstandard
 
         self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._waiting = b""
+        self._waiting = memoryview(b"")
         self.eof = False
         self.needs_input = True
         self.unused_data = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        del max_length
-        waiting = self._waiting + data
-        text: bytes = self._frame.decompress(waiting[: self.BITE])
-        self._waiting = waiting[self.BITE :]
-        self.eof = self._frame.eof
+        waiting = memoryview(data) if data else self._waiting
+        parts: list[bytes] = []
+        size = 0
+        while waiting and size < max_length and not self.eof:
+            parts.append(self._frame.decompress(waiting[: self.BITE]))
+            size += len(parts[-1])
+            waiting = waiting[self.BITE :]
+            self.eof = self._frame.eof
         if self.eof:
-            self.unused_data = self._frame.unused_data + self._waiting
-        self.needs_input = not self._waiting
-        return text
+            self.unused_data = self._frame.unused_data + bytes(waiting)
+        self._waiting = waiting
+        self.needs_input = not waiting
+        return b"".join(parts)
 
 
 def _decoder_for(
@@ -243,23 +270,52 @@ def _inflate(
         raise _damaged(name, kind, "it ends too early")
 
 
+class _Stdout(io.RawIOBase):
+    """The process's stdout, whose failures are ours to name: a reader gone, a full device."""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+    def isatty(self) -> bool:
+        return os.isatty(1)
+
+    def write(self, data: object, /) -> int:
+        try:
+            return os.write(1, data)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            _abandon_stdout()
+            raise ClosedPipe from None
+        except OSError as error:
+            _abandon_stdout()
+            if error.errno == errno.EBADF:
+                raise FileError("stdout: cannot write: it is closed") from None
+            raise cannot("write", "stdout", error) from None
+
+
+def guard_stdout() -> None:
+    """Let everything that prints, ours or a library's, fail in the same way."""
+    try:
+        os.fstat(1)
+    except OSError:
+        # closed: keep the number from going to the next file that is opened; writing fails (EBADF)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Stdout()), "utf-8", "surrogateescape", newline="", line_buffering=True
+    )
+
+
 def write_stdout(data: bytes) -> None:
     """Write and flush: a block is with its reader before the next is computed."""
-    if sys.stdout is None:
-        raise FileError("stdout: cannot write: it is closed")
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
-        raise ClosedPipe from None
-    except OSError as error:
-        _abandon_stdout()
-        raise cannot("write", "stdout", error) from None
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _abandon_stdout() -> None:
     """Point stdout at nothing, so that the interpreter's last flush does not fail again."""
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
+    if nothing != 1:
+        os.dup2(nothing, 1)
+        os.close(nothing)

@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli import parallel
 from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor
-from resvm_cli.errors import DataError
+from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files import model_dir
 from resvm_cli.files.predictions import (
     FormatName,
@@ -54,8 +54,14 @@ def predict(
     n_rows = n_positive = 0
     with parallel.inner_threads_held(), output(request.target) as write:
         predictor = Predictor(stored.ensemble)
-        zero_based = request.zero_based or stored.zero_based
-        for block in read_blocks(request.source, zero_based=zero_based, with_comments=request.ids):
+        if request.zero_based and not stored.zero_based:
+            raise CommandLineError(
+                "--zero-based, but the model was trained on features counted from 1",
+                "train it with --zero-based too, or leave the option out",
+            )
+        for block in read_blocks(
+            request.source, zero_based=stored.zero_based, with_comments=request.ids
+        ):
             decisions = predictor.decisions(block.rows)
             _require_finite(decisions, block, name_of(request.source))
             written = _written(decisions, block, request, stored.ensemble)
