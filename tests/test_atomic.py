@@ -46,6 +46,20 @@ def test_the_mode_is_that_of_a_plainly_created_file(tmp_path):
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
 
 
+def test_the_mode_of_a_file_that_was_there_is_kept(tmp_path):
+    (tmp_path / "out").write_text("old")
+    (tmp_path / "out").chmod(0o600)
+    with whole_file(str(tmp_path / "out")) as handle:
+        handle.write(b"new")
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
+
+
+def test_a_long_name_is_no_trouble(tmp_path):
+    with whole_file(str(tmp_path / ("x" * 255))) as handle:
+        handle.write(b"new")
+    assert (tmp_path / ("x" * 255)).read_text() == "new"
+
+
 def test_a_link_keeps_pointing_at_the_file(tmp_path):
     (tmp_path / "file").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "file")

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,17 @@ from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files import atomic, model_dir
 from tests.test_model import KERNELS, ensemble
 
-DESCRIPTION = {"method": "resvm", "kernel": {"name": "rbf", "gamma": 0.2}, "zero_based": False}
+DESCRIPTION = {
+    "method": "resvm",
+    "kernel": {"name": "rbf", "gamma": 0.2},
+    "parameters": {},
+    "seed": 0,
+    "n_features": 9,
+    "zero_based": False,
+    "data": {name: {"rows": 30, "sha256": "0" * 64} for name in ("positive", "unlabeled")},
+    "unconverged": 0,
+    "versions": {},
+}
 
 
 @pytest.fixture
@@ -121,6 +133,12 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
         {"members": [{}]},
         {"members": 3},
         {"zero_based": []},
+        {"zero_based": 0},
+        {"data": None},
+        {"data": {"positive": {"rows": 3, "sha256": "x"}}},
+        {"kernel": {"name": "poly", "degree": 2.5}},
+        {"members": [{"file": "a", "sha256": "b", "bytes": -1, "support_vectors": 1}]},
+        {"members": [{"file": "a", "sha256": "b", "bytes": "1", "support_vectors": 1}]},
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(stored, changes):
@@ -129,7 +147,19 @@ def test_a_manifest_that_makes_no_sense_is_refused(stored, changes):
         model_dir.load(str(stored))
 
 
+@pytest.mark.parametrize("size", [10**15, 10**30])
+def test_a_claimed_size_is_not_believed(stored, size):
+    entries = json.loads((stored / "manifest.json").read_text())["members"]
+    entries[0]["bytes"] = size
+    rewrite(stored, members=entries)
+    with pytest.raises(ModelError, match=r"00000\.model: changed"):
+        model_dir.load(str(stored))
+
+
 def test_another_format_number_is_refused_with_advice(stored):
+    rewrite(stored, format=True)
+    with pytest.raises(ModelError, match="format True"):
+        model_dir.load(str(stored))
     rewrite(stored, format=2)
     with pytest.raises(ModelError, match="format 2 is not one this version reads") as caught:
         model_dir.load(str(stored))
@@ -184,7 +214,14 @@ def test_a_target_is_refused_before_any_work(stored, tmp_path):
                 model_dir.check_target(str(tmp_path / other), force=force)
     with pytest.raises(CommandLineError, match="parent directory does not exist"):
         model_dir.check_target(str(tmp_path / "a" / "b"), force=False)
+    for name in ("", "-", "x" * 201):
+        with pytest.raises(CommandLineError, match=r"-o is|too long"):
+            model_dir.check_target(name, force=True)
     model_dir.check_target(str(tmp_path / "new"), force=False)
+    model_dir.check_target(str(tmp_path / ("x" * 200)), force=False)
+    (stored / "notes.txt").write_text("precious")
+    with pytest.raises(CommandLineError, match="holds other files too"):
+        model_dir.check_target(str(stored), force=True)
 
 
 def test_force_replaces_a_model_and_leaves_nothing_beside_it(stored):
@@ -238,6 +275,50 @@ def test_an_interrupted_replacement_is_recovered_by_the_next_reader(stored, monk
         assert not stored.exists()
     model_dir.load(str(stored))
     assert snapshot(stored) == before
+
+
+def test_not_even_force_overwrites_a_directory_that_is_no_model(stored, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("precious")
+    with pytest.raises(FileError, match="appeared while we were working"):
+        model_dir.save(str(other), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    assert (other / "notes.txt").read_text() == "precious"
+
+
+def test_a_stale_copy_aside_is_removed_and_never_comes_back(stored):
+    aside = stored.parent / ".model.resvm-old"
+    shutil.copytree(stored, aside)
+    model_dir.load(str(stored))
+    assert not aside.exists()
+
+
+def test_many_writers_and_readers_of_one_model_get_along(stored):
+    machine = ensemble(KERNELS[2], n_models=2)
+    stop = threading.Event()
+    faults: list[BaseException] = []
+
+    def repeat(work) -> None:
+        try:
+            while not stop.is_set():
+                work()
+        except BaseException as error:  # noqa: BLE001 - shown below
+            faults.append(error)
+
+    def write() -> None:
+        model_dir.save(str(stored), machine, DESCRIPTION, force=True)
+
+    threads = [threading.Thread(target=repeat, args=(write,)) for _ in range(3)]
+    threads.append(threading.Thread(target=repeat, args=(lambda: atomic.recover(str(stored)),)))
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    model_dir.load(str(stored))
+    assert os.listdir(stored.parent) == ["model"]
 
 
 def test_saving_does_not_overwrite_what_appeared_meanwhile(stored):

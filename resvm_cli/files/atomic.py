@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +15,7 @@ from typing import BinaryIO
 from resvm_cli.errors import FileError
 from resvm_cli.files.streams import cannot
 
-# Names beside a target, so that a rename stays on one file system.
+# Beside a target, so that a rename stays on one file system.
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
 
@@ -22,21 +23,21 @@ ASIDE = ".resvm-old"
 @contextmanager
 def whole_file(path: str) -> Iterator[BinaryIO]:
     """A file to write; it appears at ``path`` only when everything has been written."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        # a device or a named pipe cannot be replaced, only written to
-        if target.is_dir():
-            raise cannot("write", path, IsADirectoryError(errno.EISDIR, "Is a directory"))
+    try:
+        there = os.stat(path)
+    except OSError:
+        there = None
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        # a device or a pipe cannot be replaced, only written to
         try:
-            with open(target, "wb") as device:
+            with open(path, "wb") as device:
                 yield device
         except OSError as error:
             raise cannot("write", path, error) from None
         return
+    target = Path(os.path.realpath(path))
     try:
-        descriptor, temporary = tempfile.mkstemp(
-            prefix=f".{target.name}{TEMPORARY}", dir=target.parent
-        )
+        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=target.parent)
     except OSError as error:
         raise cannot("write", path, error) from None
     try:
@@ -44,7 +45,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        os.chmod(temporary, _usual_mode(0o666))
+        os.chmod(temporary, stat.S_IMODE(there.st_mode) if there else _usual_mode(0o666))
         os.replace(temporary, target)
         _sync_directory(target.parent)
     except OSError as error:
@@ -55,48 +56,64 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def whole_directory(path: str, *, replace: bool) -> Iterator[Path]:
+def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
     """A directory to fill; it appears at ``path`` only when complete.
 
-    With ``replace`` an old directory there is moved aside first and removed last; an interruption
-    in between leaves it aside, where ``recover`` finds it.
+    An old directory there, if it may be replaced, is moved aside first and removed last; an
+    interruption in between leaves it aside, where ``recover`` finds it.
     """
     target = Path(os.path.realpath(path))
     try:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}{TEMPORARY}", dir=target.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=target.parent))
     except OSError as error:
         raise cannot("write", path, error) from None
     try:
         yield temporary
         _sync_tree(temporary)
         os.chmod(temporary, _usual_mode(0o777))
-        _swap_in(temporary, target, replace)
-        _sync_directory(target.parent)
+        with _swapping(target):
+            aside = _aside(target)
+            if os.path.lexists(target):
+                if not may_replace(target):
+                    raise FileError(
+                        f"{path}: appeared while we were working", "nothing was overwritten"
+                    )
+                shutil.rmtree(aside, ignore_errors=True)
+                os.rename(target, aside)
+            os.rename(temporary, target)
+            _sync_directory(target.parent)
+            shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
         raise cannot("write", path, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _swap_in(new: Path, target: Path, replace: bool) -> None:
-    aside = _aside(target)
-    if replace and target.exists():
-        if aside.exists():
-            shutil.rmtree(aside)
-        os.rename(target, aside)
-    elif target.exists():
-        raise FileError(f"{target}: appeared while we were working", "nothing was overwritten")
-    os.rename(new, target)
-    shutil.rmtree(aside, ignore_errors=True)
-
-
 def recover(path: str) -> None:
-    """Put back a directory that an interrupted replacement left aside."""
+    """Put back a directory that an interrupted replacement left aside, or remove what is stale."""
     target = Path(os.path.realpath(path))
     aside = _aside(target)
-    if not target.exists() and aside.is_dir():
-        with suppress(OSError):  # another process was faster, or the file system is read-only
+    if not aside.is_dir():
+        return
+    with suppress(OSError), _swapping(target):  # on a read-only file system there is no swapping
+        if os.path.lexists(target):
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
             os.rename(aside, target)
+
+
+@contextmanager
+def _swapping(target: Path) -> Iterator[None]:
+    """One at a time: writers and readers that recover wait for each other here."""
+    import fcntl
+
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems cannot lock
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _aside(target: Path) -> Path:
@@ -126,10 +143,8 @@ def _sync_directory(directory: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (
-            errno.EINVAL,
-            errno.EROFS,
-        ):  # some network file systems have no such call
+        # some network file systems have no such call
+        if error.errno not in (errno.EINVAL, errno.EROFS):
             raise
     finally:
         os.close(descriptor)

@@ -26,6 +26,7 @@ KIND = "resvm-model"
 MANIFEST = "manifest.json"
 MEMBERS = "members"
 LARGEST_MANIFEST = 1 << 28
+LONGEST_NAME = 200
 TRAIN_AGAIN = "copy the model again from where it was whole, or train it again"
 
 
@@ -47,19 +48,24 @@ def member_name(number: int) -> str:
 
 def check_target(path: str, *, force: bool) -> None:
     """Refuse a place where a model must not be written, before any work is done."""
-    recover(path)
-    if not os.path.lexists(path):
-        parent = os.path.dirname(os.path.realpath(path))
-        if not os.path.isdir(parent):
-            raise CommandLineError(
-                f"{path}: its parent directory does not exist", f"mkdir -p {parent}"
-            )
-        if not os.access(parent, os.W_OK | os.X_OK):
-            raise FileError(f"{path}: cannot write: no permission in {parent}")
-        return
-    if not _looks_like_model(Path(path)):
+    if path in ("", "-"):
+        raise CommandLineError(f"-o is '{path}'; the name of a directory was expected")
+    target = Path(os.path.realpath(path))
+    if len(os.fsencode(target.name)) > LONGEST_NAME:
+        raise CommandLineError(f"{path}: the name is too long; at most {LONGEST_NAME} bytes")
+    if not target.parent.is_dir():
         raise CommandLineError(
-            f"{path}: exists and is not a resvm model; it will not be overwritten",
+            f"{path}: its parent directory does not exist", f"mkdir -p {target.parent}"
+        )
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise FileError(f"{path}: cannot write: no permission in {target.parent}")
+    recover(path)
+    if not os.path.lexists(target):
+        return
+    if not _is_only_a_model(target):
+        raise CommandLineError(
+            f"{path}: exists and is not a resvm model, or holds other files too;"
+            " it will not be overwritten",
             "choose another place with -o",
         )
     if not force:
@@ -68,8 +74,11 @@ def check_target(path: str, *, force: bool) -> None:
         )
 
 
-def _looks_like_model(path: Path) -> bool:
+def _is_only_a_model(path: Path) -> bool:
+    """Whether this directory is a model and holds nothing that replacing it would lose."""
     try:
+        if set(os.listdir(path)) - {MANIFEST, MEMBERS}:
+            return False
         with open(path / MANIFEST, "rb") as handle:
             return f'"kind": "{KIND}"'.encode() in handle.read(4096)
     except OSError:
@@ -80,7 +89,9 @@ def save(
     path: str, ensemble: Ensemble, description: dict[str, Any], *, force: bool
 ) -> dict[str, Any]:
     """Write a model and return its manifest: ``description`` and the list of members."""
-    with whole_directory(path, replace=force) as directory:
+    with whole_directory(
+        path, may_replace=lambda target: force and _is_only_a_model(target)
+    ) as directory:
         (directory / MEMBERS).mkdir()
         entries = []
         for number, text in enumerate(format_members(ensemble)):
@@ -103,30 +114,63 @@ def save(
 def load(path: str) -> StoredModel:
     """Read a model, refusing it with its first fault."""
     manifest = read_manifest(path)
-    try:
-        kernel = Kernel(
-            manifest["kernel"]["name"],
-            gamma=float(manifest["kernel"].get("gamma", 0.0)),
-            coef0=float(manifest["kernel"].get("coef0", 0.0)),
-            degree=int(manifest["kernel"].get("degree", 3)),
-        )
-        if kernel.name not in KERNEL_NAMES or manifest["method"] not in METHOD_NAMES:
-            raise ValueError
-        single = manifest["method"] == "cwsvm"
-        sizes = [(str(entry["sha256"]), int(entry["bytes"])) for entry in manifest["members"]]
-        int(manifest["zero_based"])
-        if not sizes:
-            raise ValueError
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise ModelError(f"{path}/{MANIFEST}: incomplete or inconsistent", TRAIN_AGAIN) from None
+    kernel = Kernel(
+        manifest["kernel"]["name"],
+        gamma=float(manifest["kernel"].get("gamma", 0.0)),
+        coef0=float(manifest["kernel"].get("coef0", 0.0)),
+        degree=manifest["kernel"].get("degree", 3),
+    )
     texts = []
-    for number, (digest, size) in enumerate(sizes):
+    for number, entry in enumerate(manifest["members"]):
         name = f"{path}/{member_name(number)}"
-        text = _read_bounded(Path(path), member_name(number), name, size)
-        if len(text) != size or hashlib.sha256(text).hexdigest() != digest:
+        text = _read_bounded(Path(path), member_name(number), name, entry["bytes"])
+        digest = hashlib.sha256(text).hexdigest()
+        if len(text) != entry["bytes"] or digest != entry["sha256"]:
             raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
         texts.append((name, text))
-    return StoredModel(manifest, parse_members(texts, kernel, single))
+    return StoredModel(manifest, parse_members(texts, kernel, manifest["method"] == "cwsvm"))
+
+
+# What a manifest of format 1 must hold for the commands that read it.
+_NUMBER = (int, float)
+_REQUIRED: dict[str, Any] = {
+    "method": METHOD_NAMES,
+    "kernel": {"name": KERNEL_NAMES},
+    "parameters": {},
+    "seed": int,
+    "n_features": int,
+    "zero_based": bool,
+    "data": {
+        "positive": {"rows": int, "sha256": str},
+        "unlabeled": {"rows": int, "sha256": str},
+    },
+    "unconverged": int,
+    "versions": {},
+}
+_MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
+
+
+def _fits(value: Any, pattern: Any) -> bool:
+    """Whether a value has the keys, types or words that a pattern asks for."""
+    if isinstance(pattern, dict):
+        return isinstance(value, dict) and all(
+            key in value and _fits(value[key], part) for key, part in pattern.items()
+        )
+    if isinstance(pattern, tuple):
+        return value in pattern if isinstance(pattern[0], str) else type(value) in pattern
+    return type(value) is pattern
+
+
+def _makes_sense(manifest: dict[str, Any]) -> bool:
+    members = manifest.get("members")
+    if not _fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
+        return False
+    kernel = manifest["kernel"]
+    return (
+        all(_fits(kernel[name], _NUMBER) for name in ("gamma", "coef0") if name in kernel)
+        and _fits(kernel.get("degree", 3), int)
+        and all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
+    )
 
 
 def read_manifest(path: str) -> dict[str, Any]:
@@ -143,12 +187,12 @@ def read_manifest(path: str) -> dict[str, Any]:
     text = _read_bounded(Path(path), MANIFEST, name, LARGEST_MANIFEST)
     damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
     try:
-        manifest = json.loads(text)
+        manifest = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise damaged from None
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise ModelError(f"{name}: not the manifest of a resvm model")
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != FORMAT or manifest["format"] is True:
         raise ModelError(
             f"{name}: format {manifest.get('format')!r} is not one this version reads ({FORMAT})",
             "install the version of resvm-cli that wrote it, or a newer one",
@@ -156,17 +200,23 @@ def read_manifest(path: str) -> dict[str, Any]:
     # the file must be byte for byte what this content is written as
     if manifest.get("manifest_sha256") != _own_digest(manifest) or text != _render(manifest):
         raise damaged
+    if not _makes_sense(manifest):
+        raise ModelError(f"{name}: incomplete or inconsistent", TRAIN_AGAIN)
     return manifest
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not JSON")
 
 
 def _own_digest(manifest: dict[str, Any]) -> str:
     content = {key: value for key, value in manifest.items() if key != "manifest_sha256"}
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
 def _render(manifest: dict[str, Any]) -> bytes:
-    return (json.dumps(manifest, indent=1, ensure_ascii=True) + "\n").encode("ascii")
+    return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
 def _read_bounded(directory: Path, relative: str, name: str, limit: int) -> bytes:
@@ -178,8 +228,9 @@ def _read_bounded(directory: Path, relative: str, name: str, limit: int) -> byte
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(directory / relative, flags)
         with open(descriptor, "rb") as handle:
-            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+            found = os.fstat(handle.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return handle.read(limit + 1)
+            return handle.read(min(limit, found.st_size) + 1)
     except OSError as error:
         raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None
