@@ -15,6 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli.errors import DataError
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
@@ -98,9 +100,9 @@ class Rows:
 
     def squared_norms(self) -> FloatArray:
         """Sums of squares, each row's added in its own order whatever its neighbours are."""
-        return np.bincount(
-            self.row_numbers, weights=self.values * self.values, minlength=len(self)
-        ).astype(np.float64)
+        with np.errstate(over="ignore"):
+            squares = self.values * self.values
+        return np.bincount(self.row_numbers, weights=squares, minlength=len(self)).astype(float)
 
     def content_keys(self) -> list[bytes]:
         """For each row, bytes that are equal just where rows are."""
@@ -117,6 +119,38 @@ def _ends_to_indptr(ends: IntArray) -> IntArray:
     return indptr
 
 
+@dataclass(frozen=True)
+class _Moments:
+    """Count, mean and sum of squared deviations: joined without the loss of a sum of squares."""
+
+    count: int = 0
+    mean: float = 0.0
+    deviations: float = 0.0
+
+    @classmethod
+    def of(cls, values: FloatArray) -> _Moments:
+        if not len(values):
+            return cls()
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(values.mean())
+            apart = values - mean
+            left = float(apart.sum())  # what rounding of the mean leaves
+            deviations = float((apart * apart).sum()) - left * left / len(values)
+            return cls(len(values), mean + left / len(values), max(0.0, deviations))
+
+    def joined(self, other: _Moments) -> _Moments:
+        # Chan, Golub and LeVeque
+        if not other.count:
+            return self
+        count = self.count + other.count
+        apart = other.mean - self.mean
+        return _Moments(
+            count,
+            self.mean + apart * other.count / count,
+            self.deviations + other.deviations + apart * apart * self.count * other.count / count,
+        )
+
+
 class Survey:
     """What one pass over a set tells: rows, largest index, sums, digest.
 
@@ -128,8 +162,8 @@ class Survey:
         self.n_rows = 0
         self.n_nonzeros = 0
         self.max_index = -1
-        self._sum = 0.0
-        self._sum_of_squares = 0.0
+        self._moments = _Moments()
+        self._low, self._high = np.inf, -np.inf
         self._buffer = np.empty(SUM_CHUNK)
         self._buffered = 0
         self._hashes = [hashlib.sha256() for _ in range(3)]
@@ -147,6 +181,9 @@ class Survey:
             strict=True,
         ):
             digest.update(np.ascontiguousarray(column, dtype=kind).data)
+        if len(rows.values):
+            self._low = min(self._low, float(rows.values.min()))
+            self._high = max(self._high, float(rows.values.max()))
         position = 0
         while position < len(rows.values):
             count = min(SUM_CHUNK - self._buffered, len(rows.values) - position)
@@ -159,18 +196,17 @@ class Survey:
                 self._flush()
 
     def _flush(self) -> None:
-        chunk = self._buffer[: self._buffered]
-        self._sum += float(chunk.sum())
-        self._sum_of_squares += float((chunk * chunk).sum())
+        self._moments = self.moments()
         self._buffered = 0
 
-    def sums(self) -> tuple[float, float]:
-        """The sum of all entries and of their squares."""
-        chunk = self._buffer[: self._buffered]
-        return (
-            self._sum + float(chunk.sum()),
-            self._sum_of_squares + float((chunk * chunk).sum()),
-        )
+    def moments(self) -> _Moments:
+        """Count, mean and squared deviations of all entries that are not zero."""
+        return self._moments.joined(_Moments.of(self._buffer[: self._buffered]))
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest entry that is not zero."""
+        return self._low, self._high
 
     def digest(self) -> str:
         """SHA-256 of the parsed rows: equal numbers, equal digest, however they were written."""
@@ -183,11 +219,17 @@ class Survey:
 def variance(surveys: Sequence[Survey], n_features: int) -> float:
     """Variance of all entries of these sets together, zeros included."""
     n_entries = sum(survey.n_rows for survey in surveys) * n_features
-    if n_entries == 0:
+    total = _Moments()
+    for survey in surveys:
+        total = total.joined(survey.moments())
+    low = min(survey.extremes[0] for survey in surveys)
+    high = max(survey.extremes[1] for survey in surveys)
+    if n_entries == 0 or total.count == 0 or (total.count == n_entries and low == high):
         return 0.0
-    sums = [survey.sums() for survey in surveys]
-    mean = sum(pair[0] for pair in sums) / n_entries
-    mean_square = sum(pair[1] for pair in sums) / n_entries
-    spread = mean_square - mean * mean
-    # what is left of equal entries is rounding, and would make a gamma of 1e15
-    return spread if spread > 1e-12 * mean_square else 0.0
+    spread = total.joined(_Moments(n_entries - total.count)).deviations / n_entries
+    if not np.isfinite(spread):
+        raise DataError(
+            f"the values reach from {low:g} to {high:g}: their variance is too large for a double",
+            "scale the features, or give -g a number",
+        )
+    return spread

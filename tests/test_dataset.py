@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from resvm_cli import dataset
 from resvm_cli.dataset import Rows, Survey, variance
+from resvm_cli.errors import DataError
 
 RNG = np.random.default_rng(1)
 DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)
@@ -62,7 +63,8 @@ def test_a_survey_does_not_depend_on_how_rows_arrive(cuts):
     rows = Rows.from_dense(DENSE)
     once, often = surveyed(rows, []), surveyed(rows, cuts)
     assert once.digest() == often.digest()
-    assert once.sums() == often.sums()
+    assert once.moments() == often.moments()
+    assert once.extremes == often.extremes
     assert (once.n_rows, once.n_nonzeros, once.max_index) == (
         often.n_rows,
         often.n_nonzeros,
@@ -73,9 +75,11 @@ def test_a_survey_does_not_depend_on_how_rows_arrive(cuts):
 def test_sums_over_many_chunks_do_not_depend_on_cuts(monkeypatch):
     monkeypatch.setattr(dataset, "SUM_CHUNK", 7)
     rows = Rows.from_dense(DENSE)
-    first = surveyed(rows, []).sums()
-    assert all(surveyed(rows, [cut]).sums() == first for cut in range(41))
-    assert first == pytest.approx((DENSE.sum(), (DENSE**2).sum()), rel=1e-13)
+    first = surveyed(rows, []).moments()
+    assert all(surveyed(rows, [cut]).moments() == first for cut in range(41))
+    entries = DENSE[DENSE != 0]
+    assert (first.count, first.mean) == (len(entries), pytest.approx(entries.mean(), rel=1e-13))
+    assert first.deviations == pytest.approx(entries.var() * len(entries), rel=1e-13)
 
 
 def test_the_digest_sees_every_number_and_its_place():
@@ -105,6 +109,19 @@ def test_variance_is_numpys_over_all_entries():
     assert variance((top, bottom), 9) == pytest.approx(
         np.c_[DENSE, np.zeros((40, 3))].var(), rel=1e-12
     )
+
+
+@pytest.mark.parametrize(("centre", "spread"), [(1.7e9, 100.0), (1e6, 5.0), (-1e10, 1.0)])
+def test_variance_keeps_its_digits_far_from_zero(centre, spread):
+    far = centre + spread * np.random.default_rng(0).standard_normal((500, 3))
+    parts = surveyed(Rows.from_dense(far[:100]), []), surveyed(Rows.from_dense(far[100:]), [])
+    exact = float((far.astype(np.longdouble)).var())
+    assert variance(parts, 3) == pytest.approx(exact, rel=1e-7)
+
+
+def test_a_variance_beyond_doubles_is_refused():
+    with pytest.raises(DataError, match="from -1e\\+200 to 1e\\+200"):
+        variance((surveyed(Rows.from_dense(np.array([[1e200, -1e200]])), []),), 2)
 
 
 def test_the_variance_of_equal_entries_is_zero():

@@ -78,8 +78,13 @@ def test_what_libsvm_refuses_becomes_an_error_with_its_words():
 
 
 def test_overflowing_kernels_become_an_error_and_not_a_model_of_nan():
-    with pytest.raises(SolverError, match="not finite"):
+    with pytest.raises(SolverError, match="before it found a support vector"):
         train(Kernel("poly", gamma=1e300, degree=9))
+
+
+def test_a_tolerance_too_loose_to_learn_anything_is_an_error():
+    with pytest.raises(SolverError, match="before it found a support vector"):
+        train(KERNELS[2], tolerance=3.0)
 
 
 def test_a_solver_stopped_at_its_iteration_limit_says_so(monkeypatch):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +17,7 @@ from resvm_cli.dataset import Rows
 from resvm_cli.ensemble import model
 from resvm_cli.ensemble.model import BLOCK_ROWS, Ensemble, Member, Predictor, decide
 from resvm_cli.svm.kernels import Kernel
+from tests.conftest import ROOT
 
 RNG = np.random.default_rng(8)
 KERNELS = [
@@ -87,14 +92,16 @@ def test_breaking_ties_survives_enormous_sums():
     assert found.values_without_ties().tolist() == [0.5, 0.5 - 1 / 8]
 
 
-def ensemble(kernel: Kernel, n_models: int = 6, pool_size: int = 30, width: int = 9) -> Ensemble:
+def ensemble(
+    kernel: Kernel, n_models: int = 6, pool_size: int = 30, width: int = 9, size: int = 8
+) -> Ensemble:
     rng = np.random.default_rng(3)
     features = rng.standard_normal((pool_size, width)) * (rng.random((pool_size, width)) < 0.6)
     features[4] = features[11]  # equal rows must be joined
     members = [
         Member(
-            np.sort(rng.choice(pool_size, 8, replace=False)),
-            rng.standard_normal(8),
+            np.sort(rng.choice(pool_size, size, replace=False)),
+            rng.standard_normal(size),
             float(rng.standard_normal()),
             4,
         )
@@ -145,6 +152,34 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
 
     wide = Ensemble(kernel, spread(machine.pool), machine.members, False)
     assert Predictor(wide).decisions(spread(rows)).member_values.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("width", "pool_size"), [(1, 17), (9, 83), (22, 700), (64, 550), (300, 300)]
+)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_rows_value_does_not_depend_on_its_place_in_a_block(kernel, width, pool_size):
+    predictor = Predictor(ensemble(kernel, 7, pool_size, width, size=pool_size))
+    row = Rows.from_dense(RNG.standard_normal((1, width)))
+    everywhere = predictor.decisions(row.take(np.zeros(BLOCK_ROWS, np.int64)))
+    alone = predictor.decisions(row)
+    assert {value.tobytes() for value in everywhere.member_values} == {
+        alone.member_values[0].tobytes()
+    }
+    assert set(everywhere.values.tolist()) == set(alone.values.tolist())
+
+
+def test_nor_does_it_on_other_processors():
+    # OpenBLAS picks its kernels by processor; this one every x86-64 has, elsewhere it is ignored
+    chosen = "tests/test_model.py::test_a_rows_value_does_not_depend_on_its_place_in_a_block"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", chosen],
+        env={**os.environ, "OPENBLAS_CORETYPE": "Nehalem"},
+        cwd=ROOT,
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("width", [1, 9, 64])

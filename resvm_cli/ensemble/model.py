@@ -1,7 +1,7 @@
 """Members as one model: pooled support rows, member decision values, votes and d(x).
 
 Every product has a fixed shape: rows go through in blocks padded to one size, because BLAS rounds
-by shape. So a row's value never depends on how many rows came with it.
+by shape. So a row's value depends neither on its neighbours nor on its place in a block.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, IndexArray, IntArray, Rows
-from resvm_cli.svm.kernels import Kernel, squared_distances
+from resvm_cli.svm.kernels import (
+    EXPONENT_TOLERANCE,
+    UNDERFLOW,
+    Kernel,
+    squared_distances,
+)
 
-BLOCK_ROWS = 128
+# Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
+# one, the last rows or columns of a product go through another kernel, which rounds differently.
+BLOCK_ROWS = 192
+COLUMN_STEP = 16
 ALWAYS_DENSE_CELLS = 1 << 20
 NEVER_DENSE_CELLS = 1 << 26
 SPARSE_BELOW = 0.02  # share of non-zeros
@@ -105,7 +113,8 @@ class Predictor:
         self._columns = _Columns(pool.indices)
         place = self._columns.places(pool.indices)
         self._pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        self._pool_norms = self._pool.squared_norms()
+        norms = self._pool.squared_norms()
+        self._largest_norm = float(norms.max(initial=0.0))
         matrix = _matrix(self._pool, len(self._columns))
         self._coefficients: Any = None
         if self._kernel.name != "linear":
@@ -113,16 +122,22 @@ class Predictor:
             self._coefficients = coefficients
         elif isinstance(matrix, np.ndarray):
             # one weight vector a member instead of a kernel block
-            self._factor = np.ascontiguousarray(matrix.T @ coefficients)
+            self._factor = matrix.T @ coefficients
         else:
             self._factor = matrix.T @ _as_sparse(coefficients)
-        if not isinstance(self._factor, np.ndarray):
+        if isinstance(self._factor, np.ndarray):
+            self._factor = _padded(self._factor)
+        else:
             self._factor = self._factor.tocsr()
+        n_columns = self._factor.shape[1]
+        self._pool_norms = np.concatenate([norms, np.zeros(max(0, n_columns - len(norms)))])
+        if isinstance(self._coefficients, np.ndarray):
+            self._coefficients = _padded(self._coefficients, n_columns)
 
     @property
     def pool_size(self) -> int:
         """How many rows, or weight vectors, each judged row is held against."""
-        return int(self._factor.shape[1])
+        return len(self._pool)
 
     def decisions(self, rows: Rows) -> Decisions:
         """Judge rows, block by block."""
@@ -150,14 +165,14 @@ class Predictor:
             if self._coefficients is not None:
                 norms = np.zeros(BLOCK_ROWS)
                 norms[:count] = rows.squared_norms()  # unseen features count in distances
-                values = self._kernel.values(values, norms, self._pool_norms)
-                largest = float(self._pool_norms.max(initial=0.0))
-                far_out = self._kernel.loses_digits(norms[:count], largest)
-                for number in np.flatnonzero(far_out).tolist():
-                    unseen = rows.entries(~seen).slice(number, number + 1)
-                    values[number] = self._exact_rbf(known.slice(number, number + 1), unseen)
+                if self._kernel.name == "rbf":
+                    values = self._kernel.exponents(values, norms, self._pool_norms)
+                    self._mend(values, known, rows.entries(~seen), norms[:count])
+                    np.exp(values, out=values)
+                else:
+                    values = self._kernel.values(values, norms, self._pool_norms)
                 values = np.asarray(values @ self._coefficients)
-            values -= self._rho
+            values = values[:, : len(self._rho)] - self._rho
             whole = decide(values, self.ensemble.single)
         return Decisions(
             whole.member_values[:count],
@@ -177,11 +192,17 @@ class Predictor:
         indptr = np.concatenate([known.indptr, padding])
         return np.asarray((_sparse(known, indptr, width) @ self._factor).toarray())
 
-    def _exact_rbf(self, known: Rows, unseen: Rows) -> FloatArray:
-        """rbf values of one row too far out for distances from norms."""
-        distances = squared_distances(known, self._pool, len(self._columns))
-        distances += unseen.squared_norms()[0]
-        return np.exp(-self._kernel.gamma * distances)
+    def _mend(self, exponents: FloatArray, known: Rows, unseen: Rows, norms: FloatArray) -> None:
+        """Put exact rbf exponents where those from norms have lost digits and are not hopeless."""
+        errors = self._kernel.exponent_errors(norms, self._largest_norm)
+        for number in np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist():
+            hopeless = exponents[number, : len(self._pool)] + errors[number] < UNDERFLOW
+            near = np.flatnonzero(~hopeless)
+            distances = squared_distances(
+                known.slice(number, number + 1), self._pool.take(near), len(self._columns)
+            )
+            distances += unseen.slice(number, number + 1).squared_norms()[0]
+            exponents[number, near] = -self._kernel.gamma * distances
 
 
 class _Columns:
@@ -244,6 +265,14 @@ def _dense(n_nonzeros: int, height: int, width: int) -> bool:
     return cells <= ALWAYS_DENSE_CELLS or (
         cells <= NEVER_DENSE_CELLS and n_nonzeros >= SPARSE_BELOW * cells
     )
+
+
+def _padded(matrix: FloatArray, n_rows: int | None = None) -> FloatArray:
+    """The matrix in a larger one of zeros whose width is a multiple of the step."""
+    height, width = matrix.shape
+    padded = np.zeros((n_rows or height, -(-width // COLUMN_STEP) * COLUMN_STEP))
+    padded[:height, :width] = matrix
+    return padded
 
 
 def _matrix(rows: Rows, width: int) -> Any:

@@ -14,7 +14,8 @@ KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)  # in the order of L
 
 # Squared distances from norms and a dot product lose about this many units of the norms' last bit.
 CANCELLATION = 16 * np.finfo(np.float64).eps
-DISTANCE_TOLERANCE = 1e-10
+EXPONENT_TOLERANCE = 1e-10
+UNDERFLOW = -746.0  # exp of less than this is 0
 DENSE_CHUNK = 1 << 22
 
 
@@ -48,24 +49,26 @@ class Kernel:
         if self.name == "linear":
             return dots
         if self.name == "rbf":
-            dots *= -2.0
-            dots += norms[:, None]
-            dots += pool_norms[None, :]
-            np.maximum(dots, 0.0, out=dots)
-            dots *= -self.gamma
-            return np.exp(dots, out=dots)
+            return np.exp(self.exponents(dots, norms, pool_norms), out=dots)
         dots *= self.gamma
         dots += self.coef0
         if self.name == "sigmoid":
             return np.tanh(dots, out=dots)
         return _integer_power(dots, self.degree)
 
-    def loses_digits(self, norms: FloatArray, largest_pool_norm: float) -> np.ndarray:
-        """Which rows lie so far out that their rbf distances cannot come from norms."""
-        if self.name != "rbf":
-            return np.zeros(len(norms), bool)
-        error: np.ndarray = self.gamma * CANCELLATION * (norms + largest_pool_norm)
-        return error > DISTANCE_TOLERANCE
+    def exponents(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
+        """rbf: minus gamma times the squared distances, in place of the dot products."""
+        dots *= -2.0
+        dots += norms[:, None]
+        dots += pool_norms[None, :]
+        np.maximum(dots, 0.0, out=dots)
+        dots *= -self.gamma
+        return dots
+
+    def exponent_errors(self, norms: FloatArray, largest_pool_norm: float) -> FloatArray:
+        """rbf: how far off each row's exponents may be, having come from norms."""
+        errors: FloatArray = self.gamma * CANCELLATION * (norms + largest_pool_norm)
+        return errors
 
 
 def _integer_power(base: FloatArray, exponent: int) -> FloatArray:

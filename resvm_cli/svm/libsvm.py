@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import importlib.util
+import os
 import threading
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_void_p
 from functools import cache
@@ -113,7 +114,7 @@ def use_threads(count: int) -> None:
     # kernel entries do not depend on one another, so the count changes no bit of a model
     limit = getattr(_library(), "omp_set_num_threads", None)  # absent where built without OpenMP
     if limit is not None:
-        limit(c_int(count))
+        limit(c_int(min(count, os.cpu_count() or 1)))
 
 
 def train(problem: Problem, arena: Arena, positive: IntArray, unlabeled: IntArray) -> Solution:
@@ -162,10 +163,12 @@ def _solution(model: _Model, limit: int) -> Solution:
         raise SolverError("LIBSVM returned a model of other classes than 1 and -1")
     size = model.l
     if size == 0:
-        support, coefficients = np.zeros(0, np.int64), np.zeros(0)
-    else:
-        support = np.ctypeslib.as_array(model.sv_indices, (size,)).astype(np.int64) - 1
-        coefficients = np.ctypeslib.as_array(model.sv_coef[0], (size,)).astype(np.float64)
+        raise SolverError(
+            "LIBSVM stopped before it found a support vector",
+            "lower -e/--tolerance; or scale the features, if kernel values overflow",
+        )
+    support = np.ctypeslib.as_array(model.sv_indices, (size,)).astype(np.int64) - 1
+    coefficients = np.ctypeslib.as_array(model.sv_coef[0], (size,)).astype(np.float64)
     rho = float(model.rho[0])
     if not (np.isfinite(coefficients).all() and np.isfinite(rho)):
         raise SolverError(
