@@ -1,8 +1,8 @@
 """The one way to run many tasks: results in task order, the main thread free for signals.
 
-Workers are threads: the solvers and BLAS release the GIL, so threads scale like processes without
-their start-up and without copying the data. A C call cannot be cancelled, so it never runs in the
-main thread, and the threads are daemons: an interrupted program need not wait for them.
+Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so threads scale like
+processes without their start-up and without copying the data. A C call cannot be cancelled, so it
+never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
-
 
 _held = False
 
@@ -53,41 +52,98 @@ def available_cores() -> int:
     return max(1, min(cores, int(share))) if share.isdigit() and int(share) > 0 else cores
 
 
+class _Slot(Generic[Result]):
+    """The place of one task's result in the order of the tasks."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        self.error = error
+        self.done.set()
+
+
 def run(
-    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    workers: int,
+    tick: Callable[[], None] = lambda: None,
 ) -> Iterator[Result]:
-    """Call ``function`` on every task and yield the results in the order of the tasks."""
-    waiting = iter(list(enumerate(tasks)))
-    lock = threading.Lock()
-    done: queue.SimpleQueue[tuple[int, Result | None, BaseException | None]] = queue.SimpleQueue()
+    """Call ``function`` on every task and yield the results in the order of the tasks.
+
+    ``tick`` is called now and then while a result is waited for.
+    """
+    return stream(function, tasks, min(workers, len(tasks)), tick)
+
+
+def stream(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    workers: int,
+    tick: Callable[[], None] = lambda: None,
+) -> Iterator[Result]:
+    """The same for tasks that arrive one by one: each result is yielded when it is ready.
+
+    Tasks are taken in a thread of their own, a few ahead of the results that are waited for.
+    """
+    workers = max(1, workers)
+    order: queue.Queue[_Slot[Result] | None] = queue.Queue(maxsize=4 * workers)
+    waiting: queue.SimpleQueue[tuple[Task, _Slot[Result]] | None] = queue.SimpleQueue()
     stopped = threading.Event()
 
-    def work() -> None:
+    def place(slot: _Slot[Result] | None) -> None:
         while not stopped.is_set():
-            with lock:
-                entry = next(waiting, None)
-            if entry is None:
-                return
-            number, task = entry
             try:
-                done.put((number, function(task), None))
-            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-                done.put((number, None, error))
+                order.put(slot, timeout=WAIT_SECONDS)
+            except queue.Full:
+                continue
+            return
 
-    for _ in range(max(1, min(workers, len(tasks)))):
-        threading.Thread(target=work, daemon=True).start()
-    early: dict[int, tuple[Result | None, BaseException | None]] = {}
+    def feed() -> None:
+        try:
+            for task in tasks:
+                slot: _Slot[Result] = _Slot()
+                place(slot)
+                if stopped.is_set():
+                    return
+                waiting.put((task, slot))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            slot = _Slot()
+            slot.fail(error)
+            place(slot)
+        finally:
+            place(None)
+            for _ in range(workers):
+                waiting.put(None)
+
+    def work() -> None:
+        while (entry := waiting.get()) is not None:
+            task, slot = entry
+            if stopped.is_set():
+                continue
+            try:
+                slot.result = function(task)
+                slot.done.set()
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+                slot.fail(error)
+
+    for target in (feed, *[work] * workers):
+        threading.Thread(target=target, daemon=True).start()
     try:
-        for number in range(len(tasks)):
-            while number not in early:
-                try:
-                    finished, result, error = done.get(timeout=WAIT_SECONDS)
-                except queue.Empty:
-                    continue
-                early[finished] = (result, error)
-            result, error = early.pop(number)
-            if error is not None:
-                raise error
-            yield result  # type: ignore[misc]  # None only where function returned it
+        while True:
+            try:
+                slot = order.get(timeout=WAIT_SECONDS)
+            except queue.Empty:
+                tick()
+                continue
+            if slot is None:
+                return
+            while not slot.done.wait(WAIT_SECONDS):
+                tick()
+            if slot.error is not None:
+                raise slot.error
+            yield slot.result  # type: ignore[misc]  # None only where function returned it
     finally:
         stopped.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 
 def test_it_tells_what_a_model_holds(model, resvm):
@@ -35,6 +36,15 @@ def test_json_is_for_programs(model, resvm):
     assert told["member_bytes"] == sum(
         os.path.getsize(model / one["file"]) for one in manifest["members"]
     )
+
+
+def test_names_are_shown_as_they_are(model, resvm, tmp_path):
+    for name in ("m[v2]", "m:smile:", "x[/b]"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copytree(model, tmp_path / name)
+        ran = resvm("inspect", name, cwd=tmp_path)
+        assert ran.code == 0, ran.err
+        assert ran.out.decode().split()[1] == name
 
 
 def test_no_model_is_exit_4(resvm, tmp_path):

@@ -280,6 +280,8 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "pos.svm"], "-U (unlabeled) is missing"),
         (["-P", "x", "-U", "x"], "-P and -U are the same: x"),
         (["-P", "-", "-U", "-"], "-P and -U are the same: stdin"),
+        (["-P", "x", "-U", "y", "-o", ""], "-o is ''"),
+        (["-P", "x", "-U", "y", "-o", "-", "--force"], "-o is '-'"),
         (["--data", "x"], "--data needs --positive-label"),
         (["--data", "x", "--positive-label", "1", "-P", "y"], "exclude each other"),
         (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label goes with --data"),
@@ -340,6 +342,30 @@ def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path
     ran = resvm(*common, 1)
     assert ran.code == 3
     assert "d:2: a row without label" in ran.err
+
+
+def test_one_file_under_two_names_is_not_two_sets(problem, resvm, tmp_path):
+    (tmp_path / "link").symlink_to(problem / "pos.svm")
+    ran = resvm("train", "-P", problem / "pos.svm", "-U", tmp_path / "link", cwd=tmp_path)
+    assert ran.code == 2
+    assert "-P and -U are the same" in ran.err
+
+
+def test_more_jobs_than_cores_are_no_trouble(problem, resvm, tmp_path):
+    for method in ("resvm", "cwsvm"):
+        ran = resvm(
+            *train_arguments(problem), "--method", method, "-j", 100_000, "-o", tmp_path / method
+        )
+        assert ran.code == 0, ran.err
+
+
+def test_values_beyond_doubles_are_refused_quietly(resvm, tmp_path):
+    (tmp_path / "pos.svm").write_text("1 1:1e200\n1 1:-1e200\n")
+    (tmp_path / "unl.svm").write_text("1 1:1\n1 2:1\n")
+    ran = resvm(*train_arguments(tmp_path), "-o", tmp_path / "m")
+    assert ran.code == 3
+    assert "variance is too large" in ran.err
+    assert "Warning" not in ran.err
 
 
 def test_a_missing_file_is_exit_5(problem, resvm, tmp_path):

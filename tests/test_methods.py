@@ -126,6 +126,12 @@ def test_parameters_a_kernel_does_not_use_stay_out_of_it():
     assert plan(kernel="rbf", gamma=1.0, coef0=2.0).kernel == plan(kernel="rbf", gamma=1.0).kernel
 
 
+@pytest.mark.parametrize("extreme", [1e300, 1e-200])
+def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
+    with pytest.raises(CommandLineError, match="the penalty of P comes out as"):
+        plan(c_unl=extreme, w_pos=extreme)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -144,6 +150,9 @@ def test_parameters_a_kernel_does_not_use_stay_out_of_it():
         ({"degree": 0}, "--degree is 0"),
         ({"coef0": float("inf")}, "--coef0 is inf"),
         ({"seed": -1}, "--seed is -1"),
+        ({"degree": 2**32 + 2}, "--degree is 4294967298; it must be at least 1 and at most 1,000"),
+        ({"n_models": 10**8}, "--n-models is 100000000"),
+        ({"n_unl": 10**12}, "--n-unl is 1000000000000"),
         ({"method": "bagging", "n_pos": 5}, "--n-pos has no meaning for --method bagging"),
         ({"method": "bagging", "w_pos": 2.0}, "--w-pos has no meaning for --method bagging"),
         ({"method": "bagging", "c_pos": 2.0}, "--c-pos has no meaning for --method bagging"),

@@ -46,6 +46,56 @@ def test_an_error_in_a_task_is_raised_here_and_ends_the_run(workers):
     assert len(done) < 100
 
 
+def test_a_long_wait_ticks(monkeypatch):
+    monkeypatch.setattr(parallel, "WAIT_SECONDS", 0.01)
+    ticks = []
+    tasks = parallel.run(lambda task: time.sleep(0.2), [1], 1, lambda: ticks.append(1))
+    assert list(tasks) == [None]
+    assert len(ticks) > 3
+
+
+def test_tasks_that_arrive_slowly_are_answered_one_by_one():
+    sent = []
+
+    def tasks():
+        for number in range(5):
+            sent.append(number)
+            yield number
+            while len(received) <= number:  # the next comes only when this one was answered
+                time.sleep(0.001)
+
+    received = []
+    for result in parallel.stream(lambda number: 10 * number, tasks(), 2):
+        received.append(result)
+    assert received == [0, 10, 20, 30, 40]
+
+
+def test_an_error_in_the_source_of_tasks_is_raised_in_its_place():
+    def tasks():
+        yield 1
+        raise ZeroDivisionError("source")
+
+    results = parallel.stream(str, tasks(), 2)
+    assert next(results) == "1"
+    with pytest.raises(ZeroDivisionError, match="source"):
+        next(results)
+
+
+def test_tasks_are_not_taken_far_ahead():
+    taken = []
+
+    def tasks():
+        for number in range(1000):
+            taken.append(number)
+            yield number
+
+    results = parallel.stream(str, tasks(), 2)
+    next(results)
+    time.sleep(0.2)
+    assert len(taken) < 20
+    results.close()
+
+
 def test_workers_really_run_at_the_same_time():
     barrier = threading.Barrier(3, timeout=20)
     list(parallel.run(lambda task: barrier.wait(), range(3), 3))

@@ -211,6 +211,9 @@ def parse_gamma(text: str) -> float | Literal["scale", "auto"]:
 def parse_number(option: str, text: str, expected: str = "a number") -> float:
     """A decimal from the command line."""
     try:
-        return float(text)
+        number = float(text)
+        if number != number:
+            raise ValueError
+        return number
     except ValueError:
         raise CommandLineError(f"{option} is '{text}'; {expected} was expected") from None

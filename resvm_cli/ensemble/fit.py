@@ -50,13 +50,17 @@ def fit(
     members: list[Member] = []
     vectors: list[Rows] = []
     unfinished = 0
-    for member, weights, converged in parallel.run(train, problems, workers):
+
+    def tick() -> None:
+        progress(len(members), len(problems))
+
+    for member, weights, converged in parallel.run(train, problems, workers, tick):
         if weights is not None:
             member = Member(np.array([len(members)]), np.ones(1), member.rho, 1)
             vectors.append(weights)
         members.append(member)
         unfinished += not converged
-        progress(len(members), len(problems))
+        tick()
     pool = Rows.concatenate(vectors) if kernel.name == "linear" else rows
     return Ensemble(kernel, pool, members, single), unfinished
 

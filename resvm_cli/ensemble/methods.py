@@ -49,14 +49,16 @@ class ResvmParams:
         ):
             if number is not None and not (number > 0 and np.isfinite(number)):
                 raise CommandLineError(f"{name} is {number:g}; it must be positive and finite")
-        for name, count in (
-            ("--n-models", self.n_models),
-            ("--n-pos", self.n_pos),
-            ("--n-unl", self.n_unl),
-            ("--degree", self.degree),
+        for name, count, most in (
+            ("--n-models", self.n_models, 100_000),
+            ("--n-pos", self.n_pos, 2**30),  # LIBSVM counts the rows of a bag in an int
+            ("--n-unl", self.n_unl, 2**30),
+            ("--degree", self.degree, 1000),
         ):
-            if count is not None and count < 1:
-                raise CommandLineError(f"{name} is {count}; it must be at least 1")
+            if count is not None and not 1 <= count <= most:
+                raise CommandLineError(
+                    f"{name} is {count}; it must be at least 1 and at most {most:,}"
+                )
         if not np.isfinite(self.coef0):
             raise CommandLineError(f"--coef0 is {self.coef0}; it must be finite")
         if self.seed < 0:
@@ -141,6 +143,11 @@ def settle(params: ResvmParams, positives: Survey, unlabeled: Survey, n_features
         n_unl = params.n_unl or 5 * default_n_pos
     w_pos = None if params.c_pos is not None else (params.w_pos or 1.0)
     c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
+    if not (np.isfinite(c_pos) and c_pos > 0):
+        raise CommandLineError(
+            f"the penalty of P comes out as {c_pos:g}; it must be positive and finite",
+            "choose less extreme values of --c-unl, --w-pos and the bag sizes",
+        )
     return Plan(
         method=params.method,
         kernel=kernel,

@@ -16,7 +16,7 @@ from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
 from resvm_cli.ensemble.model import Ensemble, numeric_fingerprint
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files import model_dir
-from resvm_cli.files.streams import name_of
+from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, format_label, read_blocks
 from resvm_cli.svm import libsvm
 
@@ -55,7 +55,7 @@ class TrainingInput:
                 f"{missing} is missing",
                 "resvm train -P pos.svm -U unl.svm, or --data train.svm --positive-label 1",
             )
-        if self.positives == self.unlabeled:
+        if same_source(self.positives, self.unlabeled):
             raise CommandLineError(
                 f"-P and -U are the same: {name_of(self.positives)}",
                 "known positives and unlabeled rows come from two files",

@@ -81,7 +81,7 @@ class Progress:
             from rich.progress import Progress as Bar
 
             self._live = Bar(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
@@ -143,6 +143,7 @@ def show_inspection(found: Inspection) -> None:
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     manifest = found.manifest
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -158,7 +159,7 @@ def show_inspection(found: Inspection) -> None:
 
     kernel = dict(manifest["kernel"])
     name = kernel.pop("name")
-    table.add_row("model", found.path)
+    table.add_row("model", Text(found.path))
     table.add_row("state", "intact: every digest verified")
     table.add_row("method", manifest["method"])
     table.add_row("kernel", f"{name}, {pairs(kernel)}" if kernel else name)
