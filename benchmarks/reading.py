@@ -23,11 +23,8 @@ def generated(folder: str) -> str:
     """10,000 rows x 780 features, a fifth of them present, values of up to six digits."""
     rng = np.random.default_rng(0)
     dense = np.round(rng.random((10_000, 780)), 6) * (rng.random((10_000, 780)) < 0.19)
-    missing = np.full(len(dense), -1)
     path = os.path.join(folder, "generated.svm")
-    block = Block(
-        Rows.from_dense(dense), rng.integers(0, 10, len(dense)) * 1.0, missing, missing, None
-    )
+    block = Block.of(Rows.from_dense(dense), rng.integers(0, 10, len(dense)))
     with open(path, "wb") as handle:
         handle.write(format_block(block))
     return path

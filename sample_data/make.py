@@ -19,9 +19,7 @@ SEED = 2014
 
 def write(path: Path, features: np.ndarray, labels: np.ndarray, names: list[str] | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    missing = np.full(len(features), -1)
-    block = Block(Rows.from_dense(features), labels.astype(float), missing, missing, names)
-    path.write_bytes(format_block(block))
+    path.write_bytes(format_block(Block.of(Rows.from_dense(features), labels, names)))
 
 
 def contaminated(

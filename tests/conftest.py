@@ -25,9 +25,8 @@ def make_block(
     comments: list[str] | None = None,
     first_index: int = 1,
 ) -> Block:
-    missing = np.full(len(features), -1, np.int64)
-    written = np.zeros(len(features)) if labels is None else np.asarray(labels, float)
-    return Block(Rows.from_dense(features, first_index), written, missing, missing, comments)
+    written = np.zeros(len(features)) if labels is None else labels
+    return Block.of(Rows.from_dense(features, first_index), written, comments)
 
 
 def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None, **more) -> Path:

@@ -19,16 +19,12 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import svmlight
-from resvm_cli.files.svmlight import Block, Parser, format_block, read_blocks, read_file
+from resvm_cli.files.svmlight import Block, format_block, parse_pieces, read_blocks, read_file
 
 
 def parse(text: bytes, cuts: tuple[int, ...] = (), **options) -> Block:
-    parser = Parser("data.svm", **options)
-    blocks: list[Block] = []
-    for start, stop in zip((0, *cuts), (*cuts, len(text)), strict=True):
-        blocks += parser.feed(text[start:stop])
-    blocks += parser.finish()
-    return Block.concatenate(blocks)
+    pieces = [text[a:b] for a, b in zip((0, *cuts), (*cuts, len(text)), strict=True)]
+    return Block.concatenate(list(parse_pieces(pieces, "data.svm", **options)))
 
 
 def contents(block: Block) -> list[tuple]:
@@ -156,7 +152,7 @@ def test_an_empty_file_is_refused(tmp_path, text):
 
 
 def test_rows_before_a_bad_line_are_given_first():
-    blocks = Parser("data.svm").feed(b"1 1:1\n2 1:1\n3 1:x\n4 1:1\n")
+    blocks = parse_pieces([b"1 1:1\n2 1:1\n3 1:x\n4 1:1\n"], "data.svm")
     assert next(blocks).labels.tolist() == [1.0, 2.0]
     with pytest.raises(DataError, match=r"data\.svm:3:3"):
         next(blocks)
@@ -225,9 +221,31 @@ def test_cutting_the_text_anywhere_often_changes_nothing(data):
     assert contents(parse(text, cuts)) == contents(parse(text))
 
 
+def test_starts_are_where_lines_begin_whatever_the_cuts_and_workers():
+    lines = [b"\xef\xbb\xbf# head\n", b"1 1:2\n", b"\n", b"  2 3:4 # x\n", b"3\n", b"5 1:1"]
+    begin = np.cumsum([0, *map(len, lines)])
+    expected = [int(begin[i]) for i in (1, 3, 4, 5)]
+    text = b"".join(lines)
+    for cut in range(len(text)):
+        for workers in (0, 2):
+            assert parse(text, (cut,), workers=workers).starts.tolist() == expected
+
+
+def test_bad_lines_can_be_passed_over_and_are_all_reported():
+    text = b"1 1:1\n2 1:x\n\n3 0:1\nspam\n4 1:1\n5 1:1 1:2\n6"
+    for cut in range(len(text)):
+        refused = []
+        pieces = [text[:cut], text[cut:]]
+        blocks = parse_pieces(pieces, "d", on_refusal=refused.append)
+        assert Block.concatenate(list(blocks)).labels.tolist() == [1.0, 4.0, 6.0]
+        assert [(one.line, one.column) for one in refused] == [(2, 3), (4, 3), (5, 1), (7, 7)]
+        assert refused[1].error("d").message.startswith("d:4:3: index 0")
+
+
 def test_arrays_grow_for_a_long_row_and_split_for_many_rows(monkeypatch):
     monkeypatch.setattr(svmlight, "ROW_CAPACITY", 3)
     monkeypatch.setattr(svmlight, "NONZERO_CAPACITY", 2)
+    monkeypatch.setattr(svmlight, "_scratch", svmlight._Scratch())
     line = " ".join(f"{i}:{i}" for i in range(1, 40))
     text = f"1 {line}\n".encode() + b"2 1:1\n" * 10 + b"3 1:1 2:2\n\n" * 5
     block = parse(text)
@@ -335,6 +353,7 @@ def blocks(draw) -> Block:
         np.array(labels),
         np.array(qids, np.int64),
         np.arange(1, n_rows + 1),
+        np.zeros(n_rows, np.int64),
         comments,
     )
 
@@ -361,6 +380,6 @@ def test_arbitrary_bytes_are_read_or_refused_but_never_crash(text):
 def test_the_c_function_refuses_text_without_a_closing_newline():
     from resvm_cli.files import _svmlight
 
-    arrays = [np.empty(4, np.int64) for _ in range(4)]
+    arrays = [np.empty(4, np.int64) for _ in range(5)]
     with pytest.raises(ValueError, match="newline"):
         _svmlight.scan(b"1 1:1", False, 1, *arrays, np.empty(8), np.empty(4, "i4"), np.empty(4))

@@ -37,6 +37,7 @@ struct sink {
     double *labels;       /* NaN where a row has none */
     int64_t *qids;        /* -1 where a row has none */
     int64_t *lines;       /* line number of each row */
+    int64_t *starts;      /* offset of each row's line */
     int64_t *comments;    /* start and end offset of the trimmed comment; -1, -1 where none */
     size_t row_capacity;
     int32_t *indices;
@@ -348,6 +349,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
         sink->labels[rows] = has_label ? label : (double)NAN;
         sink->qids[rows] = qid;
         sink->lines[rows] = line;
+        sink->starts[rows] = line_start - buffer;
         sink->comments[2 * rows] = comment ? comment - buffer : -1;
         sink->comments[2 * rows + 1] = comment ? comment_end - buffer : -1;
         rows++;
@@ -403,35 +405,36 @@ static int python_decimal(void *context, text start, size_t length, double *out)
 }
 
 PyDoc_STRVAR(scan_doc,
-"scan(text, zero_based, first_line, ends, labels, qids, lines, comments, indices, values)\n"
+"scan(text, zero_based, first_line, ends, labels, qids, lines, starts, comments, indices, values)\n"
 "\n"
 "Parse complete lines into the given arrays. Returns (status, rows, nonzeros, consumed, lines,\n"
 "line_start, token_start, token_end, previous_index).");
 
 static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer source, arrays[7];
+    Py_buffer source, arrays[8];
     int zero_based;
     long long first_line;
-    if (!PyArg_ParseTuple(args, "y*pLw*w*w*w*w*w*w*", &source, &zero_based, &first_line, &arrays[0],
-                          &arrays[1], &arrays[2], &arrays[3], &arrays[4], &arrays[5], &arrays[6]))
+    if (!PyArg_ParseTuple(args, "y*pLw*w*w*w*w*w*w*w*", &source, &zero_based, &first_line, &arrays[0],
+                          &arrays[1], &arrays[2], &arrays[3], &arrays[4], &arrays[5], &arrays[6],
+                          &arrays[7]))
         return NULL;
 
     PyObject *answer = NULL;
     const unsigned char *bytes = source.buf;
-    size_t row_capacity = (size_t)arrays[4].len / (2 * sizeof(int64_t));
-    for (int i = 0; i < 4; i++)
+    size_t row_capacity = (size_t)arrays[5].len / (2 * sizeof(int64_t));
+    for (int i = 0; i < 5; i++)
         if ((size_t)arrays[i].len / 8 < row_capacity)
             row_capacity = (size_t)arrays[i].len / 8;
-    size_t nonzero_capacity = (size_t)arrays[5].len / sizeof(int32_t);
-    if ((size_t)arrays[6].len / sizeof(double) < nonzero_capacity)
-        nonzero_capacity = (size_t)arrays[6].len / sizeof(double);
+    size_t nonzero_capacity = (size_t)arrays[6].len / sizeof(int32_t);
+    if ((size_t)arrays[7].len / sizeof(double) < nonzero_capacity)
+        nonzero_capacity = (size_t)arrays[7].len / sizeof(double);
 
     if (source.len > 0 && bytes[source.len - 1] != '\n') {
         PyErr_SetString(PyExc_ValueError, "text must end in a newline");
     } else {
-        struct sink sink = {arrays[0].buf, arrays[1].buf, arrays[2].buf, arrays[3].buf, arrays[4].buf,
-                            row_capacity,  arrays[5].buf, arrays[6].buf, nonzero_capacity};
+        struct sink sink = {arrays[0].buf, arrays[1].buf, arrays[2].buf,  arrays[3].buf, arrays[4].buf,
+                            arrays[5].buf, row_capacity,  arrays[6].buf, arrays[7].buf, nonzero_capacity};
         struct interpreter interpreter;
         interpreter.state = PyEval_SaveThread();
         struct outcome result = scan_lines(bytes, (size_t)source.len, zero_based, first_line, &sink,
@@ -447,7 +450,7 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
                                    (long long)result.previous_index);
     }
     PyBuffer_Release(&source);
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         PyBuffer_Release(&arrays[i]);
     return answer;
 }

@@ -24,6 +24,7 @@ def scan(
     labels: Any,
     qids: Any,
     lines: Any,
+    starts: Any,
     comments: Any,
     indices: Any,
     values: Any,

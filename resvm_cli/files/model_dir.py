@@ -16,6 +16,7 @@ from typing import Any
 
 from resvm_cli.ensemble.methods import METHOD_NAMES
 from resvm_cli.ensemble.model import Ensemble
+from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import recover, whole_directory
 from resvm_cli.files.model_text import format_members, parse_members
@@ -36,6 +37,7 @@ class StoredModel:
 
     manifest: dict[str, Any]
     ensemble: Ensemble
+    scaling: Scaling | None
 
     @property
     def zero_based(self) -> bool:
@@ -120,6 +122,10 @@ def load(path: str) -> StoredModel:
         coef0=float(manifest["kernel"].get("coef0", 0.0)),
         degree=manifest["kernel"].get("degree", 3),
     )
+    try:
+        scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
     texts = []
     for number, entry in enumerate(manifest["members"]):
         name = f"{path}/{member_name(number)}"
@@ -128,7 +134,8 @@ def load(path: str) -> StoredModel:
         if len(text) != entry["bytes"] or digest != entry["sha256"]:
             raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
         texts.append((name, text))
-    return StoredModel(manifest, parse_members(texts, kernel, manifest["method"] == "cwsvm"))
+    ensemble = parse_members(texts, kernel, manifest["method"] == "cwsvm")
+    return StoredModel(manifest, ensemble, scaling or None)
 
 
 # What a manifest of format 1 must hold for the commands that read it.

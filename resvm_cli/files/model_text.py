@@ -13,7 +13,7 @@ import numpy as np
 
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.errors import DataError, ModelError
-from resvm_cli.files.svmlight import Block, Parser, format_rows
+from resvm_cli.files.svmlight import Block, format_rows, parse_pieces
 from resvm_cli.svm.kernels import Kernel
 
 LIBSVM_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
@@ -62,7 +62,8 @@ def parse_members(texts: Sequence[tuple[str, bytes]], kernel: Kernel, single: bo
     # a label stands where the coefficient stood, so that a row without features is still a row
     lines = b"".join([b"0 %b\n" % line for line in numbers])
     try:
-        pool = Block.concatenate(list(Parser("support vectors", zero_based=True).feed(lines))).rows
+        blocks = parse_pieces([lines], "support vectors", zero_based=True)
+        pool = Block.concatenate(list(blocks)).rows
     except DataError as error:
         raise ModelError(f"members: {error.message}", "train the model again") from None
     return Ensemble(kernel, pool, members, single)

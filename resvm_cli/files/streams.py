@@ -12,13 +12,14 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Protocol
+from typing import IO, Protocol
 
 from resvm_cli.errors import ClosedPipe, DataError, FileError
 
 PIECE = 1 << 20
+SPOOL_MEMORY = 1 << 25
 # A writer between two writes gets this long before its lines are taken as all there is.
 PATIENCE_MILLISECONDS = 2
 
@@ -65,6 +66,111 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
+class Source:
+    """An input that can be read again: a pipe is spooled, in memory at first, then to TMPDIR."""
+
+    def __init__(self, path: str) -> None:
+        self.name = name_of(path)
+        self._owned = path != STDIN
+        self._descriptor = open_source(path)
+        found = os.fstat(self._descriptor)
+        self._regular = stat.S_ISREG(found.st_mode)
+        self._stamp = (found.st_size, found.st_mtime_ns)
+        self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
+        self._spool: IO[bytes] | None = None
+        self._plain = True
+        self.spooled_bytes = 0
+
+    @property
+    def spooled_to_disk(self) -> bool:
+        return self.spooled_bytes > SPOOL_MEMORY
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """The decompressed bytes from the beginning, in pieces of up to this size."""
+        text = inflated(self._raw(size), self.name)
+        self._plain = not isinstance(text, _Inflated)
+        return text
+
+    def _raw(self, size: int) -> Iterator[bytes]:
+        if self._regular:
+            os.lseek(self._descriptor, self._base, os.SEEK_SET)
+            return raw_pieces(self._descriptor, self.name, size)
+        if self._spool is None:
+            return self._spooling()
+        self._spool.seek(0)
+        return iter(lambda: self._read_spool(size), b"")
+
+    def _spooling(self) -> Iterator[bytes]:
+        import tempfile
+
+        try:
+            self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - close() does
+                max_size=SPOOL_MEMORY, prefix="resvm-"
+            )
+            for piece in raw_pieces(self._descriptor, self.name):
+                self._spool.write(piece)
+                self.spooled_bytes += len(piece)
+                yield piece
+        except OSError as error:
+            raise cannot(f"spool {self.name} to", tempfile.gettempdir(), error) from None
+
+    def _read_spool(self, size: int) -> bytes:
+        assert self._spool is not None
+        return self._spool.read(size)
+
+    def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+        """The decompressed bytes between these ascending offsets; skipped over where possible."""
+        if not self._plain:
+            yield from _cut(self.pieces(), bounds)
+        elif self._regular:
+            for start, stop in bounds:
+                yield self._read_at(start, stop)
+        else:
+            for start, stop in bounds:
+                assert self._spool is not None
+                self._spool.seek(start)
+                yield self._read_spool(min(stop, self.spooled_bytes) - start)
+        self._require_unchanged()
+
+    def _read_at(self, start: int, stop: int) -> bytes:
+        stop = min(stop, self._stamp[0] - self._base)
+        parts = []
+        while start < stop and (
+            part := os.pread(self._descriptor, stop - start, self._base + start)
+        ):
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def _require_unchanged(self) -> None:
+        found = os.fstat(self._descriptor)
+        if self._regular and self._stamp != (found.st_size, found.st_mtime_ns):
+            raise DataError(f"{self.name}: changed while it was being read", "try again")
+
+    def close(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+        if self._owned:
+            os.close(self._descriptor)
+
+
+def _cut(pieces: Iterator[bytes], bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """The parts of a stream between ascending offsets."""
+    start_of_piece = 0
+    piece = next(pieces, b"")
+    for start, stop in bounds:
+        parts = []
+        while piece:
+            end_of_piece = start_of_piece + len(piece)
+            if start < end_of_piece:
+                parts.append(piece[max(0, start - start_of_piece) : stop - start_of_piece])
+            if stop <= end_of_piece:
+                break
+            start_of_piece = end_of_piece
+            piece = next(pieces, b"")
+        yield b"".join(parts)
+
+
 def open_source(path: str) -> int:
     """A descriptor to read from; stdin's own for ``-``."""
     try:
@@ -81,12 +187,12 @@ def open_source(path: str) -> int:
     return descriptor
 
 
-def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
+def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterator[bytes]:
     """The bytes of an open file or pipe, from where it stands."""
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
-            while piece := os.read(descriptor, PIECE):
+            while piece := os.read(descriptor, size_of_piece):
                 yield piece
             return
         if stat.S_ISFIFO(mode):
@@ -139,7 +245,7 @@ def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
     if compressed is None:
         return pieces()
     kind, new, errors = compressed
-    return _inflate(pieces(), new, errors, name, kind)
+    return _Inflated(_inflate(pieces(), new, errors, name, kind))
 
 
 def _damaged(name: str, kind: str, reason: str) -> DataError:
@@ -240,6 +346,16 @@ def _decoder_for(
             ) from None
         return "zstandard", _Zstandard, (zstandard.ZstdError,)
     return None
+
+
+class _Inflated(Iterator[bytes]):
+    """Pieces that came out of a decompressor: their offsets are not those of the file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
 
 
 def _inflate(

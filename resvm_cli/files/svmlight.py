@@ -7,11 +7,13 @@ Reading is strict (a file is either understood whole or refused with line and co
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
@@ -30,10 +32,20 @@ class Block:
     labels: FloatArray  # nan where a line has none
     qids: IntArray  # -1 where a line has none
     lines: IntArray
+    starts: IntArray  # where each line begins, in bytes from the start of the text
     comments: list[str] | None  # only where asked for
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @classmethod
+    def of(
+        cls, rows: Rows, labels: FloatArray | None = None, comments: list[str] | None = None
+    ) -> Block:
+        """Rows to be written, with labels and comments where there are any."""
+        nothing = np.full(len(rows), -1, np.int64)
+        written = np.full(len(rows), np.nan) if labels is None else np.asarray(labels, np.float64)
+        return cls(rows, written, nothing, nothing, nothing, comments)
 
     @classmethod
     def concatenate(cls, blocks: list[Block]) -> Block:
@@ -42,29 +54,51 @@ class Block:
             np.concatenate([block.labels for block in blocks]),
             np.concatenate([block.qids for block in blocks]),
             np.concatenate([block.lines for block in blocks]),
+            np.concatenate([block.starts for block in blocks]),
             None
             if any(block.comments is None for block in blocks)
             else [comment for block in blocks for comment in block.comments or ()],
         )
 
+    def take(self, numbers: IntArray) -> Block:
+        """The rows of these numbers, in this order."""
+        comments = self.comments
+        return Block(
+            self.rows.take(numbers),
+            self.labels[numbers],
+            self.qids[numbers],
+            self.lines[numbers],
+            self.starts[numbers],
+            None if comments is None else [comments[number] for number in numbers.tolist()],
+        )
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A line that was not understood."""
+
+    line: int
+    column: int
+    status: int
+    token: bytes
+    previous: int
+
+    def error(self, name: str) -> DataError:
+        where = f"{name}:{self.line}:{self.column}"
+        return _refusal(self.status, where, self.token, self.previous)
+
 
 def read_blocks(
-    path: str, *, zero_based: bool = False, with_comments: bool = False
+    path: str, *, zero_based: bool = False, with_comments: bool = False, workers: int = 1
 ) -> Iterator[Block]:
     """The rows of a svmlight file (``-`` for stdin), block by block as they arrive."""
-    parser = Parser(name_of(path), zero_based=zero_based, with_comments=with_comments)
-    found = False
-    for piece in read_pieces(path):
-        for block in parser.feed(piece):
-            found = True
-            yield block
-    for block in parser.finish():
-        found = True
-        yield block
-    if not found:
-        raise DataError(
-            f"{name_of(path)}: no rows", "the file is empty or holds only blank and comment lines"
-        )
+    return parse_pieces(
+        read_pieces(path),
+        name_of(path),
+        zero_based=zero_based,
+        with_comments=with_comments,
+        workers=workers,
+    )
 
 
 def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
@@ -74,101 +108,165 @@ def read_file(path: str, *, zero_based: bool = False, with_comments: bool = Fals
     )
 
 
-class Parser:
-    """Bytes cut anywhere in, blocks of whole rows out."""
+def parse_pieces(
+    pieces: Iterable[bytes],
+    name: str,
+    *,
+    zero_based: bool = False,
+    with_comments: bool = False,
+    workers: int = 0,
+    on_refusal: Callable[[Refusal], None] | None = None,
+) -> Iterator[Block]:
+    """Blocks of rows from text cut anywhere.
 
-    def __init__(self, name: str, *, zero_based: bool = False, with_comments: bool = False) -> None:
-        self._name = name
-        self._zero_based = zero_based
-        self._with_comments = with_comments
-        self._line = 1
-        self._started = False
-        self._carried: list[bytes] = []
-        self._ends = np.empty(ROW_CAPACITY, np.int64)
-        self._labels = np.empty(ROW_CAPACITY)
-        self._qids = np.empty(ROW_CAPACITY, np.int64)
-        self._lines = np.empty(ROW_CAPACITY, np.int64)
-        self._comments = np.empty((ROW_CAPACITY, 2), np.int64)
-        self._indices = np.empty(NONZERO_CAPACITY, np.int32)
-        self._values = np.empty(NONZERO_CAPACITY)
+    With workers, threads read and parse ahead. A line that is not understood is an error, or is
+    handed to ``on_refusal`` and passed over.
+    """
 
-    def feed(self, piece: bytes) -> Iterator[Block]:
-        """Take more bytes; give the rows that are now complete."""
+    def parse(numbered: tuple[int, bytes]) -> _Parsed:
+        number, text = numbered
+        # a byte-order mark is no part of the first line; elsewhere it is refused as any token
+        mark = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
+        return _parse(text, mark, zero_based, with_comments, on_refusal is not None)
+
+    texts = enumerate(whole_lines(pieces))
+    line = offset = n_rows = 0
+    for parsed in parallel.stream(parse, texts, workers) if workers else map(parse, texts):
+        for block in parsed.blocks:
+            n_rows += len(block)
+            yield replace(block, lines=block.lines + line, starts=block.starts + offset)
+        for refusal in parsed.refusals:
+            moved = replace(refusal, line=refusal.line + line)
+            if on_refusal is None:
+                raise moved.error(name)
+            on_refusal(moved)
+        line += parsed.n_lines
+        offset += parsed.n_bytes
+    if n_rows == 0 and on_refusal is None:
+        raise DataError(
+            f"{name}: no rows", "the file is empty or holds only blank and comment lines"
+        )
+
+
+def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text, cut behind newlines only; a missing last newline is added."""
+    carried: list[bytes] = []
+    for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
-            self._carried.append(piece)
-            return
-        text = b"".join([*self._carried, piece[:cut]]) if self._carried else piece[:cut]
-        self._carried = [piece[cut:]] if cut < len(piece) else []
-        yield from self._parse(text)
+            carried.append(piece)
+            continue
+        yield b"".join([*carried, piece[:cut]]) if carried else piece[:cut]
+        carried = [piece[cut:]] if cut < len(piece) else []
+    rest = b"".join(carried)
+    if rest:
+        yield rest + b"\n"
 
-    def finish(self) -> Iterator[Block]:
-        """The last row, where the file does not end in a newline."""
-        text = b"".join(self._carried)
-        self._carried = []
-        if text:
-            yield from self._parse(text + b"\n")
 
-    def _parse(self, text: bytes) -> Iterator[Block]:
-        position = 0
-        if not self._started:
-            self._started = True
-            if text.startswith(BYTE_ORDER_MARK):
-                position = len(BYTE_ORDER_MARK)
-        view = memoryview(text)
-        while position < len(text):
-            (
-                status,
-                n_rows,
-                n_nonzeros,
-                consumed,
-                n_lines,
-                line_start,
-                token_start,
-                token_end,
-                previous,
-            ) = tokenizer.scan(
-                view[position:],
-                self._zero_based,
-                self._line,
-                self._ends,
-                self._labels,
-                self._qids,
-                self._lines,
-                self._comments,
-                self._indices,
-                self._values,
-            )
-            if n_rows:
-                yield self._block(view[position:], n_rows, n_nonzeros)
-            if status == tokenizer.NONZEROS_FULL and n_rows == 0:
-                self._indices = np.empty(2 * len(self._indices), np.int32)
-                self._values = np.empty(2 * len(self._values))
-            elif status not in (tokenizer.OK, tokenizer.ROWS_FULL, tokenizer.NONZEROS_FULL):
-                token = bytes(view[position + token_start : position + token_end])
-                column = token_start - line_start + 1
-                where = f"{self._name}:{self._line + n_lines}:{column}"
-                raise _refusal(status, where, token, previous)
-            self._line += n_lines
-            position += consumed
+@dataclass
+class _Parsed:
+    """What some lines gave; places count from their own beginning."""
 
-    def _block(self, text: memoryview, n_rows: int, n_nonzeros: int) -> Block:
-        indptr = np.zeros(n_rows + 1, np.int64)
-        indptr[1:] = self._ends[:n_rows]
-        comments = None
-        if self._with_comments:
-            bounds = self._comments[:n_rows].tolist()
-            comments = [
-                bytes(text[start:end]).decode("utf-8", "surrogateescape") if start >= 0 else ""
-                for start, end in bounds
-            ]
-        return Block(
-            Rows(indptr, self._indices[:n_nonzeros].copy(), self._values[:n_nonzeros].copy()),
-            self._labels[:n_rows].copy(),
-            self._qids[:n_rows].copy(),
-            self._lines[:n_rows].copy(),
-            comments,
+    n_bytes: int
+    n_lines: int = 0
+    blocks: list[Block] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class _Scratch(threading.local):
+    """Where the tokenizer writes, kept by each thread for its next text."""
+
+    def __init__(self) -> None:
+        self.per_row = [np.empty(ROW_CAPACITY, kind) for kind in ("i8", "f8", "i8", "i8", "i8")]
+        self.comments = np.empty((ROW_CAPACITY, 2), np.int64)
+        self.resize(NONZERO_CAPACITY)
+
+    def resize(self, capacity: int) -> None:
+        self.indices = np.empty(capacity, np.int32)
+        self.values = np.empty(capacity)
+
+
+_scratch = _Scratch()
+
+
+def _parse(
+    text: bytes, position: int, zero_based: bool, with_comments: bool, tolerant: bool
+) -> _Parsed:
+    """Parse whole lines; stops at the first one that is refused unless tolerant."""
+    parsed = _Parsed(len(text))
+    scratch = _scratch
+    ends, labels, qids, lines, starts = scratch.per_row
+    view = memoryview(text)
+    line = 1
+    while position < len(text):
+        (
+            status,
+            n_rows,
+            n_nonzeros,
+            consumed,
+            n_lines,
+            line_start,
+            token_start,
+            token_end,
+            previous,
+        ) = tokenizer.scan(
+            view[position:],
+            zero_based,
+            line,
+            ends,
+            labels,
+            qids,
+            lines,
+            starts,
+            scratch.comments,
+            scratch.indices,
+            scratch.values,
         )
+        if n_rows:
+            parsed.blocks.append(
+                _block(view[position:], scratch, n_rows, n_nonzeros, position, with_comments)
+            )
+        line += n_lines
+        if status == tokenizer.NONZEROS_FULL and n_rows == 0:
+            scratch.resize(2 * len(scratch.indices))
+        elif status not in (tokenizer.OK, tokenizer.ROWS_FULL, tokenizer.NONZEROS_FULL):
+            token = bytes(view[position + token_start : position + token_end])
+            column = token_start - line_start + 1
+            parsed.refusals.append(Refusal(line, column, status, token, previous))
+            if not tolerant:
+                break
+            line += 1
+            consumed = text.index(b"\n", position + token_end) + 1 - position
+        position += consumed
+    parsed.n_lines = line - 1
+    return parsed
+
+
+def _block(
+    text: memoryview,
+    scratch: _Scratch,
+    n_rows: int,
+    n_nonzeros: int,
+    offset: int,
+    with_comments: bool,
+) -> Block:
+    ends, labels, qids, lines, starts = (array[:n_rows] for array in scratch.per_row)
+    indptr = np.zeros(n_rows + 1, np.int64)
+    indptr[1:] = ends
+    comments = None
+    if with_comments:
+        comments = [
+            bytes(text[start:end]).decode("utf-8", "surrogateescape") if start >= 0 else ""
+            for start, end in scratch.comments[:n_rows].tolist()
+        ]
+    return Block(
+        Rows(indptr, scratch.indices[:n_nonzeros].copy(), scratch.values[:n_nonzeros].copy()),
+        labels.copy(),
+        qids.copy(),
+        lines.copy(),
+        starts + offset,
+        comments,
+    )
 
 
 def _refusal(status: int, where: str, token: bytes, previous: int) -> DataError:

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
         size_t row_capacity = below(8), nonzero_capacity = below(24);
         struct sink sink = {malloc(8 * row_capacity),  malloc(8 * row_capacity),
                             malloc(8 * row_capacity),  malloc(8 * row_capacity),
-                            malloc(16 * row_capacity), row_capacity,
+                            malloc(8 * row_capacity),  malloc(16 * row_capacity), row_capacity,
                             malloc(4 * nonzero_capacity), malloc(8 * nonzero_capacity),
                             nonzero_capacity};
         struct outcome result = scan_lines(exact, length, (int)below(2), 1, &sink, libc_decimal, NULL);
@@ -110,6 +110,8 @@ int main(int argc, char **argv)
                 require(i == before || sink.indices[i] > sink.indices[i - 1], "indices ascend");
                 require(isfinite(sink.values[i]), "values are finite");
             }
+            require(sink.starts[row] >= 0 && sink.starts[row] < (int64_t)result.consumed,
+                    "rows start in what was consumed");
             int64_t start = sink.comments[2 * row], end = sink.comments[2 * row + 1];
             require(start <= end && end <= (int64_t)length, "comments lie in the text");
             before = sink.ends[row];
@@ -127,6 +129,7 @@ int main(int argc, char **argv)
         free(sink.labels);
         free(sink.qids);
         free(sink.lines);
+        free(sink.starts);
         free(sink.comments);
         free(sink.indices);
         free(sink.values);
