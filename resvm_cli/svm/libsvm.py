@@ -7,14 +7,10 @@ the GIL and LIBSVM keeps no state between them, so several threads may train at 
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
-import importlib.util
 import os
 import threading
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_void_p
 from functools import cache
-from glob import escape, glob
-from os.path import join
 
 import numpy as np
 
@@ -22,9 +18,9 @@ from resvm_cli.dataset import IntArray
 from resvm_cli.errors import SolverError
 from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.shared_objects import PRINT_FUNCTION, find_shared_object, package_version
 
 C_SVC = 0
-PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
 ITERATIONS = b"\noptimization finished, #iter = "
 
 
@@ -84,19 +80,12 @@ _print_function = PRINT_FUNCTION(_listen)  # LIBSVM keeps the pointer: it must n
 
 def version() -> str:
     """The version of libsvm-official in use."""
-    return importlib.metadata.version("libsvm-official")
+    return package_version("libsvm-official")
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    spec = importlib.util.find_spec("libsvm")
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    found = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
-    if not found:
-        raise SolverError(
-            "LIBSVM's shared object is not there", "reinstall it: pip install libsvm-official"
-        )
-    library = ctypes.CDLL(found[0])
+    library = ctypes.CDLL(find_shared_object("libsvm", "LIBSVM"))
     library.svm_check_parameter.argtypes = [POINTER(_Problem), POINTER(_Parameter)]
     library.svm_check_parameter.restype = c_char_p
     library.svm_train.argtypes = [POINTER(_Problem), POINTER(_Parameter)]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.svm.kernels import Kernel
+
+SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +22,9 @@ class Problem:
     kernel: Kernel
     tolerance: float
     cache_mb: float
+    solver: SolverName = "libsvm"
+    bias: float | None = None  # LIBLINEAR's; None for the mean row norm of the bag
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,5 +33,14 @@ class Solution:
 
     support: IntArray  # positions in the bag
     coefficients: FloatArray
+    rho: float
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """psi(x) = weights . x - rho, from a solver that knows weights only."""
+
+    weights: Rows  # one row
     rho: float
     converged: bool
