@@ -110,7 +110,8 @@ def long_solve(folder) -> list[str]:
     write_svm(folder / "u", rng.standard_normal((6000, 10)))
     return [
         sys.executable, "-m", "resvm_cli", "train", "-P", f"{folder}/p", "-U", f"{folder}/u",
-        "-o", f"{folder}/m", "--method", "cwsvm", "-t", "linear", "-c", "1e6", "-e", "1e-9",
+        "-o", f"{folder}/m", "--method", "cwsvm", "-t", "linear", "--solver", "libsvm",
+        "-c", "1e6", "-e", "1e-9",
     ]  # fmt: skip
 
 

@@ -102,6 +102,18 @@ def test_compression_spacing_zeros_and_pipes_do_not_change_the_model(problem, re
     assert all(model == models["plain"] for model in models.values())
 
 
+def test_unchecked_training_gives_the_same_members(problem, resvm, tmp_path):
+    common = [*train_arguments(problem), "-g", 0.3, "--n-models", 4]
+    assert resvm(*common, "-o", tmp_path / "a").code == 0
+    ran = resvm(*common, "--no-check", "--features", 5, "-o", tmp_path / "b")
+    assert ran.code == 0, ran.err
+    a, b = snapshot(tmp_path / "a"), snapshot(tmp_path / "b")
+    manifests = [json.loads(one.pop("manifest.json")) for one in (a, b)]
+    assert a == b
+    assert manifests[1]["data"]["unlabeled"]["sampled"] is True
+    assert manifests[0]["data"]["positive"] == manifests[1]["data"]["positive"]
+
+
 def test_a_named_pipe_as_training_input_trains_the_same_model(problem, resvm, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -292,6 +304,18 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "--n-models", "0"], "--n-models is 0; it must be at least 1"),
         (["-P", "x", "-U", "y", "--n-pos", "0"], "--n-pos is 0"),
         (["-P", "x", "-U", "y", "--n-unl", "0"], "--n-unl is 0"),
+        (["-P", "x", "-U", "y", "--no-check"], "--no-check needs --features N"),
+        (["-P", "x", "-U", "y", "--no-check", "--features", "5"], "--no-check needs -g NUMBER"),
+        (
+            ["-P", "x", "-U", "y", "--no-check", "--features", "5", "-g", "1", "--scale", "minmax"],
+            "--no-check needs --scale none",
+        ),
+        (["--data", "x", "--positive-label", "1", "--no-check"], "--no-check goes with -P and -U"),
+        (["-P", "x", "-U", "y", "--features", "0"], "--features is 0"),
+        (["-P", "x", "-U", "y", "--scale", "log"], "--scale is 'log'"),
+        (["-P", "x", "-U", "y", "--solver", "magic"], "--solver is 'magic'"),
+        (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains linear members only"),
+        (["-P", "x", "-U", "y", "-B", "1"], "-B/--bias is for LIBLINEAR"),
         (["-P", "x", "-U", "y", "--no-such-option"], "No such option"),
         (["-P", "x", "-U", "y", "-c", "much"], "is not a valid float"),
     ],

@@ -5,22 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows, Survey
 from resvm_cli.ensemble.bags import Stream
 from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
 from resvm_cli.errors import CommandLineError
 
-RNG = np.random.default_rng(4)
-
-
-def survey(n_rows: int, features: np.ndarray | None = None) -> Survey:
-    found = Survey()
-    found.add(Rows.from_dense(RNG.random((n_rows, 3)) if features is None else features))
-    return found
-
 
 def plan(n_pos: int = 100, n_unl: int = 1000, **options) -> Plan:
-    return settle(ResvmParams(**options), survey(n_pos), survey(n_unl), 3)
+    return settle(ResvmParams(**options), n_pos, n_unl, 3, lambda: 1.0)
 
 
 def test_a_members_bag_depends_on_seed_and_number_alone():
@@ -102,21 +93,31 @@ def test_cwsvm_is_one_model_of_everything():
     assert given.w_pos is None
 
 
-def test_gamma_scale_is_scikit_learns_and_auto_is_libsvms():
-    p, u = RNG.standard_normal((20, 4)), RNG.standard_normal((30, 4)) * 3
-    surveys = survey(20, p), survey(30, u)
-    assert settle(ResvmParams(), *surveys, 4).kernel.gamma == pytest.approx(
-        1 / (4 * np.r_[p, u].var()), rel=1e-12
-    )
-    assert settle(ResvmParams(gamma="auto"), *surveys, 4).kernel.gamma == 0.25
-    assert settle(ResvmParams(gamma=0.7), *surveys, 4).kernel.gamma == 0.7
+def test_gamma_scale_comes_from_the_variance_and_auto_is_libsvms():
+    def gamma(**options) -> float:
+        return settle(ResvmParams(**options), 20, 30, 4, lambda: 0.5).kernel.gamma
+
+    assert gamma() == 1 / (4 * 0.5)
+    assert gamma(gamma="auto") == 0.25
+    assert gamma(gamma=0.7) == 0.7
 
 
 def test_gamma_scale_survives_data_without_variance_and_without_features():
-    same = survey(20, np.full((20, 4), 0.1))
-    assert settle(ResvmParams(), same, same, 4).kernel.gamma == 0.25
-    nothing = survey(3, np.zeros((3, 1)))
-    assert settle(ResvmParams(), nothing, nothing, 0).kernel.gamma == 1.0
+    for n_features, expected in ((4, 0.25), (0, 1.0)):
+        settled = settle(ResvmParams(), 20, 30, n_features, lambda: 0.0)
+        assert settled.kernel.gamma == expected
+
+
+def test_the_solver_is_chosen_by_kernel_and_bag_size():
+    assert plan(kernel="linear").solver == "libsvm"
+    large = {"kernel": "linear", "n_unl": 5000}
+    assert settle(ResvmParams(**large), 100, 9999, 3, lambda: 1.0).solver == "liblinear"
+    rbf = settle(ResvmParams(n_unl=5000), 100, 9999, 3, lambda: 1.0)
+    assert rbf.solver == "libsvm"
+    forced = settle(ResvmParams(**large, solver="libsvm"), 100, 9999, 3, lambda: 1.0)
+    assert (forced.solver, forced.tolerance) == ("libsvm", 1e-3)
+    given = plan(kernel="linear", bias=3.0)
+    assert (given.solver, given.bias, given.tolerance) == ("liblinear", 3.0, 1e-2)
 
 
 def test_parameters_a_kernel_does_not_use_stay_out_of_it():
@@ -153,6 +154,10 @@ def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
         ({"degree": 2**32 + 2}, "--degree is 4294967298; it must be at least 1 and at most 1,000"),
         ({"n_models": 10**8}, "--n-models is 100000000"),
         ({"n_unl": 10**12}, "--n-unl is 1000000000000"),
+        ({"solver": "liblinear"}, "--solver liblinear trains linear members only"),
+        ({"bias": 1.0}, "-B/--bias is for LIBLINEAR"),
+        ({"kernel": "linear", "solver": "libsvm", "bias": 1.0}, "-B/--bias is for LIBLINEAR"),
+        ({"kernel": "linear", "bias": -1.0}, "--bias is -1"),
         ({"method": "bagging", "n_pos": 5}, "--n-pos has no meaning for --method bagging"),
         ({"method": "bagging", "w_pos": 2.0}, "--w-pos has no meaning for --method bagging"),
         ({"method": "bagging", "c_pos": 2.0}, "--c-pos has no meaning for --method bagging"),

@@ -46,6 +46,31 @@ ZeroBased = Annotated[
     bool,
     typer.Option("--zero-based", help="The files count features from 0.", rich_help_panel=DATA),
 ]
+Features = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many features there are.",
+        show_default="the largest index",
+        rich_help_panel=DATA,
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="none, minmax, maxabs or standard; learned from P and U, applied by predict.",
+        rich_help_panel=DATA,
+    ),
+]
+NoCheck = Annotated[
+    bool,
+    typer.Option(
+        "--no-check",
+        help="Count the lines of U without reading them: for files known to be sound.",
+        rich_help_panel=DATA,
+    ),
+]
 Method = Annotated[
     str,
     typer.Option(metavar="NAME", help="resvm, bagging or cwsvm.", rich_help_panel=METHOD),
@@ -102,6 +127,25 @@ KernelChoice = Annotated[
         help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3.",
     ),
 ]
+Solver = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="auto, libsvm or liblinear; auto takes LIBLINEAR for linear bags above 5,000 rows.",
+        rich_help_panel=BASE_MODELS,
+    ),
+]
+Bias = Annotated[
+    float | None,
+    typer.Option(
+        "-B",
+        "--bias",
+        metavar="B",
+        help="LIBLINEAR's bias feature.",
+        show_default="mean row norm of the bag",
+        rich_help_panel=BASE_MODELS,
+    ),
+]
 Gamma = Annotated[
     str,
     typer.Option(
@@ -125,9 +169,14 @@ Coef0 = Annotated[
     ),
 ]
 Tolerance = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "-e", "--tolerance", metavar="E", help="When the solver stops.", rich_help_panel=BASE_MODELS
+        "-e",
+        "--tolerance",
+        metavar="E",
+        help="When the solver stops.",
+        show_default="0.001; LIBLINEAR 0.01",
+        rich_help_panel=BASE_MODELS,
     ),
 ]
 CacheMb = Annotated[
@@ -199,6 +248,22 @@ def parse_method(text: str) -> Literal["resvm", "bagging", "cwsvm"]:
     if text not in ("resvm", "bagging", "cwsvm"):
         raise CommandLineError(f"--method is '{text}'; resvm, bagging or cwsvm was expected")
     return text  # type: ignore[return-value]
+
+
+def parse_solver(text: str) -> Literal["auto", "libsvm", "liblinear"]:
+    """A solver by name."""
+    if text not in ("auto", "libsvm", "liblinear"):
+        raise CommandLineError(f"--solver is '{text}'; auto, libsvm or liblinear was expected")
+    return text  # type: ignore[return-value]
+
+
+def parse_scale(text: str) -> Literal["minmax", "maxabs", "standard"] | None:
+    """A scaling by name, None for none."""
+    if text not in ("none", "minmax", "maxabs", "standard"):
+        raise CommandLineError(
+            f"--scale is '{text}'; none, minmax, maxabs or standard was expected"
+        )
+    return None if text == "none" else text  # type: ignore[return-value]
 
 
 def parse_gamma(text: str) -> float | Literal["scale", "auto"]:

@@ -16,6 +16,9 @@ def train(
     data: given.Data = None,
     positive_label: given.PositiveLabel = None,
     zero_based: given.ZeroBased = False,
+    features: given.Features = None,
+    scale: given.Scale = "none",
+    no_check: given.NoCheck = False,
     method: given.Method = "resvm",
     n_models: given.NModels = None,
     n_pos: given.NPos = None,
@@ -27,7 +30,9 @@ def train(
     gamma: given.Gamma = "scale",
     degree: given.Degree = 3,
     coef0: given.Coef0 = 0.0,
-    tolerance: given.Tolerance = 1e-3,
+    solver: given.Solver = "auto",
+    bias: given.Bias = None,
+    tolerance: given.Tolerance = None,
     cache_mb: given.CacheMb = 100.0,
     output: Annotated[
         str,
@@ -57,8 +62,18 @@ def train(
     """
     from resvm_cli.ensemble.methods import ResvmParams
     from resvm_cli.jobs import train as job
+    from resvm_cli.jobs.training_data import TrainingInput
 
-    source = job.TrainingInput(positives, unlabeled, data, positive_label, zero_based)
+    source = TrainingInput(
+        positives,
+        unlabeled,
+        data,
+        positive_label,
+        zero_based,
+        features,
+        given.parse_scale(scale),
+        no_check,
+    )
     params = ResvmParams(
         method=given.parse_method(method),
         kernel=given.parse_kernel(kernel),
@@ -71,12 +86,22 @@ def train(
         n_models=n_models,
         n_pos=n_pos,
         n_unl=n_unl,
+        solver=given.parse_solver(solver),
+        bias=bias,
         tolerance=tolerance,
         cache_mb=cache_mb,
         seed=seed,
     )
     with terminal.Progress(quiet) as progress:
-        result = job.train(source, params, output, force=force, jobs=jobs, progress=progress)
+        result = job.train(
+            source,
+            params,
+            output,
+            force=force,
+            jobs=jobs,
+            progress=progress,
+            notice=terminal.note if not quiet else lambda text: None,
+        )
     if not quiet:
         terminal.show_training(result)
     if json:

@@ -13,6 +13,11 @@ from resvm_cli.dataset import IntArray
 RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
 
 
+def solver_seed(seed: int, member: int) -> int:
+    """A number for solvers with a random stream of their own, apart from the one bags come from."""
+    return int(np.random.SeedSequence(seed, spawn_key=(member, 1)).generate_state(1)[0])
+
+
 class Stream:
     """The random numbers of one member."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from resvm_cli import parallel
 from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.svm import libsvm
+from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena
-from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.problem import LinearSolution, Problem, Solution
 
 
 def rows_drawn(problems: Sequence[Problem]) -> IntArray:
@@ -34,19 +36,7 @@ def fit(
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
     rows = Rows.concatenate([positives, unlabeled]).without_zeros()
-    arena = Arena(rows)
-    kernel = problems[0].kernel
-    # one problem has no members to spread over threads: there LIBSVM's own threads do the work
-    inner = workers if len(problems) == 1 else 1
-
-    def train(problem: Problem) -> tuple[Member, Rows | None, bool]:
-        libsvm.use_threads(inner)
-        bag_unlabeled = np.searchsorted(drawn, problem.unlabeled) + len(positives)
-        solution = libsvm.train(problem, arena, problem.positive, bag_unlabeled)
-        member = _member(solution, problem.positive, bag_unlabeled)
-        weights = _weights(member, rows) if kernel.name == "linear" else None
-        return member, weights, solution.converged
-
+    train = _trainer(problems, rows, drawn, len(positives), workers)
     members: list[Member] = []
     vectors: list[Rows] = []
     unfinished = 0
@@ -54,15 +44,51 @@ def fit(
     def tick() -> None:
         progress(len(members), len(problems))
 
-    for member, weights, converged in parallel.run(train, problems, workers, tick):
-        if weights is not None:
-            member = Member(np.array([len(members)]), np.ones(1), member.rho, 1)
-            vectors.append(weights)
-        members.append(member)
-        unfinished += not converged
+    for solution in parallel.run(train, problems, workers, tick):
+        if isinstance(solution, LinearSolution):
+            members.append(Member(np.array([len(members)]), np.ones(1), solution.rho, 1))
+            vectors.append(solution.weights)
+        else:
+            members.append(solution.member)
+        unfinished += not solution.converged
         tick()
+    kernel = problems[0].kernel
     pool = Rows.concatenate(vectors) if kernel.name == "linear" else rows
     return Ensemble(kernel, pool, members, single), unfinished
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelSolution:
+    member: Member
+    converged: bool
+
+
+def _trainer(
+    problems: Sequence[Problem], rows: Rows, drawn: IntArray, n_positives: int, workers: int
+) -> Callable[[Problem], _KernelSolution | LinearSolution]:
+    """How to train one of these problems; linear members come out as weights, whoever trains."""
+
+    def bag_unlabeled(problem: Problem) -> IntArray:
+        return np.searchsorted(drawn, problem.unlabeled) + n_positives
+
+    if problems[0].solver == "liblinear":
+        linear = LinearArena(rows)
+        return lambda problem: linear.train(problem, problem.positive, bag_unlabeled(problem))
+
+    arena = Arena(rows)
+    # one problem has no members to spread over threads: there LIBSVM's own threads do the work
+    inner = workers if len(problems) == 1 else 1
+
+    def train(problem: Problem) -> _KernelSolution | LinearSolution:
+        libsvm.use_threads(inner)
+        unlabeled = bag_unlabeled(problem)
+        solution = libsvm.train(problem, arena, problem.positive, unlabeled)
+        member = _member(solution, problem.positive, unlabeled)
+        if problem.kernel.name == "linear":
+            return LinearSolution(_weights(member, rows), member.rho, solution.converged)
+        return _KernelSolution(member, solution.converged)
+
+    return train
 
 
 def _member(solution: Solution, positive: IntArray, unlabeled: IntArray) -> Member:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.dataset import Survey, variance
-from resvm_cli.ensemble.bags import Stream
+from resvm_cli.ensemble.bags import Stream, solver_seed
 from resvm_cli.errors import CommandLineError
 from resvm_cli.svm.kernels import Kernel, KernelName
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.problem import Problem, SolverName
 
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
+# LIBSVM's time grows with the square of a bag; above this LIBLINEAR trains linear members.
+LARGE_BAG = 5000
+# The solvers' own defaults measure different things; LIBLINEAR's 0.1 is too loose to be compared.
+DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 
 
@@ -33,7 +36,9 @@ class ResvmParams:
     n_models: int | None = None
     n_pos: int | None = None
     n_unl: int | None = None
-    tolerance: float = 1e-3
+    solver: Literal["auto", "libsvm", "liblinear"] = "auto"
+    bias: float | None = None
+    tolerance: float | None = None
     cache_mb: float = 100.0
     seed: int = 0
 
@@ -45,6 +50,7 @@ class ResvmParams:
             ("--w-pos", self.w_pos),
             ("--tolerance", self.tolerance),
             ("--cache-mb", self.cache_mb),
+            ("--bias", self.bias),
             ("--gamma", None if isinstance(self.gamma, str) else self.gamma),
         ):
             if number is not None and not (number > 0 and np.isfinite(number)):
@@ -61,6 +67,16 @@ class ResvmParams:
                 )
         if not np.isfinite(self.coef0):
             raise CommandLineError(f"--coef0 is {self.coef0}; it must be finite")
+        if self.solver == "liblinear" and self.kernel != "linear":
+            raise CommandLineError(
+                f"--solver liblinear trains linear members only, and the kernel is {self.kernel}",
+                "add -t linear, or leave --solver out",
+            )
+        if self.bias is not None and (self.kernel != "linear" or self.solver == "libsvm"):
+            raise CommandLineError(
+                "-B/--bias is for LIBLINEAR, which penalises it; LIBSVM's is free",
+                "leave -B out, or add -t linear --solver liblinear",
+            )
         if self.seed < 0:
             raise CommandLineError(f"--seed is {self.seed}; it must not be negative")
         foreign: Sequence[tuple[str, Any, str]] = ()
@@ -101,6 +117,8 @@ class Plan:
     n_models: int
     n_pos: int
     n_unl: int
+    solver: SolverName
+    bias: float | None  # LIBLINEAR's; None for the mean row norm of each bag
     tolerance: float
     cache_mb: float
     seed: int
@@ -114,26 +132,34 @@ class Plan:
     def parameters(self) -> dict[str, Any]:
         """The parameters that shape the model, for the manifest and for people."""
         kept = asdict(self)
-        for name in ("method", "kernel", "cache_mb", "seed", "rows_pos", "rows_unl"):
+        for name in ("method", "kernel", "solver", "cache_mb", "seed", "rows_pos", "rows_unl"):
             del kept[name]
+        if self.solver == "libsvm":
+            del kept["bias"]
         return kept
 
 
-def settle(params: ResvmParams, positives: Survey, unlabeled: Survey, n_features: int) -> Plan:
+def settle(
+    params: ResvmParams,
+    rows_pos: int,
+    rows_unl: int,
+    n_features: int,
+    variance: Callable[[], float],
+) -> Plan:
     """Derive from the data what the user left open."""
     gamma = params.gamma
-    if gamma == "scale":
-        spread = variance((positives, unlabeled), n_features) or 1.0
-        gamma = 1.0 / (max(1, n_features) * spread)
+    if params.kernel == "linear":
+        gamma = 0.0
+    elif gamma == "scale":
+        gamma = 1.0 / (max(1, n_features) * (variance() or 1.0))
     elif gamma == "auto":
         gamma = 1.0 / max(1, n_features)
     kernel = Kernel(
         params.kernel,
-        gamma=0.0 if params.kernel == "linear" else gamma,
+        gamma=gamma,
         coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
         degree=params.degree if params.kernel == "poly" else 3,
     )
-    rows_pos, rows_unl = positives.n_rows, unlabeled.n_rows
     default_n_pos = min(200, max(5, rows_pos // 5))
     n_pos, n_unl = rows_pos, rows_unl
     if params.method == "resvm":
@@ -148,6 +174,13 @@ def settle(params: ResvmParams, positives: Survey, unlabeled: Survey, n_features
             f"the penalty of P comes out as {c_pos:g}; it must be positive and finite",
             "choose less extreme values of --c-unl, --w-pos and the bag sizes",
         )
+    solver: SolverName = "libsvm"
+    if params.solver == "liblinear" or (
+        params.solver == "auto"
+        and params.kernel == "linear"
+        and (n_pos + n_unl > LARGE_BAG or params.bias is not None)
+    ):
+        solver = "liblinear"
     return Plan(
         method=params.method,
         kernel=kernel,
@@ -157,7 +190,9 @@ def settle(params: ResvmParams, positives: Survey, unlabeled: Survey, n_features
         n_models=1 if params.method == "cwsvm" else params.n_models or 50,
         n_pos=n_pos,
         n_unl=n_unl,
-        tolerance=params.tolerance,
+        solver=solver,
+        bias=params.bias,
+        tolerance=params.tolerance or DEFAULT_TOLERANCE[solver],
         cache_mb=params.cache_mb,
         seed=params.seed,
         rows_pos=rows_pos,
@@ -178,6 +213,9 @@ def problems(plan: Plan, members: range) -> Iterator[Problem]:
             plan.kernel,
             plan.tolerance,
             plan.cache_mb,
+            plan.solver,
+            plan.bias,
+            solver_seed(plan.seed, member),
         )
 
 

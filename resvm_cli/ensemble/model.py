@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.svm.kernels import (
     EXPONENT_TOLERANCE,
     UNDERFLOW,
@@ -105,8 +106,9 @@ def numeric_fingerprint() -> str:
 class Predictor:
     """An ensemble made ready to judge rows."""
 
-    def __init__(self, ensemble: Ensemble) -> None:
+    def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         self.ensemble = ensemble
+        self._scaling = scaling
         self._kernel = ensemble.kernel
         self._rho = np.array([member.rho for member in ensemble.members])
         pool, coefficients = _join(ensemble)
@@ -156,6 +158,8 @@ class Predictor:
 
     def _block(self, rows: Rows) -> Decisions:
         count = len(rows)
+        if self._scaling is not None:
+            rows = self._scaling.apply(rows)
         place = self._columns.places(rows.indices)
         seen = place >= 0
         known = rows.entries(seen)

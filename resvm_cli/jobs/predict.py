@@ -53,7 +53,7 @@ def predict(
     stored = model_dir.load(request.model)
     n_rows = n_positive = 0
     with parallel.inner_threads_held(), output(request.target) as write:
-        predictor = Predictor(stored.ensemble)
+        predictor = Predictor(stored.ensemble, stored.scaling)
         if request.zero_based and not stored.zero_based:
             raise CommandLineError(
                 "--zero-based, but the model was trained on features counted from 1",

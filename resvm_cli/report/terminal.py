@@ -26,6 +26,10 @@ def say(text: str) -> None:
             print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
+def note(text: str) -> None:
+    say(f"{'note':>10}  {text}")
+
+
 def show_error(error: ResvmError) -> None:
     say(f"resvm: error: {error.message}")
     if error.hint:
@@ -108,6 +112,11 @@ def show_training(result: TrainResult) -> None:
         described += f", coef0 {kernel.coef0:g}"
     if kernel.uses_degree:
         described += f", degree {kernel.degree}"
+    solver: str = plan.solver
+    if plan.solver == "liblinear":
+        solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
+    if scaling := result.manifest["scaling"]:
+        described += f"; features scaled by {scaling['kind']}"
     penalties = f"C_P {plan.c_pos:.6g}, C_U {plan.c_unl:.6g}"
     if plan.w_pos is not None and plan.method != "bagging":
         penalties += f" (w_pos {plan.w_pos:g})"
@@ -120,6 +129,7 @@ def show_training(result: TrainResult) -> None:
         ("method", plan.method),
         ("kernel", described),
         ("penalties", penalties),
+        ("solver", solver),
     ]
     if plan.method != "cwsvm":
         rows.append(
@@ -130,10 +140,10 @@ def show_training(result: TrainResult) -> None:
             )
         )
     rows.append(("seed", str(plan.seed)))
-    for name, text in rows:
-        say(f"{name:>10}  {text}")
-    for note in result.notes:
-        say(f"{'note':>10}  {note}")
+    for name, told in rows:
+        say(f"{name:>10}  {told}")
+    for text in result.notes:
+        note(text)
     say(f"{'model':>10}  {result.path}")
 
 
@@ -171,6 +181,8 @@ def show_inspection(found: Inspection) -> None:
     if manifest["unconverged"]:
         table.add_row("unconverged", f"{manifest['unconverged']} members")
     features = f"{manifest['n_features']:,}"
+    if manifest["scaling"]:
+        features += f", scaled by {manifest['scaling']['kind']}"
     table.add_row("features", features + (", counted from 0" if manifest["zero_based"] else ""))
     for which, data in manifest["data"].items():
         table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")

@@ -1,0 +1,205 @@
+"""Scaling learned with the model and applied by it, so that users need no separate tool.
+
+The arithmetic is scikit-learn's for dense data, operation by operation, so that equal constants
+give equal bits: x / scale, x * scale + min, (x - mean) / scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.errors import DataError
+
+ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
+SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
+# Statistics are kept for every index up to the largest: six numbers each.
+MOST_FEATURES = 1 << 26
+
+
+class FeatureStats:
+    """Count, extremes, mean and variance of each feature, in one pass over rows cut anywhere.
+
+    Numbers are added entry by entry, in the order of the rows, relative to each feature's first
+    value: so nothing depends on how blocks were cut, and no digits are lost far from zero.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._count = np.zeros(0, np.int64)
+        self._pivot, self._sum, self._squares, self._low, self._high = np.zeros((5, 0))
+
+    def add(self, rows: Rows) -> None:
+        rows = rows.without_zeros()
+        self.n_rows += len(rows)
+        if not len(rows.values):
+            return
+        self._grow(rows.max_index + 1)
+        indices, values = rows.indices, rows.values
+        fresh = self._count[indices] == 0
+        if fresh.any():
+            new, first = np.unique(indices[fresh], return_index=True)
+            self._pivot[new] = self._low[new] = self._high[new] = values[fresh][first]
+        apart = values - self._pivot[indices]
+        np.add.at(self._count, indices, 1)
+        np.add.at(self._sum, indices, apart)
+        np.add.at(self._squares, indices, apart * apart)
+        np.minimum.at(self._low, indices, values)
+        np.maximum.at(self._high, indices, values)
+
+    def _grow(self, size: int) -> None:
+        if size > MOST_FEATURES:
+            raise DataError(
+                f"feature {size - 1} is too large an index to be scaled; at most {MOST_FEATURES:,}",
+                "use --scale none, or number the features anew",
+            )
+        old = len(self._count)
+        if size > old:
+            size = max(size, min(2 * old, MOST_FEATURES))
+
+            def grown(array: Any) -> Any:
+                larger = np.zeros(size, array.dtype)
+                larger[:old] = array
+                return larger
+
+            self._count, self._pivot = grown(self._count), grown(self._pivot)
+            self._sum, self._squares = grown(self._sum), grown(self._squares)
+            self._low, self._high = grown(self._low), grown(self._high)
+
+    def summary(self) -> FeatureSummary:
+        """What is known of each feature that any row has, implied zeros included."""
+        indices = np.flatnonzero(self._count)
+        count = self._count[indices]
+        apart = self._sum[indices] / count
+        # of the entries that are not zero
+        mean = self._pivot[indices] + apart
+        spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
+        low, high = self._low[indices], self._high[indices]
+        share = count / self.n_rows
+        gaps = count < self.n_rows
+        return FeatureSummary(
+            indices,
+            np.where(gaps, np.minimum(low, 0.0), low),
+            np.where(gaps, np.maximum(high, 0.0), high),
+            share * mean,
+            share * spread + share * (1.0 - share) * mean * mean,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSummary:
+    """Smallest and largest value, mean and variance of the features present, by index."""
+
+    indices: IntArray
+    low: FloatArray
+    high: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Constants for each feature of the training data; features it lacked stay as they are."""
+
+    kind: ScalingName
+    indices: IntArray
+    shift: FloatArray
+    factor: FloatArray
+
+    @classmethod
+    def learn(cls, kind: ScalingName, features: FeatureSummary) -> Scaling:
+        low, high = features.low, features.high
+        if kind == "maxabs":
+            factor = _without_zeros(np.maximum(np.abs(low), np.abs(high)))
+            return cls(kind, features.indices, np.zeros_like(factor), factor)
+        if kind == "minmax":
+            factor = 1.0 / _without_zeros(high - low)
+            return cls(kind, features.indices, -low * factor, factor)
+        constant = low == high  # what rounding leaves of their variance is no scale
+        deviation = np.where(constant, 1.0, np.sqrt(features.variance))
+        return cls(kind, features.indices, features.mean, _without_zeros(deviation))
+
+    @property
+    def moves_zeros(self) -> bool:
+        """Whether features that a row lacks get a value, so that rows become dense."""
+        return bool(self._zeros().any())
+
+    def _zeros(self) -> FloatArray:
+        return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
+
+    def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
+        if self.kind == "maxabs":
+            return values / self.factor[places]
+        if self.kind == "minmax":
+            return values * self.factor[places] + self.shift[places]
+        return (values - self.shift[places]) / self.factor[places]
+
+    def apply(self, rows: Rows) -> Rows:
+        """The same rows, scaled."""
+        if not len(self.indices):
+            return rows
+        places = np.searchsorted(self.indices, rows.indices)
+        places[places == len(self.indices)] = 0
+        known = self.indices[places] == rows.indices
+        values = rows.values.copy()
+        values[known] = self._scaled(values[known], places[known])
+        zeros = self._zeros()
+        if not zeros.any():
+            return Rows(rows.indptr, rows.indices, values).without_zeros()
+        filled = np.tile(zeros, (len(rows), 1))
+        filled[rows.row_numbers[known], places[known]] = values[known]
+        row, place = np.nonzero(filled)
+        row = np.concatenate([row, rows.row_numbers[~known]])
+        indices = np.concatenate([self.indices[place], rows.indices[~known]])
+        values = np.concatenate([filled[filled != 0], values[~known]])
+        order = np.lexsort((indices, row))
+        ends = np.cumsum(np.bincount(row, minlength=len(rows)))
+        return Rows(
+            np.concatenate([[0], ends]).astype(np.int64),
+            indices[order].astype(np.int32),
+            values[order],
+        )
+
+    def variance(self, features: FeatureSummary, n_features: int) -> float:
+        """Variance of all entries once scaled, zeros and features without any entry included."""
+        means = np.zeros(n_features)
+        means[: len(self.indices)] = self._scaled(features.mean, np.arange(len(self.indices)))
+        steps = self.factor if self.kind == "minmax" else 1.0 / self.factor
+        return float((features.variance * steps * steps).sum() / n_features + means.var())
+
+    def description(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "kind": self.kind,
+            "features": self.indices.tolist(),
+            "shift": self.shift.tolist(),
+            "factor": self.factor.tolist(),
+        }
+
+    @classmethod
+    def from_description(cls, content: dict[str, Any]) -> Scaling:
+        """From the manifest; ValueError where it makes no sense."""
+        scaling = cls(
+            content["kind"],
+            np.array(content["features"], np.int64),
+            np.array(content["shift"], np.float64),
+            np.array(content["factor"], np.float64),
+        )
+        size = len(scaling.indices)
+        if (
+            scaling.kind not in SCALING_NAMES
+            or not scaling.indices.shape == scaling.shift.shape == scaling.factor.shape == (size,)
+            or not (np.isfinite(scaling.shift).all() and np.isfinite(scaling.factor).all())
+            or (scaling.factor == 0).any()
+            or (np.diff(scaling.indices) <= 0).any()
+        ):
+            raise ValueError("scaling")
+        return scaling
+
+
+def _without_zeros(scale: FloatArray) -> FloatArray:
+    """A constant feature has no scale: it is divided by 1."""
+    return np.where(scale == 0, 1.0, scale)

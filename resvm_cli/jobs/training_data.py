@@ -1,0 +1,306 @@
+"""P and U as training needs them: P in memory, U surveyed whole and fetched by row number.
+
+A member needs n_unl rows of U, not U. The first pass checks, counts and sums every line in constant
+memory and leaves marks; the second comes back for the rows drawn. A small U is kept instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from resvm_cli.dataset import IntArray, Rows, Survey, variance
+from resvm_cli.ensemble.scaling import FeatureStats, Scaling, ScalingName
+from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.files.row_index import RowIndex, joined
+from resvm_cli.files.streams import PIECE, Source, name_of, same_source
+from resvm_cli.files.svmlight import Block, Refusal, format_label, parse_pieces
+
+Progress: TypeAlias = Callable[[str, int, "int | None"], None]
+
+# A U of at most this many numbers stays in memory after the first pass: about 50 MB.
+KEPT_NONZEROS = 1 << 22
+SAMPLE_STEP = 1 << 26
+SAMPLE_BYTES = 1 << 12
+READING_THREADS = 2
+COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
+
+
+@dataclass(frozen=True)
+class TrainingInput:
+    """Where P and U come from, two files or one labelled file, and how they are to be read."""
+
+    positives: str | None = None
+    unlabeled: str | None = None
+    data: str | None = None
+    positive_label: float | None = None
+    zero_based: bool = False
+    features: int | None = None
+    scale: ScalingName | None = None
+    unchecked: bool = False
+
+    def check(self) -> None:
+        """Refuse what is missing or contradictory, before any file is read."""
+        if self.features is not None and self.features < 1:
+            raise CommandLineError(f"--features is {self.features}; it must be at least 1")
+        if self.unchecked:
+            self._check_unchecked()
+        if self.data is not None:
+            if self.positives is not None or self.unlabeled is not None:
+                raise CommandLineError("--data and -P/-U exclude each other")
+            if self.positive_label is None:
+                raise CommandLineError(
+                    "--data needs --positive-label",
+                    "say which label means positive: --data train.svm --positive-label 1",
+                )
+            return
+        if self.positive_label is not None:
+            raise CommandLineError("--positive-label goes with --data")
+        if self.positives is None or self.unlabeled is None:
+            missing = "-P (known positives)" if self.positives is None else "-U (unlabeled)"
+            raise CommandLineError(
+                f"{missing} is missing",
+                "resvm train -P pos.svm -U unl.svm, or --data train.svm --positive-label 1",
+            )
+        if same_source(self.positives, self.unlabeled):
+            raise CommandLineError(
+                f"-P and -U are the same: {name_of(self.positives)}",
+                "known positives and unlabeled rows come from two files",
+            )
+
+    def _check_unchecked(self) -> None:
+        why = "it does not look into the rows of U that are not drawn"
+        if self.data is not None:
+            raise CommandLineError(f"--no-check goes with -P and -U: {why}")
+        if self.features is None:
+            raise CommandLineError(f"--no-check needs --features N: {why}")
+        if self.scale is not None:
+            raise CommandLineError(f"--no-check needs --scale none: {why}")
+
+
+class TrainingData:
+    """Both sets, surveyed; close it when the rows have been fetched."""
+
+    def __init__(self, source: TrainingInput, keep_all: bool, progress: Progress) -> None:
+        self._input = source
+        self._keep_all = keep_all
+        self._progress = progress
+        self.notes: list[str] = []
+        self.positives = Rows.empty()
+        self.survey_pos, self.survey_unl = Survey(), Survey()
+        self._stats = FeatureStats() if source.scale else None
+        self._index = RowIndex()
+        self._end = 0
+        self._kept: list[Rows] | None = []
+        self._sampled_digest: str | None = None
+        path = source.data if source.data is not None else source.unlabeled
+        assert path is not None
+        if source.data is None:
+            assert source.positives is not None
+            self._read_positives(source.positives)
+        self._source = Source(path)
+        try:
+            if source.unchecked:
+                self._count_unlabeled()
+            else:
+                self._read_unlabeled()
+        except BaseException:
+            self._source.close()
+            raise
+        if self._source.spooled_to_disk:
+            self.notes.append(
+                f"{self._source.name} was spooled to a temporary file"
+                f" ({self._source.spooled_bytes:,} bytes) to be read twice"
+            )
+
+    def __enter__(self) -> TrainingData:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._source.close()
+
+    @property
+    def n_unlabeled(self) -> int:
+        return self._index.n_rows
+
+    @cached_property
+    def n_features(self) -> int:
+        """How many features there are: those declared, else up to the largest index seen."""
+        largest = max(self.survey_pos.max_index, self.survey_unl.max_index)
+        seen = largest + 1 if self._input.zero_based else largest
+        declared = self._input.features
+        if declared is not None and seen > declared:
+            raise DataError(
+                f"the data has feature {largest}, more than --features {declared}",
+                "correct --features, or leave it out",
+            )
+        return declared or max(0, seen)
+
+    @cached_property
+    def scaling(self) -> Scaling | None:
+        if self._stats is None or self._input.scale is None:
+            return None
+        return Scaling.learn(self._input.scale, self._stats.summary())
+
+    def variance(self) -> float:
+        """Variance of all entries of P and U, as they will be trained on."""
+        if self.scaling is not None and self._stats is not None and self.n_features:
+            return self.scaling.variance(self._stats.summary(), self.n_features)
+        return variance((self.survey_pos, self.survey_unl), self.n_features)
+
+    def description(self) -> dict[str, Any]:
+        """What the manifest says of the data."""
+        positive = {
+            "rows": len(self.positives),
+            "nonzeros": self.survey_pos.n_nonzeros,
+            "sha256": self.survey_pos.digest(),
+        }
+        if self._sampled_digest is not None:
+            unlabeled: dict[str, Any] = {
+                "rows": self.n_unlabeled,
+                "nonzeros": None,
+                "sha256": self._sampled_digest,
+                "sampled": True,
+            }
+        else:
+            unlabeled = {
+                "rows": self.n_unlabeled,
+                "nonzeros": self.survey_unl.n_nonzeros,
+                "sha256": self.survey_unl.digest(),
+            }
+        return {"positive": positive, "unlabeled": unlabeled}
+
+    def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
+        n_rows = 0
+        for block in parse_pieces(
+            pieces, name, zero_based=self._input.zero_based, workers=READING_THREADS
+        ):
+            yield block
+            n_rows += len(block)
+            self._progress(f"reading {name}", n_rows, None)
+
+    def _read_positives(self, path: str) -> None:
+        source = Source(path)
+        parts = []
+        try:
+            for block in self._blocks(source.pieces(), source.name):
+                self._survey(self.survey_pos, block.rows)
+                parts.append(block.rows)
+        finally:
+            source.close()
+        self.positives = Rows.concatenate(parts)
+
+    def _survey(self, survey: Survey, rows: Rows) -> None:
+        survey.add(rows)
+        if self._stats is not None:
+            self._stats.add(rows)
+
+    def _read_unlabeled(self) -> None:
+        """Check and survey every row; with one labelled file, take the positives out on the way."""
+        parts: list[Rows] = []
+        labels: set[float] = set()
+        for block in self._blocks(self._source.pieces(), self._source.name):
+            if self._input.data is not None:
+                _require_labels(block, self._source.name)
+                if len(labels) < 20:
+                    labels.update(np.unique(block.labels).tolist())
+                chosen = block.labels == self._input.positive_label
+                rows = block.rows.take(np.flatnonzero(chosen))
+                self._survey(self.survey_pos, rows)
+                parts.append(rows)
+                block = block.take(np.flatnonzero(~chosen))
+            self._survey(self.survey_unl, block.rows)
+            self._index.add(block.starts)
+            if self._kept is not None:
+                self._kept.append(block.rows)
+                if self.survey_unl.n_nonzeros > KEPT_NONZEROS and not self._keep_all:
+                    self._kept = None
+        if self._input.data is not None:
+            self.positives = Rows.concatenate(parts)
+            self._require_both_sets(labels)
+
+    def _require_both_sets(self, labels: set[float]) -> None:
+        name = self._source.name
+        wanted = format_label(self._input.positive_label or 0.0)
+        there = ", ".join(format_label(label) for label in sorted(labels)[:20])
+        if not len(self.positives):
+            raise DataError(
+                f"{name}: no row has the label {wanted}", f"labels that are there: {there}"
+            )
+        if not self.n_unlabeled:
+            raise DataError(f"{name}: every row has the label {wanted}; none is left as unlabeled")
+
+    def _count_unlabeled(self) -> None:
+        """Count lines and sample the text, without looking into rows."""
+        self._kept = None
+        digest = hashlib.sha256()
+        end = 0
+        last = b"\n"
+        for text in self._source.pieces(COUNTING_PIECE):
+            self._index.add_text(end, text)
+            first = -(-max(0, end - SAMPLE_BYTES + 1) // SAMPLE_STEP) * SAMPLE_STEP
+            for start in range(first, end + len(text), SAMPLE_STEP):
+                digest.update(text[max(0, start - end) : start + SAMPLE_BYTES - end])
+            end += len(text)
+            last = text[-1:]
+            self._progress(f"counting rows of {self._source.name}", self._index.n_rows, None)
+        self._index.n_rows += last != b"\n"
+        if not self._index.n_rows:
+            raise DataError(f"{self._source.name}: no rows", "the file is empty")
+        digest.update(str(end).encode())
+        self._sampled_digest = digest.hexdigest()
+
+    def fetch(self, numbers: IntArray) -> Rows:
+        """The rows of U of these ascending numbers."""
+        if self._kept is not None:
+            return Rows.concatenate(self._kept).take(numbers)
+        spans = self._index.spans(numbers)
+        texts = self._source.spans(spans.bounds)
+        places = spans.places
+        name = self._source.name
+        if self._input.unchecked:
+            texts, places = spans.lines(texts), np.arange(len(numbers))
+        parts: list[Rows] = []
+        before = 0
+
+        def refuse(refusal: Refusal) -> None:
+            line = refusal.line if not self._input.unchecked else numbers[refusal.line - 1] + 1
+            raise replace(refusal, line=int(line)).error(name)
+
+        for block in parse_pieces(
+            joined(texts, PIECE), name, zero_based=self._input.zero_based, on_refusal=refuse
+        ):
+            if self._input.data is not None:
+                block = block.take(np.flatnonzero(block.labels != self._input.positive_label))
+            first, last = np.searchsorted(places, [before, before + len(block)])
+            parts.append(block.rows.take(places[first:last] - before))
+            before += len(block)
+        rows = Rows.concatenate(parts)
+        if len(rows) != len(numbers):
+            raise DataError(
+                f"{name}: a line drawn is blank or a comment; --no-check needs one row a line"
+            )
+        if self._input.unchecked:
+            self.survey_unl.max_index = rows.max_index
+            _ = self.n_features
+        return rows
+
+
+def _require_labels(block: Block, name: str) -> None:
+    missing = np.flatnonzero(np.isnan(block.labels))
+    if len(missing):
+        raise DataError(
+            f"{name}:{block.lines[missing[0]]}: a row without label; with --data each needs one",
+            "give unlabeled rows a label of their own, such as 0",
+        )

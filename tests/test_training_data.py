@@ -1,0 +1,192 @@
+"""U of any size: surveyed in one pass, fetched by row number in another."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows
+from resvm_cli.errors import DataError
+from resvm_cli.files import row_index, streams
+from resvm_cli.files.streams import Source
+from resvm_cli.files.svmlight import parse_pieces, read_file
+from resvm_cli.jobs import training_data
+from resvm_cli.jobs.training_data import TrainingData, TrainingInput
+from tests.conftest import write_svm
+
+RNG = np.random.default_rng(11)
+FEATURES = np.round(RNG.standard_normal((400, 6)), 3) * (RNG.random((400, 6)) < 0.6)
+LABELS = RNG.integers(0, 4, 400)
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    write_svm(tmp_path / "pos.svm", FEATURES[:20])
+    write_svm(tmp_path / "unl.svm", FEATURES)
+    write_svm(tmp_path / "all.svm", FEATURES, LABELS)
+    lines = (tmp_path / "unl.svm").read_bytes().splitlines(keepends=True)
+    untidy = b"\xef\xbb\xbf# head\n" + b"\n# x\n".join(lines) + b"\n \n"
+    (tmp_path / "untidy.svm").write_bytes(untidy)
+    (tmp_path / "unl.gz").write_bytes(gzip.compress((tmp_path / "unl.svm").read_bytes()))
+    (tmp_path / "untidy.bz2").write_bytes(bz2.compress(untidy))
+    return tmp_path
+
+
+def opened(files: Path, name: str, **options) -> TrainingData:
+    if name == "all.svm":
+        source = TrainingInput(data=str(files / name), positive_label=2.0, **options)
+    else:
+        source = TrainingInput(str(files / "pos.svm"), str(files / name), **options)
+    return TrainingData(source, False, lambda *_: None)
+
+
+def same(first: Rows, second: Rows) -> bool:
+    return all(
+        getattr(first, name).tolist() == getattr(second, name).tolist()
+        for name in ("indptr", "indices", "values")
+    )
+
+
+@pytest.mark.parametrize("name", ["unl.svm", "untidy.svm", "unl.gz", "untidy.bz2", "all.svm"])
+@pytest.mark.parametrize("spacing", [1, 64, 1 << 13])
+@pytest.mark.parametrize("most", [4, 1 << 17])
+def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", 0)
+    monkeypatch.setattr(row_index, "FIRST_SPACING", spacing)
+    monkeypatch.setattr(row_index, "MOST_MARKS", most)
+    expected = Rows.from_dense(FEATURES if name != "all.svm" else FEATURES[LABELS != 2])
+    with opened(files, name) as data:
+        assert data._kept is None
+        assert data.n_unlabeled == len(expected)
+        for numbers in ([0], [len(expected) - 1], [0, 7, 8, 200, 201, 250], range(len(expected))):
+            wanted = np.array(numbers)
+            assert same(data.fetch(wanted), expected.take(wanted))
+    with opened(files, name) as again:
+        monkeypatch.setattr(training_data, "KEPT_NONZEROS", 1 << 22)
+        kept = opened(files, name)
+        assert again.description() == kept.description()
+        assert again.variance() == kept.variance()
+        kept._source.close()
+
+
+def test_positives_of_a_labelled_file_are_those_of_the_label(files):
+    with opened(files, "all.svm") as data:
+        assert same(data.positives, Rows.from_dense(FEATURES[LABELS == 2]))
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 25])
+@pytest.mark.parametrize("name", ["unl.svm", "untidy.bz2"])
+def test_a_pipe_is_spooled_and_read_twice(files, name, memory, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", 0)
+    monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
+    os.mkfifo(files / "pipe")
+    content = (files / name).read_bytes()
+    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,))
+    writer.start()
+    with opened(files, "pipe") as data:
+        writer.join()
+        numbers = np.array([3, 99, 399])
+        assert same(data.fetch(numbers), Rows.from_dense(FEATURES).take(numbers))
+        assert any("spooled" in note for note in data.notes) == (memory == 0)
+
+
+@pytest.mark.parametrize("name", ["unl.svm", "unl.gz"])
+@pytest.mark.parametrize("piece", [1, 37, 1 << 18])
+def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkeypatch):
+    monkeypatch.setattr(training_data, "COUNTING_PIECE", piece)
+    monkeypatch.setattr(row_index, "FIRST_SPACING", 50)
+    monkeypatch.setattr(row_index, "LINE_SPACING", 64)
+    with opened(files, name, unchecked=True, features=6) as data:
+        assert data.n_unlabeled == 400
+        for numbers in ([0], [399], [0, 1, 5, 300, 398, 399], range(400)):
+            wanted = np.array(numbers)
+            assert same(data.fetch(wanted), Rows.from_dense(FEATURES).take(wanted))
+        described = data.description()["unlabeled"]
+        assert described["sampled"] is True
+        assert described["nonzeros"] is None
+
+
+def test_the_sampled_digest_does_not_depend_on_pieces(files, monkeypatch):
+    monkeypatch.setattr(training_data, "SAMPLE_STEP", 100)
+    monkeypatch.setattr(training_data, "SAMPLE_BYTES", 30)
+    digests = set()
+    for piece in (1, 29, 30, 31, 100, 1 << 18):
+        monkeypatch.setattr(training_data, "COUNTING_PIECE", piece)
+        with opened(files, "unl.svm", unchecked=True, features=6) as data:
+            digests.add(data.description()["unlabeled"]["sha256"])
+    assert len(digests) == 1
+    text = bytearray((files / "unl.svm").read_bytes())
+    text[105] ^= 1
+    (files / "unl.svm").write_bytes(text)
+    with opened(files, "unl.svm", unchecked=True, features=6) as data:
+        assert data.description()["unlabeled"]["sha256"] not in digests
+
+
+def test_a_last_line_without_newline_is_a_row(files):
+    path = files / "unl.svm"
+    path.write_bytes(path.read_bytes()[:-1])
+    for options in ({}, {"unchecked": True, "features": 6}):
+        with opened(files, "unl.svm", **options) as data:
+            assert data.n_unlabeled == 400
+            assert same(data.fetch(np.array([399])), Rows.from_dense(FEATURES[399:]))
+
+
+def test_unchecked_lines_that_turn_out_bad_are_refused_by_line(files):
+    lines = (files / "unl.svm").read_bytes().splitlines(keepends=True)
+    lines[250] = b"0 1:x\n"
+    (files / "unl.svm").write_bytes(b"".join(lines))
+    with opened(files, "unl.svm", unchecked=True, features=6) as data:
+        data.fetch(np.array([249, 251]))
+        with pytest.raises(DataError, match=r"unl\.svm:251:3: cannot read '1:x'"):
+            data.fetch(np.array([1, 250]))
+    lines[250] = b"# comment\n"
+    (files / "unl.svm").write_bytes(b"".join(lines))
+    with (
+        opened(files, "unl.svm", unchecked=True, features=6) as data,
+        pytest.raises(DataError, match="blank or a comment"),
+    ):
+        data.fetch(np.array([250]))
+    with (
+        opened(files, "unl.svm", unchecked=True, features=3) as data,
+        pytest.raises(DataError, match="more than --features 3"),
+    ):
+        data.fetch(np.array([0, 1, 2, 3]))
+
+
+def test_a_file_that_changes_between_the_passes_is_noticed(files, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", 0)
+    with opened(files, "unl.svm") as data:
+        path = files / "unl.svm"
+        os.utime(path, ns=(0, 0))
+        with pytest.raises(DataError, match="changed while it was being read"):
+            data.fetch(np.array([5]))
+
+
+def test_declared_features_must_be_enough(files):
+    with opened(files, "unl.svm", features=9) as data:
+        assert data.n_features == 9
+    with (
+        opened(files, "unl.svm", features=5) as data,
+        pytest.raises(DataError, match="feature 6, more than --features 5"),
+    ):
+        _ = data.n_features
+
+
+def test_stdin_may_be_a_file_already_partly_read(files):
+    path = files / "unl.svm"
+    descriptor = os.open(path, os.O_RDONLY)
+    first = path.read_bytes().index(b"\n") + 1
+    os.lseek(descriptor, first, os.SEEK_SET)
+    source = Source(str(path))
+    source._descriptor, source._base = descriptor, first
+    rest = b"".join(source.pieces())
+    assert rest == path.read_bytes()[first:]
+    assert b"".join(source.spans([(0, 10), (20, 1 << 40)])) == rest[:10] + rest[20:]
+    source.close()
+    assert len(next(parse_pieces([rest], "x"))) == len(read_file(str(path))) - 1
