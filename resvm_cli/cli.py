@@ -11,8 +11,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from resvm_cli import __version__, parallel
+from resvm_cli.commands.check import check
 from resvm_cli.commands.inspect import inspect
 from resvm_cli.commands.predict import predict
+from resvm_cli.commands.simulate import simulate
 from resvm_cli.commands.train import train
 from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
 from resvm_cli.files.streams import guard_stdout
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command()(train)
 app.command()(predict)
 app.command()(inspect)
+app.command()(simulate)
+app.command()(check)
 
 
 def _show_version(wanted: bool) -> None:

@@ -89,6 +89,13 @@ def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterat
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def write_directory(path: str, contents: dict[str, bytes]) -> None:
+    """A new directory of these files, all of them or none."""
+    with whole_directory(path, may_replace=lambda target: False) as directory:
+        for name, content in contents.items():
+            (directory / name).write_bytes(content)
+
+
 def recover(path: str) -> None:
     """Put back a directory that an interrupted replacement left aside, or remove what is stale."""
     target = Path(os.path.realpath(path))

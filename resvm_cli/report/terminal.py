@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ from resvm_cli.errors import ResvmError
 from resvm_cli.files.streams import write_stdout
 
 if TYPE_CHECKING:
+    from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.inspect import Inspection
+    from resvm_cli.jobs.simulate import SimulateResult
     from resvm_cli.jobs.train import TrainResult
 
 FIRST_HEARTBEAT_SECONDS = 10.0
@@ -145,6 +148,59 @@ def show_training(result: TrainResult) -> None:
     for text in result.notes:
         note(text)
     say(f"{'model':>10}  {result.path}")
+
+
+def show_simulation(result: SimulateResult) -> None:
+    """What was drawn and where it went."""
+    for name, told in (
+        ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
+        ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),
+        ("test.svm", f"{result.test_pos:,} positive, {result.test_neg:,} negative rows"),
+        ("truth.csv", "which rows of pos.svm and unl.svm are mislabelled"),
+        ("seed", str(result.seed)),
+        ("written to", result.path),
+    ):
+        say(f"{name:>10}  {told}")
+
+
+def show_check(found: FileCheck) -> None:
+    """Bad lines first, as an editor can jump to them, then what the file holds, on stdout."""
+    lines = list(found.bad_lines)
+    if found.n_bad_lines > len(found.bad_lines):
+        lines.append(f"... and {found.n_bad_lines - len(found.bad_lines):,} more bad lines")
+    lines.append(found.path)
+    labels = ", ".join(f"{label} ({count:,})" for label, count in found.labels.items())
+    if found.n_labels > len(found.labels):
+        labels += f", and {found.n_labels - len(found.labels):,} more"
+    if found.rows_without_label:
+        labels += f"{'; ' if labels else ''}{found.rows_without_label:,} rows without"
+    values = "none"
+    if found.smallest is not None:
+        values = f"{found.smallest:g} to {found.largest:g}"
+        if found.explicit_zeros:
+            values += f", and {found.explicit_zeros:,} explicit zeros"
+    told = [
+        ("state", "sound" if found.sound else f"{found.n_bad_lines:,} bad lines"),
+        ("rows", f"{found.n_rows:,}, {found.rows_without_features:,} of them without features"),
+        ("features", f"{found.n_features:,}"),
+        ("non-zeros", f"{found.n_nonzeros:,} ({100 * found.density:.3g} %)"),
+        ("values", values),
+        ("labels", labels),
+        ("repeated", f"{found.duplicate_rows:,} rows repeat an earlier one"),
+    ]
+    if found.n_constant_features:
+        told.append(("constant", _listed(found.n_constant_features, found.constant_features)))
+    if found.n_duplicate_features:
+        groups = [" = ".join(map(str, group[:5])) for group in found.duplicate_features]
+        told.append(("the same", _listed(found.n_duplicate_features, groups)))
+    told.append(("scaling", f"advisable: {found.scaling}" if found.scaling else "not needed"))
+    lines += [f"{name:>10}  {text}" for name, text in told]
+    print_data("\n".join(lines) + "\n")
+
+
+def _listed(count: int, names: Sequence[object]) -> str:
+    shown = ", ".join(str(name) for name in names)
+    return f"{count:,} features: {shown}" + (", ..." if count > len(names) else "")
 
 
 def show_inspection(found: Inspection) -> None:

@@ -1,0 +1,1 @@
+"""What the paper did: its synthetic problem, its contaminated sets."""

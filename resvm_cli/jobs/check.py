@@ -1,0 +1,196 @@
+"""Is this file sound? Every bad line, and what one pass tells of the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
+from resvm_cli.files.streams import name_of, read_pieces
+from resvm_cli.files.svmlight import Refusal, format_label, parse_pieces
+
+NAMED = 20  # features and labels listed by name
+WIDE = 10.0  # a range this many times the median one asks for scaling
+LARGE = 30.0  # and so do values beyond this
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """What was found in one file."""
+
+    path: str
+    sound: bool
+    n_bad_lines: int
+    bad_lines: list[str]  # as many as were asked for
+    n_rows: int
+    n_features: int
+    n_nonzeros: int
+    density: float
+    explicit_zeros: int
+    smallest: float | None
+    largest: float | None
+    rows_without_features: int
+    rows_without_label: int
+    labels: dict[str, int]  # the most frequent
+    n_labels: int
+    duplicate_rows: int
+    constant_features: list[int]
+    n_constant_features: int
+    duplicate_features: list[list[int]]  # groups
+    n_duplicate_features: int
+    scaling: str | None  # why it is advisable
+
+
+def check(
+    path: str,
+    *,
+    zero_based: bool = False,
+    most: int = 20,
+    progress: Callable[[str, int, int | None], None],
+) -> FileCheck:
+    """Read a whole file, passing over the lines that cannot be read."""
+    name = name_of(path)
+    bad: list[str] = []
+    n_bad = 0
+
+    def refused(refusal: Refusal) -> None:
+        nonlocal n_bad
+        n_bad += 1
+        if len(bad) < most:
+            bad.append(refusal.error(name).message)
+
+    seen = _Seen()
+    for block in parse_pieces(
+        read_pieces(path), name, zero_based=zero_based, workers=1, on_refusal=refused
+    ):
+        seen.add(block.rows, block.labels)
+        progress(f"checking {name}", seen.n_rows, None)
+    n_features = max(0, seen.max_index + (1 if zero_based else 0))
+    if not seen.n_rows:
+        n_bad += not n_bad
+        bad = bad or [f"{name}: no rows"]
+    summary = seen.stats.summary() if seen.stats is not None and seen.n_rows else None
+    constant = _constant(summary)
+    groups = seen.equal_features()
+    return FileCheck(
+        path=name,
+        sound=n_bad == 0,
+        n_bad_lines=n_bad,
+        bad_lines=bad,
+        n_rows=seen.n_rows,
+        n_features=n_features,
+        n_nonzeros=seen.n_nonzeros,
+        density=seen.n_nonzeros / max(1, seen.n_rows * n_features),
+        explicit_zeros=seen.explicit_zeros,
+        smallest=seen.low if seen.n_nonzeros else None,
+        largest=seen.high if seen.n_nonzeros else None,
+        rows_without_features=seen.empty_rows,
+        rows_without_label=seen.unlabelled,
+        labels={format_label(label): n for label, n in seen.labels.most_common(NAMED)},
+        n_labels=len(seen.labels),
+        duplicate_rows=seen.equal_rows(),
+        constant_features=constant[:NAMED],
+        n_constant_features=len(constant),
+        duplicate_features=groups[:NAMED],
+        n_duplicate_features=sum(len(group) - 1 for group in groups),
+        scaling=_advice(summary),
+    )
+
+
+class _Seen:
+    """What has been seen of a file so far."""
+
+    def __init__(self) -> None:
+        self.n_rows = self.n_nonzeros = self.explicit_zeros = self.empty_rows = 0
+        self.unlabelled = 0
+        self.max_index = -1
+        self.low, self.high = np.inf, -np.inf
+        self.labels: Counter[float] = Counter()
+        self.stats: FeatureStats | None = FeatureStats()
+        self._features: Hashes = np.zeros(0, np.uint64)
+        self._rows: list[Hashes] = []
+
+    def add(self, rows: Rows, labels: npt.NDArray[np.float64]) -> None:
+        self.max_index = max(self.max_index, rows.max_index)
+        self.explicit_zeros += int((rows.values == 0).sum())
+        rows = rows.without_zeros()
+        missing = np.isnan(labels)
+        self.unlabelled += int(missing.sum())
+        found, counts = np.unique(labels[~missing], return_counts=True)
+        self.labels.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        self.empty_rows += int((rows.lengths == 0).sum())
+        if len(rows.values):
+            self.low = min(self.low, float(rows.values.min()))
+            self.high = max(self.high, float(rows.values.max()))
+        bits = rows.values.view(np.uint64)
+        hashes: Hashes = np.zeros(len(rows), np.uint64)
+        np.add.at(hashes, rows.row_numbers, _mixed(rows.indices.astype(np.uint64), bits))
+        self._rows.append(hashes)
+        if self.stats is not None and self.max_index < MOST_FEATURES:
+            self.stats.add(rows)
+            if len(self._features) <= self.max_index:
+                larger = np.zeros(max(self.max_index + 1, 2 * len(self._features)), np.uint64)
+                larger[: len(self._features)] = self._features
+                self._features = larger
+            numbers = (rows.row_numbers + self.n_rows).astype(np.uint64)
+            np.add.at(self._features, rows.indices, _mixed(numbers, bits))
+        else:
+            self.stats = None  # too many features to look at each
+        self.n_rows += len(rows)
+        self.n_nonzeros += len(rows.values)
+
+    def equal_rows(self) -> int:
+        """How many rows repeat an earlier one."""
+        if not self._rows:
+            return 0
+        return self.n_rows - len(np.unique(np.concatenate(self._rows)))
+
+    def equal_features(self) -> list[list[int]]:
+        """Groups of features that have the same value in every row."""
+        if self.stats is None:
+            return []
+        present = np.flatnonzero(self._features)
+        _, group, sizes = np.unique(
+            self._features[present], return_inverse=True, return_counts=True
+        )
+        order = np.argsort(group, kind="stable")
+        parts = np.split(present[order], np.cumsum(sizes)[:-1])
+        return sorted([part.tolist() for part in parts if len(part) > 1])
+
+
+def _mixed(place: Hashes, bits: Hashes) -> Hashes:
+    """64 well-mixed bits of a number and its place (splitmix64); sums of them compare sets."""
+    mixed = (place + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ bits
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _constant(summary: FeatureSummary | None) -> list[int]:
+    if summary is None:
+        return []
+    constant: list[int] = summary.indices[summary.low == summary.high].tolist()
+    return constant
+
+
+def _advice(summary: FeatureSummary | None) -> str | None:
+    """Why scaling is advisable, None where it is not."""
+    if summary is None:
+        return None
+    ranges = (summary.high - summary.low)[summary.high > summary.low]
+    if not len(ranges):
+        return None
+    ratio = float(ranges.max() / np.median(ranges))
+    if ratio > WIDE:
+        return f"the widest feature is {ratio:,.0f} times as wide as the median one"
+    largest = float(max(np.abs(summary.low).max(), np.abs(summary.high).max()))
+    if largest > LARGE:
+        return f"values reach {largest:g}"
+    return None

@@ -1,0 +1,98 @@
+"""resvm check, as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+
+from tests.conftest import write_svm
+
+RNG = np.random.default_rng(5)
+
+
+def told(resvm, path, *more: object, code: int = 0) -> dict:
+    ran = resvm("check", path, "--json", *more)
+    assert ran.code == code, ran.err
+    (file,) = json.loads(ran.out)["files"]
+    return file
+
+
+def test_every_bad_line_is_listed(resvm, tmp_path):
+    lines = [b"1 1:1\n"] * 50
+    bad = {3: b"1 0:1\n", 17: b"x\n", 18: b"1 1:nan\n", 44: b"1 2:1 1:1\n"}
+    for line, text in bad.items():
+        lines[line - 1] = text
+    (tmp_path / "bad.svm").write_bytes(b"".join(lines))
+    ran = resvm("check", "bad.svm", cwd=tmp_path)
+    assert ran.code == 3
+    found = ran.out.decode().splitlines()
+    assert [line.split(":")[1] for line in found[:4]] == ["3", "17", "18", "44"]
+    assert "4 bad lines" in ran.out.decode()
+    few = resvm("check", "bad.svm", "--max", 2, cwd=tmp_path).out.decode().splitlines()
+    assert few[2] == "... and 2 more bad lines"
+    file = told(resvm, tmp_path / "bad.svm", "--max", 3, code=3)
+    assert (file["sound"], file["n_bad_lines"], len(file["bad_lines"])) == (False, 4, 3)
+    assert file["n_rows"] == 46
+
+
+def test_what_a_file_holds(resvm, tmp_path):
+    features = np.round(RNG.standard_normal((80, 6)), 2)
+    features[:, 1] = 2.5  # constant
+    features[:, 4] = features[:, 2]  # the same
+    features[:, 5] = 0.0
+    features[9] = features[3]
+    features[60] = features[3]
+    path = write_svm(tmp_path / "data.svm", features, np.repeat([1, 2, 3], [40, 30, 10]))
+    path.write_bytes(path.read_bytes() + b"1:3 6:0\n4\n")
+    (tmp_path / "data.gz").write_bytes(gzip.compress(path.read_bytes()))
+    for name in ("data.svm", "data.gz"):
+        file = told(resvm, tmp_path / name)
+        assert file["sound"]
+        assert (file["n_rows"], file["n_features"]) == (82, 6)
+        assert file["n_nonzeros"] == int((features != 0).sum()) + 1
+        assert file["explicit_zeros"] == 1
+        assert file["labels"] == {"1": 40, "2": 30, "3": 10, "4": 1}
+        assert file["rows_without_label"] == 1
+        assert file["rows_without_features"] == 1
+        assert file["duplicate_rows"] == 2
+        assert file["duplicate_features"] == [[3, 5]]
+        assert file["constant_features"] == []  # two rows lack feature 2: there it is 0
+        assert (file["smallest"], file["largest"]) == (features.min(), max(3.0, features.max()))
+        assert file["scaling"] is None
+    write_svm(path, features)
+    assert told(resvm, path)["constant_features"] == [2]
+
+
+def test_scaling_is_advised_where_ranges_differ(resvm, tmp_path):
+    features = RNG.random((50, 4))
+    path = write_svm(tmp_path / "data.svm", features)
+    assert told(resvm, path)["scaling"] is None
+    write_svm(path, features * [1, 1, 1, 1000])
+    assert "times as wide" in told(resvm, path)["scaling"]
+    write_svm(path, features * 255)
+    assert "values reach" in told(resvm, path)["scaling"]
+
+
+def test_several_files_and_stdin(resvm, tmp_path):
+    write_svm(tmp_path / "a", np.ones((2, 2)))
+    (tmp_path / "b").write_bytes(b"")
+    ran = resvm("check", "a", "b", "-", cwd=tmp_path, stdin=b"1 1:1\n")
+    assert ran.code == 3
+    assert "not sound: b" in ran.err
+    assert "b: no rows" in ran.out.decode()
+    assert b"stdin\n" in ran.out
+    assert resvm("check", "nowhere", cwd=tmp_path).code == 5
+
+
+def test_huge_indices_are_no_trouble(resvm, tmp_path):
+    (tmp_path / "wide").write_bytes(b"1 2147483646:1\n1 5:1\n1 5:1\n")
+    file = told(resvm, tmp_path / "wide")
+    assert (file["n_features"], file["duplicate_rows"]) == (2147483646, 1)
+
+
+def test_counting_from_zero(resvm, tmp_path):
+    (tmp_path / "zero").write_bytes(b"1 0:1\n")
+    assert told(resvm, tmp_path / "zero", code=3)["n_bad_lines"] == 1
+    assert told(resvm, tmp_path / "zero", "--zero-based")["n_features"] == 1
