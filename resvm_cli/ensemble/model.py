@@ -26,9 +26,9 @@ from resvm_cli.svm.kernels import (
 # one, the last rows or columns of a product go through another kernel, which rounds differently.
 BLOCK_ROWS = 192
 COLUMN_STEP = 16
-ALWAYS_DENSE_CELLS = 1 << 20
+ALWAYS_DENSE_CELLS = 1 << 22
 NEVER_DENSE_CELLS = 1 << 26
-SPARSE_BELOW = 0.02  # share of non-zeros
+SPARSE_BELOW = 0.1  # share of non-zeros
 TABLE_CELLS = 1 << 20
 
 
@@ -280,7 +280,8 @@ def _padded(matrix: FloatArray, n_rows: int | None = None) -> FloatArray:
 
 
 def _matrix(rows: Rows, width: int) -> Any:
-    if _dense(len(rows.values), len(rows), width):
+    # a block of rows to be judged will be as wide, and as dense or sparse
+    if _dense(len(rows.values), max(len(rows), BLOCK_ROWS), width):
         dense = np.zeros((len(rows), width))
         dense[rows.row_numbers, rows.indices] = rows.values
         return dense

@@ -7,6 +7,7 @@ give equal bits: x / scale, x * scale + min, (x - mean) / scale.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -122,12 +123,14 @@ class Scaling:
         deviation = np.where(constant, 1.0, np.sqrt(features.variance))
         return cls(kind, features.indices, features.mean, _without_zeros(deviation))
 
-    @property
+    @cached_property
     def moves_zeros(self) -> bool:
         """Whether features that a row lacks get a value, so that rows become dense."""
-        return bool(self._zeros().any())
+        return bool(self._zeros.any())
 
+    @cached_property
     def _zeros(self) -> FloatArray:
+        """What a feature that a row lacks becomes."""
         return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
 
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
@@ -146,10 +149,9 @@ class Scaling:
         known = self.indices[places] == rows.indices
         values = rows.values.copy()
         values[known] = self._scaled(values[known], places[known])
-        zeros = self._zeros()
-        if not zeros.any():
+        if not self.moves_zeros:
             return Rows(rows.indptr, rows.indices, values).without_zeros()
-        filled = np.tile(zeros, (len(rows), 1))
+        filled = np.tile(self._zeros, (len(rows), 1))
         filled[rows.row_numbers[known], places[known]] = values[known]
         row, place = np.nonzero(filled)
         row = np.concatenate([row, rows.row_numbers[~known]])

@@ -21,19 +21,24 @@ LIBSVM_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid
 
 def format_members(ensemble: Ensemble) -> Iterator[bytes]:
     """The text of each member; a row that several share is formatted once."""
-    used = np.unique(np.concatenate([member.support for member in ensemble.members]))
-    text = dict(zip(used.tolist(), format_rows(ensemble.pool.take(used)), strict=True))
+    supports = [member.support for member in ensemble.members]
+    uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
+    text: dict[int, str] = {}
     for member in ensemble.members:
-        size = len(member.support)
+        numbers = member.support.tolist()
+        new = [number for number in numbers if number not in text]
+        text.update(zip(new, format_rows(ensemble.pool.take(np.array(new, np.int64))), strict=True))
+        size = len(numbers)
         lines = [*_kernel_lines(ensemble.kernel), "nr_class 2", f"total_sv {size}"]
         lines += [f"rho {member.rho!r}", "label 1 -1"]
         lines += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
-        for number, coefficient in zip(
-            member.support.tolist(), member.coefficients.tolist(), strict=True
-        ):
+        for number, coefficient in zip(numbers, member.coefficients.tolist(), strict=True):
             row = text[number]
             lines.append(f"{coefficient!r} {row}" if row else repr(coefficient))
         yield ("\n".join(lines) + "\n").encode("ascii")
+        uses_left[member.support] -= 1
+        for number in member.support[uses_left[member.support] == 0].tolist():
+            del text[number]
 
 
 def _kernel_lines(kernel: Kernel) -> list[str]:
