@@ -36,6 +36,13 @@ def test_the_draw_is_the_one_that_models_on_disk_were_made_with():
     assert Stream(seed=7, member=49).draw(2**31, 3).tolist() == [1408112917, 886036003, 1488164110]
 
 
+def test_every_member_has_a_solver_seed_of_its_own():
+    seeds = [task.seed for task in problems(plan(n_models=50), range(50))]
+    assert len(set(seeds)) == 50
+    assert seeds[:3] == [task.seed for task in problems(plan(n_models=3), range(3))]
+    assert seeds[0] != next(problems(plan(seed=1), range(1))).seed
+
+
 def test_draws_are_uniform_with_replacement_and_in_range():
     drawn = Stream(1, 0).draw(7, 70_000)
     counts = np.bincount(drawn, minlength=7)

@@ -75,6 +75,24 @@ def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, m
         kept._source.close()
 
 
+def test_the_index_of_a_long_text_stays_small(monkeypatch):
+    monkeypatch.setattr(row_index, "MOST_MARKS", 100)
+    monkeypatch.setattr(row_index, "FIRST_SPACING", 10)
+    index = row_index.RowIndex()
+    for start in range(0, 2_000_000, 1000):
+        index.add(np.arange(start, start + 1000, 20))
+    assert index.n_rows == 100_000
+    assert len(index._offsets) <= 100
+    numbers = np.array([0, 1, 77_777, 99_999])
+    spans = index.spans(numbers)
+    starts = [
+        begin + 20 * place
+        for (begin, _), places in zip(spans.bounds, spans.within, strict=True)
+        for place in places
+    ]
+    assert starts == (20 * numbers).tolist()
+
+
 def test_positives_of_a_labelled_file_are_those_of_the_label(files):
     with opened(files, "all.svm") as data:
         assert same(data.positives, Rows.from_dense(FEATURES[LABELS == 2]))
