@@ -83,13 +83,21 @@ def test_breaking_ties_orders_by_votes_first_and_then_by_the_sum(psi):
 
 def test_breaking_ties_is_the_documented_formula():
     found = decide(np.array([[1.0, -0.4, -0.1]]), single=False)
-    expected = 1 / 3 - (1 - 1 / (1 + np.exp(-0.5))) / 12
+    expected = 1 / 3 - (1 - (1 + 0.5 / 1.5) / 2) / 12
     assert found.values_without_ties() == pytest.approx([expected], rel=1e-14)
 
 
 def test_breaking_ties_survives_enormous_sums():
     found = decide(np.array([[1e9, -1.0], [-1e9, 1.0]]), single=False)
-    assert found.values_without_ties().tolist() == [0.5, 0.5 - 1 / 8]
+    assert found.values_without_ties() == pytest.approx([0.5, 0.5 - 1 / 8], abs=1e-9)
+
+
+def test_large_sums_are_still_told_apart():
+    sums = np.array([-93.0, -86.0, -37.5, -37.4, 37.4, 60.0, 93.0])
+    found = decide(np.column_stack([sums + 1.0, -np.sign(sums)]) - 0.0, single=False)
+    broken = found.values_without_ties()
+    order = np.argsort(found.sums)
+    assert (np.diff(broken[order]) > 0).all()
 
 
 def ensemble(

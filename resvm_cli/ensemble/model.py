@@ -77,9 +77,9 @@ class Decisions:
         """
         n_models = self.member_values.shape[1]
         divided = (self.votes > 0) & (self.votes < 1)
-        with np.errstate(over="ignore"):
-            below = 1.0 / (1.0 + np.exp(self.sums))  # 1 - sigmoid(s)
-        return np.where(divided, self.votes - below / (4 * n_models), self.values)
+        # the logistic function saturates where |s| passes 37, which sums over members do
+        sigmoid = (1.0 + self.sums / (1.0 + np.abs(self.sums))) / 2
+        return np.where(divided, self.votes - (1.0 - sigmoid) / (4 * n_models), self.values)
 
 
 def decide(member_values: FloatArray, single: bool) -> Decisions:
