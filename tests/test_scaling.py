@@ -140,8 +140,24 @@ def test_a_description_that_makes_no_sense_is_refused(changes):
 
 def test_an_index_too_large_to_keep_statistics_of_is_refused():
     rows = Rows(np.array([0, 1]), np.array([2**31 - 2], np.int32), np.ones(1))
-    with pytest.raises(DataError, match="too large an index to be scaled"):
+    with pytest.raises(DataError, match="too large to be scaled; at most 67,108,863"):
         FeatureStats().add(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("minmax", [1e308, -1e308]),
+        ("minmax", [5e-324, 1e-323]),
+        ("maxabs", [5e-324, 1e-323]),
+        ("standard", [2e154, 1.0]),
+    ],
+)
+def test_a_feature_that_doubles_cannot_scale_is_named(kind, values):
+    features = np.ones((3, 3))
+    features[:, 1] = [*values, values[0]]
+    with pytest.raises(DataError, match=rf"feature 2 reaches from .* cannot scale it by {kind}"):
+        learned(kind, features)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import tempfile
 import threading
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.dataset import Rows
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import row_index, streams
 from resvm_cli.files.streams import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
@@ -114,6 +115,37 @@ def test_a_pipe_is_spooled_and_read_twice(files, name, memory, monkeypatch):
         assert any("spooled" in note for note in data.notes) == (memory == 0)
 
 
+def test_what_is_read_once_is_not_spooled(files):
+    os.mkfifo(files / "pipe")
+    content = (files / "unl.svm").read_bytes()
+    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,))
+    writer.start()
+    source = TrainingInput(str(files / "pos.svm"), str(files / "pipe"))
+    with TrainingData(source, True, lambda *_: None) as data:
+        writer.join()
+        assert data._source.spooled_bytes == 0
+        assert same(data.fetch(np.arange(400)), Rows.from_dense(FEATURES))
+
+
+def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
+    class Full:
+        def __init__(self, **_) -> None:
+            pass
+
+        def write(self, _: bytes) -> None:
+            raise OSError(28, "No space left on device")
+
+        flush = close = lambda self: self.write(b"")
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", Full)
+    os.mkfifo(files / "pipe")
+    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(b"1 1:1\n",))
+    writer.start()
+    with pytest.raises(FileError, match=r"cannot spool .*pipe: No space left"):
+        opened(files, "pipe")
+    writer.join()
+
+
 @pytest.mark.parametrize("name", ["unl.svm", "unl.gz"])
 @pytest.mark.parametrize("piece", [1, 37, 1 << 18])
 def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkeypatch):
@@ -170,11 +202,11 @@ def test_unchecked_lines_that_turn_out_bad_are_refused_by_line(files):
         pytest.raises(DataError, match="blank or a comment"),
     ):
         data.fetch(np.array([250]))
-    with (
-        opened(files, "unl.svm", unchecked=True, features=3) as data,
-        pytest.raises(DataError, match="more than --features 3"),
-    ):
-        data.fetch(np.array([0, 1, 2, 3]))
+    write_svm(files / "pos.svm", FEATURES[:20, :3])
+    with opened(files, "unl.svm", unchecked=True, features=3) as data:
+        assert data.n_features == 3  # asked for before any row of U has been seen
+        with pytest.raises(DataError, match="more than --features 3"):
+            data.fetch(np.array([0, 1, 2, 3]))
 
 
 def test_a_file_that_changes_between_the_passes_is_noticed(files, monkeypatch):

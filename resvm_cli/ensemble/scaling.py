@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
@@ -19,6 +20,7 @@ ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
 SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
 # Statistics are kept for every index up to the largest: six numbers each.
 MOST_FEATURES = 1 << 26
+DENSE_CELLS = 1 << 21
 
 
 class FeatureStats:
@@ -44,17 +46,18 @@ class FeatureStats:
         if fresh.any():
             new, first = np.unique(indices[fresh], return_index=True)
             self._pivot[new] = self._low[new] = self._high[new] = values[fresh][first]
-        apart = values - self._pivot[indices]
+        with np.errstate(over="ignore", invalid="ignore"):  # Scaling.learn refuses what comes of it
+            apart = values - self._pivot[indices]
+            np.add.at(self._sum, indices, apart)
+            np.add.at(self._squares, indices, apart * apart)
         np.add.at(self._count, indices, 1)
-        np.add.at(self._sum, indices, apart)
-        np.add.at(self._squares, indices, apart * apart)
         np.minimum.at(self._low, indices, values)
         np.maximum.at(self._high, indices, values)
 
     def _grow(self, size: int) -> None:
         if size > MOST_FEATURES:
             raise DataError(
-                f"feature {size - 1} is too large an index to be scaled; at most {MOST_FEATURES:,}",
+                f"index {size - 1} is too large to be scaled; at most {MOST_FEATURES - 1:,}",
                 "use --scale none, or number the features anew",
             )
         old = len(self._count)
@@ -74,19 +77,22 @@ class FeatureStats:
         """What is known of each feature that any row has, implied zeros included."""
         indices = np.flatnonzero(self._count)
         count = self._count[indices]
-        apart = self._sum[indices] / count
-        # of the entries that are not zero
-        mean = self._pivot[indices] + apart
-        spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = self._sum[indices] / count
+            # of the entries that are not zero
+            mean = self._pivot[indices] + apart
+            spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
         low, high = self._low[indices], self._high[indices]
         share = count / self.n_rows
         gaps = count < self.n_rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = share * spread + share * (1.0 - share) * mean * mean
         return FeatureSummary(
             indices,
             np.where(gaps, np.minimum(low, 0.0), low),
             np.where(gaps, np.maximum(high, 0.0), high),
             share * mean,
-            share * spread + share * (1.0 - share) * mean * mean,
+            variance,
         )
 
 
@@ -113,15 +119,26 @@ class Scaling:
     @classmethod
     def learn(cls, kind: ScalingName, features: FeatureSummary) -> Scaling:
         low, high = features.low, features.high
-        if kind == "maxabs":
-            factor = _without_zeros(np.maximum(np.abs(low), np.abs(high)))
-            return cls(kind, features.indices, np.zeros_like(factor), factor)
-        if kind == "minmax":
-            factor = 1.0 / _without_zeros(high - low)
-            return cls(kind, features.indices, -low * factor, factor)
-        constant = low == high  # what rounding leaves of their variance is no scale
-        deviation = np.where(constant, 1.0, np.sqrt(features.variance))
-        return cls(kind, features.indices, features.mean, _without_zeros(deviation))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if kind == "maxabs":
+                factor = _without_zeros(np.maximum(np.abs(low), np.abs(high)))
+                shift = np.zeros_like(factor)
+            elif kind == "minmax":
+                factor = 1.0 / _without_zeros(high - low)
+                shift = -low * factor
+            else:
+                constant = low == high  # what rounding leaves of their variance is no scale
+                factor = np.where(constant, 1.0, np.sqrt(features.variance))
+                factor, shift = _without_zeros(factor), features.mean
+            unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))
+        if unusable.any():
+            first = int(np.flatnonzero(unusable)[0])
+            raise DataError(
+                f"feature {features.indices[first]} reaches from {low[first]:g} to"
+                f" {high[first]:g}: doubles cannot scale it by {kind}",
+                "leave the feature out, or bring it to a usual range first",
+            )
+        return cls(kind, features.indices, shift, factor)
 
     @cached_property
     def moves_zeros(self) -> bool:
@@ -151,26 +168,45 @@ class Scaling:
         values[known] = self._scaled(values[known], places[known])
         if not self.moves_zeros:
             return Rows(rows.indptr, rows.indices, values).without_zeros()
+        step = max(1, DENSE_CELLS // len(self.indices))
+        placed = Rows(rows.indptr, places.astype(np.int32), values)
+        return Rows.concatenate(
+            [
+                self._filled(
+                    rows.slice(start, stop := min(start + step, len(rows))),
+                    placed.slice(start, stop),
+                    known[rows.indptr[start] : rows.indptr[stop]],
+                )
+                for start in range(0, len(rows), step)
+            ]
+        )
+
+    def _filled(self, rows: Rows, placed: Rows, known: npt.NDArray[np.bool_]) -> Rows:
+        """Rows in which every feature has a value, from scaled values and their places."""
         filled = np.tile(self._zeros, (len(rows), 1))
-        filled[rows.row_numbers[known], places[known]] = values[known]
-        row, place = np.nonzero(filled)
-        row = np.concatenate([row, rows.row_numbers[~known]])
-        indices = np.concatenate([self.indices[place], rows.indices[~known]])
-        values = np.concatenate([filled[filled != 0], values[~known]])
+        filled[rows.row_numbers[known], placed.indices[known]] = placed.values[known]
+        present = filled != 0
+        indices = np.broadcast_to(self.indices.astype(np.int32), filled.shape)[present]
+        ends = np.cumsum(present.sum(axis=1))
+        dense = Rows(np.concatenate([[0], ends]).astype(np.int64), indices, filled[present])
+        if known.all():
+            return dense
+        # features that the training data lacked stay as they are, in their order
+        row = np.concatenate([dense.row_numbers, rows.row_numbers[~known]])
+        indices = np.concatenate([dense.indices, rows.indices[~known]])
+        values = np.concatenate([dense.values, placed.values[~known]])
         order = np.lexsort((indices, row))
         ends = np.cumsum(np.bincount(row, minlength=len(rows)))
-        return Rows(
-            np.concatenate([[0], ends]).astype(np.int64),
-            indices[order].astype(np.int32),
-            values[order],
-        )
+        indptr = np.concatenate([[0], ends]).astype(np.int64)
+        return Rows(indptr, indices[order], values[order])
 
     def variance(self, features: FeatureSummary, n_features: int) -> float:
         """Variance of all entries once scaled, zeros and features without any entry included."""
         means = np.zeros(n_features)
         means[: len(self.indices)] = self._scaled(features.mean, np.arange(len(self.indices)))
         steps = self.factor if self.kind == "minmax" else 1.0 / self.factor
-        return float((features.variance * steps * steps).sum() / n_features + means.var())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float((features.variance * steps * steps).sum() / n_features + means.var())
 
     def description(self) -> dict[str, Any]:
         """For the manifest."""

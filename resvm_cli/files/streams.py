@@ -35,9 +35,13 @@ def name_of(path: str) -> str:
 
 
 def same_source(first: str, second: str) -> bool:
-    """Whether two paths name one input."""
+    """Whether two paths name one file or pipe."""
+
+    def status(path: str) -> os.stat_result:
+        return os.fstat(0) if path == STDIN else os.stat(path)
+
     try:
-        return first == second or os.path.samefile(first, second)
+        return first == second or os.path.samestat(status(first), status(second))
     except OSError:
         return False
 
@@ -69,8 +73,9 @@ def read_pieces(path: str) -> Iterator[bytes]:
 class Source:
     """An input that can be read again: a pipe is spooled, in memory at first, then to TMPDIR."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, once: bool = False) -> None:
         self.name = name_of(path)
+        self._once = once  # it will not be read again: nothing needs to be spooled
         self._owned = path != STDIN
         self._descriptor = open_source(path)
         found = os.fstat(self._descriptor)
@@ -95,6 +100,8 @@ class Source:
         if self._regular:
             os.lseek(self._descriptor, self._base, os.SEEK_SET)
             return raw_pieces(self._descriptor, self.name, size)
+        if self._once:
+            return raw_pieces(self._descriptor, self.name, size)
         if self._spool is None:
             return self._spooling()
         self._spool.seek(0)
@@ -103,6 +110,7 @@ class Source:
     def _spooling(self) -> Iterator[bytes]:
         import tempfile
 
+        place = os.environ.get("TMPDIR", "the temporary directory")
         try:
             self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - close() does
                 max_size=SPOOL_MEMORY, prefix="resvm-"
@@ -111,8 +119,9 @@ class Source:
                 self._spool.write(piece)
                 self.spooled_bytes += len(piece)
                 yield piece
+            self._spool.flush()
         except OSError as error:
-            raise cannot(f"spool {self.name} to", tempfile.gettempdir(), error) from None
+            raise cannot(f"spool {self.name}", place, error) from None
 
     def _read_spool(self, size: int) -> bytes:
         assert self._spool is not None
@@ -120,16 +129,19 @@ class Source:
 
     def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
         """The decompressed bytes between these ascending offsets; skipped over where possible."""
-        if not self._plain:
-            yield from _cut(self.pieces(), bounds)
-        elif self._regular:
-            for start, stop in bounds:
-                yield self._read_at(start, stop)
-        else:
-            for start, stop in bounds:
-                assert self._spool is not None
-                self._spool.seek(start)
-                yield self._read_spool(min(stop, self.spooled_bytes) - start)
+        try:
+            if not self._plain:
+                yield from _cut(self.pieces(), bounds)
+            elif self._regular:
+                for start, stop in bounds:
+                    yield self._read_at(start, stop)
+            else:
+                for start, stop in bounds:
+                    assert self._spool is not None
+                    self._spool.seek(start)
+                    yield self._read_spool(min(stop, self.spooled_bytes) - start)
+        except OSError as error:
+            raise cannot("read", self.name, error) from None
         self._require_unchanged()
 
     def _read_at(self, start: int, stop: int) -> bytes:
@@ -149,7 +161,8 @@ class Source:
 
     def close(self) -> None:
         if self._spool is not None:
-            self._spool.close()
+            with suppress(OSError):  # what a full disk did not take is not needed any more
+                self._spool.close()
         if self._owned:
             os.close(self._descriptor)
 

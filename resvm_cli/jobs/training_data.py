@@ -19,7 +19,7 @@ from resvm_cli.dataset import IntArray, Rows, Survey, variance
 from resvm_cli.ensemble.scaling import FeatureStats, Scaling, ScalingName
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.streams import PIECE, Source, name_of, same_source
+from resvm_cli.files.streams import PIECE, Source, name_of, read_pieces, same_source
 from resvm_cli.files.svmlight import Block, Refusal, format_label, parse_pieces
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
@@ -104,7 +104,7 @@ class TrainingData:
         if source.data is None:
             assert source.positives is not None
             self._read_positives(source.positives)
-        self._source = Source(path)
+        self._source = Source(path, once=keep_all)
         try:
             if source.unchecked:
                 self._count_unlabeled()
@@ -113,6 +113,8 @@ class TrainingData:
         except BaseException:
             self._source.close()
             raise
+        if self.survey_unl.n_rows and self.survey_pos.digest() == self.survey_unl.digest():
+            self.notes.append("P and U hold the same rows: is one of the files the wrong one?")
         if self._source.spooled_to_disk:
             self.notes.append(
                 f"{self._source.name} was spooled to a temporary file"
@@ -134,7 +136,7 @@ class TrainingData:
     def n_unlabeled(self) -> int:
         return self._index.n_rows
 
-    @cached_property
+    @property
     def n_features(self) -> int:
         """How many features there are: those declared, else up to the largest index seen."""
         largest = max(self.survey_pos.max_index, self.survey_unl.max_index)
@@ -156,7 +158,10 @@ class TrainingData:
     def variance(self) -> float:
         """Variance of all entries of P and U, as they will be trained on."""
         if self.scaling is not None and self._stats is not None and self.n_features:
-            return self.scaling.variance(self._stats.summary(), self.n_features)
+            spread = self.scaling.variance(self._stats.summary(), self.n_features)
+            if not np.isfinite(spread):
+                raise DataError("the variance of the scaled values is too large for a double")
+            return spread
         return variance((self.survey_pos, self.survey_unl), self.n_features)
 
     def description(self) -> dict[str, Any]:
@@ -191,14 +196,10 @@ class TrainingData:
             self._progress(f"reading {name}", n_rows, None)
 
     def _read_positives(self, path: str) -> None:
-        source = Source(path)
         parts = []
-        try:
-            for block in self._blocks(source.pieces(), source.name):
-                self._survey(self.survey_pos, block.rows)
-                parts.append(block.rows)
-        finally:
-            source.close()
+        for block in self._blocks(read_pieces(path), name_of(path)):
+            self._survey(self.survey_pos, block.rows)
+            parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
 
     def _survey(self, survey: Survey, rows: Rows) -> None:
@@ -293,7 +294,7 @@ class TrainingData:
             )
         if self._input.unchecked:
             self.survey_unl.max_index = rows.max_index
-            _ = self.n_features
+            _ = self.n_features  # refuses features beyond those declared
         return rows
 
 
