@@ -29,7 +29,7 @@ def test_every_bad_line_is_listed(resvm, tmp_path):
     assert ran.code == 3
     found = ran.out.decode().splitlines()
     assert [line.split(":")[1] for line in found[:4]] == ["3", "17", "18", "44"]
-    assert "4 bad lines" in ran.out.decode()
+    assert "not sound, bad lines: 4" in ran.out.decode()
     few = resvm("check", "bad.svm", "--max", 2, cwd=tmp_path).out.decode().splitlines()
     assert few[2] == "... and 2 more bad lines"
     file = told(resvm, tmp_path / "bad.svm", "--max", 3, code=3)
@@ -84,12 +84,18 @@ def test_several_files_and_stdin(resvm, tmp_path):
     assert "b: no rows" in ran.out.decode()
     assert b"stdin\n" in ran.out
     assert resvm("check", "nowhere", cwd=tmp_path).code == 5
+    some = resvm("check", "nowhere", "a", cwd=tmp_path)
+    assert some.code == 5
+    assert b"sound" in some.out
+    assert "nowhere: cannot read" in some.err
 
 
 def test_huge_indices_are_no_trouble(resvm, tmp_path):
     (tmp_path / "wide").write_bytes(b"1 2147483646:1\n1 5:1\n1 5:1\n")
     file = told(resvm, tmp_path / "wide")
     assert (file["n_features"], file["duplicate_rows"]) == (2147483646, 1)
+    assert file["features_examined"] is False
+    assert b"too many features to look at each" in resvm("check", tmp_path / "wide").out
 
 
 def test_counting_from_zero(resvm, tmp_path):

@@ -197,6 +197,33 @@ def test_bad_rows_are_exit_3(model, resvm, text, message):
     assert ran.out == b""
 
 
+def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
+    rows = tmp_path / "rows.svm"
+    rows.write_bytes((problem / "test.svm").read_bytes())
+    (tmp_path / "link").symlink_to(rows)
+    for target in (rows, tmp_path / "link"):
+        ran = resvm("predict", model, rows, "-o", target)
+        assert ran.code == 2
+        assert "-o and the input are the same file" in ran.err
+    assert rows.read_bytes() == (problem / "test.svm").read_bytes()
+
+
+def test_rows_of_another_kind_of_data_are_remarked_on(model, resvm):
+    ran = resvm("predict", model, stdin=b"1:1\n776:1\n1:1 9:2 10:1\n")
+    assert "2 of 3 rows have features up to 776" in ran.err
+    assert "the model was trained on features up to 5" in ran.err
+    assert resvm("predict", model, "-q", stdin=b"776:1\n").err == ""
+    assert resvm("predict", model, stdin=b"5:1\n").err == ""
+    assert "no row has a trailing comment" in resvm("predict", model, "--ids", stdin=b"5:1\n").err
+
+
+def test_a_file_in_place_of_a_model_is_told_apart(model, problem, resvm):
+    ran = resvm("predict", problem / "test.svm", model)
+    assert ran.code == 4
+    assert "a file, not a model directory" in ran.err
+    assert "predict MODEL FILE" in ran.err
+
+
 def test_a_bad_row_leaves_no_half_written_file(model, resvm, tmp_path):
     (tmp_path / "out").write_text("old")
     ran = resvm("predict", model, "-o", tmp_path / "out", stdin=b"1 1:1\n" * 5 + b"1 1:x\n")

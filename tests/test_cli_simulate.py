@@ -74,6 +74,15 @@ def test_same_seed_same_bytes(data, resvm, tmp_path):
     assert made("e", "--labelling", "biased") == made("f", "--labelling", "biased")
 
 
+def test_biased_labelling_of_wide_data_needs_little_memory(resvm, tmp_path):
+    (tmp_path / "wide").write_text("1 2147483646:1\n1 5:1\n0 7:1\n0 9:1\n")
+    ran = resvm(
+        "simulate", "--data", tmp_path / "wide", "--positive-label", 1, "--n-pos", 1,
+        "--n-unl", 1, "--labelling", "biased", "-o", tmp_path / "made",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+
+
 def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
     ran = resvm("simulate", "--synthetic", "-o", tmp_path / "s", "-q", "--json", "--decimals", 3)
     told = json.loads(ran.out)
@@ -93,7 +102,7 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
     ("arguments", "code", "message"),
     [
         ([], 2, "or --synthetic"),
-        (["--synthetic", "--data", "data.svm"], 2, "or --synthetic"),
+        (["--synthetic", "--data", "data.svm"], 2, "exclude each other"),
         (["--data", "data.svm"], 2, "--n-pos and --n-unl are needed"),
         (["--data", "data.svm", "--n-pos", 5, "--n-unl", 5], 2, "--data needs --positive-label"),
         (["--synthetic", "--positive-label", 1], 2, "--positive-label goes with --data"),
@@ -102,6 +111,10 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
         (["--synthetic", "--contamination-unl", "nan"], 2, "a share from 0 to 1"),
         (["--synthetic", "--n-pos", -1], 2, "--n-pos is -1"),
         (["--synthetic", "--test-pos", -1], 2, "--test-pos is -1"),
+        (["--synthetic", "--n-pos", 0], 2, "--n-pos is 0"),
+        (["--synthetic", "--n-unl", 10**20], 2, "at most 1,073,741,824"),
+        (["--synthetic", "--decimals", 400], 2, "0 to 17 was expected"),
+        (["--synthetic", "--decimals", -5], 2, "0 to 17 was expected"),
         (["--synthetic", "--labelling", "odd"], 2, "random or biased"),
         (["--synthetic", "-o", "data.svm"], 2, "already there"),
         (["--synthetic", "-o", ""], 2, "-o needs the name"),

@@ -375,6 +375,27 @@ def test_one_file_under_two_names_is_not_two_sets(problem, resvm, tmp_path):
     assert "-P and -U are the same" in ran.err
 
 
+def test_stdin_under_two_names_is_not_two_sets(problem, resvm, tmp_path):
+    ran = resvm(
+        "train",
+        "-P",
+        "/dev/stdin",
+        "-U",
+        "-",
+        cwd=tmp_path,
+        stdin=(problem / "pos.svm").read_bytes(),
+    )
+    assert ran.code == 2
+    assert "-P and -U are the same" in ran.err
+
+
+def test_a_copy_of_p_as_u_is_remarked_on(problem, resvm, tmp_path):
+    (tmp_path / "copy.svm").write_bytes((problem / "pos.svm").read_bytes() + b"# end\n")
+    ran = resvm("train", "-P", problem / "pos.svm", "-U", "copy.svm", cwd=tmp_path)
+    assert ran.code == 0
+    assert "P and U hold the same rows" in ran.err
+
+
 def test_more_jobs_than_cores_are_no_trouble(problem, resvm, tmp_path):
     for method in ("resvm", "cwsvm"):
         ran = resvm(

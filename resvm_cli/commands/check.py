@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands import options as given
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, FileError
 from resvm_cli.report import machine, terminal
 
 
@@ -26,13 +26,23 @@ def check(
     from resvm_cli.jobs import check as job
 
     found = []
+    unread: list[FileError] = []
     with terminal.Progress(quiet) as progress:
         for path in files:
-            found.append(job.check(path, zero_based=zero_based, most=most, progress=progress))
+            try:
+                one = job.check(path, zero_based=zero_based, most=most, progress=progress)
+            except FileError as error:
+                unread.append(error)  # the other files are looked at all the same
+                continue
+            found.append(one)
             if not json:
-                terminal.show_check(found[-1])
+                terminal.show_check(one)
     if json:
         machine.print_check(found)
     unsound = [one.path for one in found if not one.sound]
+    for failure in unread[:-1] if not unsound else unread:
+        terminal.show_error(failure)
     if unsound:
         raise DataError(f"not sound: {', '.join(unsound)}")
+    if unread:
+        raise unread[-1]

@@ -102,5 +102,7 @@ def predict(
         ids=ids,
         zero_based=zero_based,
     )
+    if file == "-" and not quiet:
+        terminal.announce_stdin()
     with terminal.Progress(quiet) as progress:
-        job.predict(request, progress)
+        job.predict(request, progress, terminal.no_note if quiet else terminal.note)

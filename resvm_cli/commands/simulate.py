@@ -20,7 +20,14 @@ def simulate(
             metavar="FILE", help="Labelled rows to draw from.", rich_help_panel=given.DATA
         ),
     ] = None,
-    positive_label: given.PositiveLabel = None,
+    positive_label: Annotated[
+        float | None,
+        typer.Option(
+            metavar="LABEL",
+            help="With --data: rows of this label are truly positive, all others negative.",
+            rich_help_panel=given.DATA,
+        ),
+    ] = None,
     synthetic: Annotated[
         bool,
         typer.Option(
@@ -33,13 +40,19 @@ def simulate(
     n_pos: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Rows of P.", show_default="synthetic: 100", rich_help_panel=SETS
+            metavar="N",
+            help="Rows of P.",
+            show_default="needed with --data; synthetic: 100",
+            rich_help_panel=SETS,
         ),
     ] = None,
     n_unl: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Rows of U.", show_default="synthetic: 200", rich_help_panel=SETS
+            metavar="N",
+            help="Rows of U.",
+            show_default="needed with --data; synthetic: 200",
+            rich_help_panel=SETS,
         ),
     ] = None,
     contamination_pos: Annotated[
@@ -93,14 +106,24 @@ def simulate(
         ),
     ] = "simulated",
     json: given.Json = False,
-    seed: given.Seed = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Same seed, same data: the same files, byte for byte.",
+            rich_help_panel=given.RUNNING,
+        ),
+    ] = 0,
     quiet: given.Quiet = False,
 ) -> None:
     """Make P, U and test files from labelled data, with chosen contamination and known truth."""
-    if synthetic == (data is not None):
+    if synthetic and data is not None:
+        raise CommandLineError("--data and --synthetic exclude each other")
+    if not synthetic and data is None:
         raise CommandLineError("give --data FILE --positive-label LABEL, or --synthetic")
     if synthetic:
-        n_pos, n_unl = n_pos or 100, n_unl or 200
+        n_pos = 100 if n_pos is None else n_pos
+        n_unl = 200 if n_unl is None else n_unl
         test_pos = 5000 if test_pos is None else test_pos
         test_neg = 5000 if test_neg is None else test_neg
     if n_pos is None or n_unl is None:

@@ -100,7 +100,7 @@ def train(
             force=force,
             jobs=jobs,
             progress=progress,
-            notice=terminal.note if not quiet else lambda text: None,
+            notice=terminal.no_note if quiet else terminal.note,
         )
     if not quiet:
         terminal.show_training(result)

@@ -94,11 +94,14 @@ def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
 
     z is standardised, so a row one deviation further along is e times as likely to be known.
     """
-    width = rows.max_index + 1
-    direction = rng.standard_normal(max(1, width))
-    along = np.bincount(
-        rows.row_numbers, weights=rows.values * direction[rows.indices], minlength=len(rows)
-    )
-    deviation = float(along.std()) or 1.0
+    present, place = np.unique(rows.indices, return_inverse=True)
+    direction = rng.standard_normal(len(present))
+    with np.errstate(over="ignore", invalid="ignore"):
+        along = np.bincount(
+            rows.row_numbers, weights=rows.values * direction[place], minlength=len(rows)
+        )
+        deviation = float(along.std()) or 1.0
+    if not np.isfinite(deviation):
+        raise DataError("the values are too large for biased labelling", "scale them first")
     chances: FloatArray = np.exp(np.clip((along - along.mean()) / deviation, -8.0, 8.0))
     return chances

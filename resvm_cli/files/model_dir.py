@@ -184,13 +184,19 @@ def read_manifest(path: str) -> dict[str, Any]:
     """The manifest, checked against its own digest and format number."""
     recover(path)
     if not os.path.isdir(path):
+        what = (
+            "a file, not a model directory" if os.path.exists(path) else "no model directory there"
+        )
         raise ModelError(
-            f"{path}: no model directory there",
-            "a model is the directory that resvm train wrote with -o",
+            f"{path}: {what}",
+            "a model is the directory that resvm train wrote; it comes first: predict MODEL FILE",
         )
     name = f"{path}/{MANIFEST}"
     if not os.path.lexists(name):
-        raise ModelError(f"{path}: not a resvm model: it has no {MANIFEST}")
+        raise ModelError(
+            f"{path}: not a resvm model: it has no {MANIFEST}",
+            "a model is the directory that resvm train wrote with -o",
+        )
     text = _read_bounded(Path(path), MANIFEST, name, LARGEST_MANIFEST)
     damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
     try:

@@ -17,7 +17,7 @@ from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.streams import name_of, read_pieces
+from resvm_cli.files.streams import STDIN, name_of, read_pieces
 
 ROW_CAPACITY = 1 << 15
 NONZERO_CAPACITY = 1 << 18
@@ -143,9 +143,10 @@ def parse_pieces(
         line += parsed.n_lines
         offset += parsed.n_bytes
     if n_rows == 0 and on_refusal is None:
-        raise DataError(
-            f"{name}: no rows", "the file is empty or holds only blank and comment lines"
-        )
+        hint = "the file is empty or holds only blank and comment lines"
+        if name == name_of(STDIN):
+            hint += "; did the command before the pipe fail?"
+        raise DataError(f"{name}: no rows", hint)
 
 
 def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -309,7 +310,7 @@ def _refusal(status: int, where: str, token: bytes, previous: int) -> DataError:
         ),
         tokenizer.BAD_LABEL: (
             f"cannot read '{shown}'; a numeric label or a pair index:value was expected",
-            None,
+            "is this a svmlight file? names go to the end of a line, behind a #",
         ),
         tokenizer.BAD_QID: (
             f"cannot read '{shown}'; qid:NUMBER was expected, once, before the features",

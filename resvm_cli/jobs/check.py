@@ -45,6 +45,7 @@ class FileCheck:
     n_constant_features: int
     duplicate_features: list[list[int]]  # groups
     n_duplicate_features: int
+    features_examined: bool  # False where there are too many to look at each
     scaling: str | None  # why it is advisable
 
 
@@ -73,15 +74,14 @@ def check(
         seen.add(block.rows, block.labels)
         progress(f"checking {name}", seen.n_rows, None)
     n_features = max(0, seen.max_index + (1 if zero_based else 0))
-    if not seen.n_rows:
-        n_bad += not n_bad
-        bad = bad or [f"{name}: no rows"]
+    if not seen.n_rows and not bad:
+        bad = [f"{name}: no rows"]
     summary = seen.stats.summary() if seen.stats is not None and seen.n_rows else None
     constant = _constant(summary)
     groups = seen.equal_features()
     return FileCheck(
         path=name,
-        sound=n_bad == 0,
+        sound=not bad,
         n_bad_lines=n_bad,
         bad_lines=bad,
         n_rows=seen.n_rows,
@@ -100,6 +100,7 @@ def check(
         n_constant_features=len(constant),
         duplicate_features=groups[:NAMED],
         n_duplicate_features=sum(len(group) - 1 for group in groups),
+        features_examined=seen.stats is not None,
         scaling=_advice(summary),
     )
 
@@ -184,10 +185,12 @@ def _advice(summary: FeatureSummary | None) -> str | None:
     """Why scaling is advisable, None where it is not."""
     if summary is None:
         return None
-    ranges = (summary.high - summary.low)[summary.high > summary.low]
+    with np.errstate(over="ignore"):
+        ranges = (summary.high - summary.low)[summary.high > summary.low]
     if not len(ranges):
         return None
-    ratio = float(ranges.max() / np.median(ranges))
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = float(ranges.max() / np.median(ranges))
     if ratio > WIDE:
         return f"the widest feature is {ratio:,.0f} times as wide as the median one"
     largest = float(max(np.abs(summary.low).max(), np.abs(summary.high).max()))

@@ -18,7 +18,7 @@ from resvm_cli.files.predictions import (
     format_header,
     output,
 )
-from resvm_cli.files.streams import name_of
+from resvm_cli.files.streams import STDOUT, name_of, same_source
 from resvm_cli.files.svmlight import Block, read_blocks
 
 
@@ -47,11 +47,18 @@ class PredictResult:
 
 
 def predict(
-    request: PredictRequest, progress: Callable[[str, int, int | None], None]
+    request: PredictRequest,
+    progress: Callable[[str, int, int | None], None],
+    notice: Callable[[str], None] = lambda text: None,
 ) -> PredictResult:
     """Judge every row of the source and write one line for each, in order."""
+    if request.target != STDOUT and same_source(request.source, request.target):
+        raise CommandLineError(
+            f"-o and the input are the same file: {request.source}", "choose another file with -o"
+        )
     stored = model_dir.load(request.model)
-    n_rows = n_positive = 0
+    n_rows = n_positive = n_strange = n_named = 0
+    largest = -1
     with parallel.inner_threads_held(), output(request.target) as write:
         predictor = Predictor(stored.ensemble, stored.scaling)
         if request.zero_based and not stored.zero_based:
@@ -59,6 +66,7 @@ def predict(
                 "--zero-based, but the model was trained on features counted from 1",
                 "train it with --zero-based too, or leave the option out",
             )
+        last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
         for block in read_blocks(
             request.source, zero_based=stored.zero_based, with_comments=request.ids
         ):
@@ -70,7 +78,18 @@ def predict(
             write(format_block(request.form, written))
             n_rows += len(block)
             n_positive += int((written.labels == 1).sum())
+            strange = block.rows.indices > last_feature
+            n_strange += len(np.unique(block.rows.row_numbers[strange]))
+            largest = max(largest, block.rows.max_index)
+            n_named += sum(map(bool, block.comments or ()))
             progress("predicting", n_rows, None)
+    if n_strange:
+        notice(
+            f"{n_strange:,} of {n_rows:,} rows have features up to {largest};"
+            f" the model was trained on features up to {last_feature}"
+        )
+    if request.ids and not n_named:
+        notice("no row has a trailing comment (# name) to take its id from")
     return PredictResult(n_rows, n_positive)
 
 

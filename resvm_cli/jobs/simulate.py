@@ -18,6 +18,8 @@ from resvm_cli.files.atomic import write_directory
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, format_block, format_label, read_file
 
+MOST_ROWS = 1 << 30
+
 
 @dataclass(frozen=True)
 class SimulateRequest:
@@ -46,8 +48,12 @@ class SimulateRequest:
             ("--test-neg", sizes.test_neg, 0),
             ("--seed", self.seed, 0),
         ):
-            if size is not None and size < least:
-                raise CommandLineError(f"{name} is {size}; it must be at least {least}")
+            if size is not None and not least <= size <= MOST_ROWS:
+                raise CommandLineError(
+                    f"{name} is {size}; it must be at least {least} and at most {MOST_ROWS:,}"
+                )
+        if self.decimals is not None and not 0 <= self.decimals <= 17:
+            raise CommandLineError(f"--decimals is {self.decimals}; 0 to 17 was expected")
         for name, share in (
             ("--contamination-pos", sizes.contamination_pos),
             ("--contamination-unl", sizes.contamination_unl),
@@ -133,8 +139,7 @@ def _made(request: SimulateRequest, rng: np.random.Generator) -> tuple[Block, np
     points = synthetic(*counts, rng)
     if request.decimals is not None:
         points = np.round(points, request.decimals)
-    block = Block.of(Rows.from_dense(points))
-    return replace(block, lines=np.arange(1, len(points) + 1)), np.repeat([True, False], counts)
+    return Block.of(Rows.from_dense(points)), np.repeat([True, False], counts)
 
 
 def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> bytes:
@@ -146,5 +151,6 @@ def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> byt
         for row, number in enumerate(numbers.tolist(), 1):
             true = bool(truth[number])
             line = int(block.lines[number])
-            writer.writerow([name, row, line, 1 if true else -1, int(true != said)])
+            source = line if line > 0 else ""  # made points come from no line
+            writer.writerow([name, row, source, 1 if true else -1, int(true != said)])
     return out.getvalue().encode()

@@ -20,6 +20,12 @@ from resvm_cli.svm import liblinear, libsvm
 
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 5e8
+# A number of a dense row: twice as it is joined with others, and once as a node.
+DENSE_BYTES = 40
+UNFINISHED = {
+    "libsvm": "scale the features or lower -c",
+    "liblinear": "they are approximate; lower -c or -B, or use --solver libsvm, which is slower",
+}
 SOLVER_NAMES = {"libsvm": "LIBSVM", "liblinear": "LIBLINEAR"}
 
 
@@ -60,11 +66,23 @@ def train(
         TrainingData(source, params.method == "cwsvm", progress) as data,
     ):
         plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
-        ensemble, n_unconverged = _fit(plan, data, jobs, progress, notice)
+        notes: list[str] = []
+
+        def tell(text: str) -> None:
+            notes.append(text)
+            notice(text)
+
+        for text in (*data.notes, *_warnings(plan)):
+            tell(text)
+        ensemble, n_unconverged = _fit(plan, data, jobs, progress, tell)
+        if n_unconverged:
+            tell(
+                f"{n_unconverged} of {plan.n_models} members stopped at"
+                f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
+            )
         description = _describe(plan, data, source, n_unconverged)
         manifest = model_dir.save(target, ensemble, description, force=force)
-    notes = (*data.notes, *_notes(plan, n_unconverged))
-    return TrainResult(target, manifest, plan, n_unconverged, notes)
+    return TrainResult(target, manifest, plan, n_unconverged, tuple(notes))
 
 
 def _fit(
@@ -82,7 +100,7 @@ def _fit(
             cells = (len(positives) + len(unlabeled)) * len(data.scaling.indices)
             notice(
                 f"--scale {data.scaling.kind} gives zeros a value, so rows become dense:"
-                f" {cells * 12 / 1e6:,.0f} MB; maxabs would keep them sparse"
+                f" about {cells * DENSE_BYTES / 1e6:,.0f} MB; maxabs would keep them sparse"
             )
         positives, unlabeled = data.scaling.apply(positives), data.scaling.apply(unlabeled)
     row_length = (len(positives.values) + len(unlabeled.values)) / (len(positives) + len(drawn))
@@ -133,21 +151,16 @@ def _describe(
     }
 
 
-def _notes(plan: Plan, n_unconverged: int) -> list[str]:
-    notes = []
-    if plan.method != "cwsvm":
+def _warnings(plan: Plan) -> list[str]:
+    """What the user should know of the plan before it is carried out."""
+    if plan.method == "cwsvm":
+        return []
+    return [
+        f"bags hold {name} = {size} rows of {which}, which has only {there}:"
+        " rows repeat (drawn with replacement)"
         for name, size, there, which in (
             ("n_pos", plan.n_pos, plan.rows_pos, "P"),
             ("n_unl", plan.n_unl, plan.rows_unl, "U"),
-        ):
-            if size > there:
-                notes.append(
-                    f"bags hold {name} = {size} rows of {which}, which has only {there}:"
-                    " rows repeat (drawn with replacement)"
-                )
-    if n_unconverged:
-        notes.append(
-            f"{n_unconverged} of {plan.n_models} members stopped at {SOLVER_NAMES[plan.solver]}'s"
-            " iteration limit: scale the features or lower -c"
         )
-    return notes
+        if size > there
+    ]

@@ -33,6 +33,16 @@ def note(text: str) -> None:
     say(f"{'note':>10}  {text}")
 
 
+def no_note(text: str) -> None:
+    """What a quiet run says instead."""
+
+
+def announce_stdin() -> None:
+    """Say what is waited for, where a person would otherwise see nothing."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        note("reading rows from the terminal; Ctrl-D ends them")
+
+
 def show_error(error: ResvmError) -> None:
     say(f"resvm: error: {error.message}")
     if error.hint:
@@ -110,7 +120,7 @@ def show_training(result: TrainResult) -> None:
     kernel = plan.kernel
     described: str = kernel.name
     if kernel.uses_gamma:
-        described += f", gamma {kernel.gamma:.6g}"
+        described += f", gamma {kernel.gamma!r}"
     if kernel.uses_coef0:
         described += f", coef0 {kernel.coef0:g}"
     if kernel.uses_degree:
@@ -120,7 +130,7 @@ def show_training(result: TrainResult) -> None:
         solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
     if scaling := result.manifest["scaling"]:
         described += f"; features scaled by {scaling['kind']}"
-    penalties = f"C_P {plan.c_pos:.6g}, C_U {plan.c_unl:.6g}"
+    penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
     if plan.w_pos is not None and plan.method != "bagging":
         penalties += f" (w_pos {plan.w_pos:g})"
     rows = [
@@ -145,8 +155,6 @@ def show_training(result: TrainResult) -> None:
     rows.append(("seed", str(plan.seed)))
     for name, told in rows:
         say(f"{name:>10}  {told}")
-    for text in result.notes:
-        note(text)
     say(f"{'model':>10}  {result.path}")
 
 
@@ -161,6 +169,8 @@ def show_simulation(result: SimulateResult) -> None:
         ("written to", result.path),
     ):
         say(f"{name:>10}  {told}")
+    if not (result.test_pos and result.test_neg):
+        note("no row of one class was left for test.svm: ask for smaller sets")
 
 
 def show_check(found: FileCheck) -> None:
@@ -168,6 +178,9 @@ def show_check(found: FileCheck) -> None:
     lines = list(found.bad_lines)
     if found.n_bad_lines > len(found.bad_lines):
         lines.append(f"... and {found.n_bad_lines - len(found.bad_lines):,} more bad lines")
+    if not found.n_rows:
+        print_data("\n".join(lines) + "\n")
+        return
     lines.append(found.path)
     labels = ", ".join(f"{label} ({count:,})" for label, count in found.labels.items())
     if found.n_labels > len(found.labels):
@@ -180,7 +193,7 @@ def show_check(found: FileCheck) -> None:
         if found.explicit_zeros:
             values += f", and {found.explicit_zeros:,} explicit zeros"
     told = [
-        ("state", "sound" if found.sound else f"{found.n_bad_lines:,} bad lines"),
+        ("state", "sound" if found.sound else f"not sound, bad lines: {found.n_bad_lines:,}"),
         ("rows", f"{found.n_rows:,}, {found.rows_without_features:,} of them without features"),
         ("features", f"{found.n_features:,}"),
         ("non-zeros", f"{found.n_nonzeros:,} ({100 * found.density:.3g} %)"),
@@ -193,7 +206,12 @@ def show_check(found: FileCheck) -> None:
     if found.n_duplicate_features:
         groups = [" = ".join(map(str, group[:5])) for group in found.duplicate_features]
         told.append(("the same", _listed(found.n_duplicate_features, groups)))
-    told.append(("scaling", f"advisable: {found.scaling}" if found.scaling else "not needed"))
+    scaling = "features are of similar range"
+    if found.scaling:
+        scaling = f"advisable: {found.scaling}"
+    elif not found.features_examined:
+        scaling = "too many features to look at each"
+    told.append(("scaling", scaling))
     lines += [f"{name:>10}  {text}" for name, text in told]
     print_data("\n".join(lines) + "\n")
 
@@ -218,7 +236,9 @@ def show_inspection(found: Inspection) -> None:
 
     def pairs(mapping: dict[str, Any]) -> str:
         return ", ".join(
-            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+            f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
+            if isinstance(value, float)
+            else f"{name} {value}"
             for name, value in mapping.items()
             if value is not None
         )
