@@ -377,6 +377,22 @@ def test_arbitrary_bytes_are_read_or_refused_but_never_crash(text):
         assert len(parse(text + b"\n1 1:1\n")) >= 1
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 40_000), st.integers(1, 20_000), st.integers(0, 3))
+def test_newlines_are_counted_step_by_step(length, step, seed):
+    from resvm_cli.files import _svmlight
+
+    text = np.random.default_rng(seed).choice([10, 65], length, p=[seed / 3, 1 - seed / 3])
+    text = text.astype(np.uint8)
+    counts = np.empty(-(-length // step), np.int64)
+    _svmlight.newlines(text.tobytes(), step, counts)
+    expected = [int((text[at : at + step] == 10).sum()) for at in range(0, length, step)]
+    assert counts.tolist() == expected
+    if length:
+        with pytest.raises(ValueError, match="no room"):
+            _svmlight.newlines(text.tobytes(), step, counts[:-1])
+
+
 def test_the_c_function_refuses_text_without_a_closing_newline():
     from resvm_cli.files import _svmlight
 

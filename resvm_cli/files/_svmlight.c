@@ -376,6 +376,25 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
     return result;
 }
 
+/* Newlines in a text; lanes of bytes, emptied before they can overflow, let the compiler use SIMD. */
+static int64_t count_newlines(text p, size_t length)
+{
+    int64_t count = 0;
+    while (length >= 64) {
+        uint8_t lanes[64] = {0};
+        size_t rounds = length / 64 < 255 ? length / 64 : 255;
+        length -= 64 * rounds;
+        for (; rounds; rounds--, p += 64)
+            for (int i = 0; i < 64; i++)
+                lanes[i] = (uint8_t)(lanes[i] + (p[i] == '\n'));
+        for (int i = 0; i < 64; i++)
+            count += lanes[i];
+    }
+    for (; length; length--)
+        count += *p++ == '\n';
+    return count;
+}
+
 #ifndef RESVM_WITHOUT_PYTHON
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -455,7 +474,37 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
     return answer;
 }
 
-static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc}, {NULL, NULL, 0, NULL}};
+PyDoc_STRVAR(newlines_doc,
+"newlines(text, step, counts)\n"
+"\n"
+"Count the newlines of every step bytes of a text into an array of int64.");
+
+static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer source, counts;
+    Py_ssize_t step;
+    if (!PyArg_ParseTuple(args, "y*nw*", &source, &step, &counts))
+        return NULL;
+    PyObject *answer = NULL;
+    if (step < 1 || (source.len + step - 1) / step > counts.len / (Py_ssize_t)sizeof(int64_t)) {
+        PyErr_SetString(PyExc_ValueError, "counts has no room for every step of the text");
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        int64_t *out = counts.buf;
+        for (Py_ssize_t at = 0; at < source.len; at += step)
+            *out++ = count_newlines((text)source.buf + at,
+                                    (size_t)(source.len - at < step ? source.len - at : step));
+        Py_END_ALLOW_THREADS
+        answer = Py_NewRef(Py_None);
+    }
+    PyBuffer_Release(&source);
+    PyBuffer_Release(&counts);
+    return answer;
+}
+
+static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc},
+                                {"newlines", newlines, METH_VARARGS, newlines_doc},
+                                {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_svmlight", "The svmlight tokenizer.", 0, methods, NULL, NULL, NULL, NULL};

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.dataset import IntArray
+from resvm_cli.files import _svmlight as tokenizer
 
 FIRST_SPACING = 1 << 13
 MOST_MARKS = 1 << 17
 LINE_SPACING = 1 << 15
-NEWLINE = np.uint8(10)
 END = 1 << 62  # beyond any text
 
 
@@ -49,14 +49,16 @@ class RowIndex:
 
     def add_text(self, start: int, text: bytes) -> None:
         """Count in the lines that end in this text, each of them a row, unread."""
-        newlines = np.frombuffer(text, np.uint8) == NEWLINE
-        for position in range(0, len(text), LINE_SPACING):
+        counts = np.empty(-(-len(text) // LINE_SPACING), np.int64)
+        tokenizer.newlines(text, LINE_SPACING, counts)
+        for number, count in enumerate(counts.tolist()):
+            position = number * LINE_SPACING
             if start + position >= self._next:
                 first = start + position == 0
                 line = 0 if first else text.find(b"\n", position) + 1
                 if first or position < line <= position + LINE_SPACING:
                     self._mark([start + line], [self.n_rows + (not first)])
-            self.n_rows += int(np.count_nonzero(newlines[position : position + LINE_SPACING]))
+            self.n_rows += count
 
     def spans(self, numbers: IntArray) -> Spans:
         """The parts of the text that hold these ascending rows."""

@@ -90,6 +90,11 @@ int main(int argc, char **argv)
         memcpy(exact, buffer, length);
         free(buffer);
 
+        int64_t newlines = 0;
+        for (size_t at = 0; at < length; at++)
+            newlines += exact[at] == '\n';
+        require(count_newlines(exact, length) == newlines, "newlines are counted");
+
         size_t row_capacity = below(8), nonzero_capacity = below(24);
         struct sink sink = {malloc(8 * row_capacity),  malloc(8 * row_capacity),
                             malloc(8 * row_capacity),  malloc(8 * row_capacity),
