@@ -23,6 +23,7 @@ from resvm_cli.report import terminal
 app = typer.Typer(
     name="resvm",
     no_args_is_help=True,
+    rich_markup_mode="markdown",  # joins the lines of a paragraph
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
