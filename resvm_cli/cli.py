@@ -17,7 +17,7 @@ from resvm_cli.commands.predict import predict
 from resvm_cli.commands.simulate import simulate
 from resvm_cli.commands.train import train
 from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
-from resvm_cli.files.streams import guard_stdout
+from resvm_cli.files.stdout import guard_stdout
 from resvm_cli.report import terminal
 
 app = typer.Typer(

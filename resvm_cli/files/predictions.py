@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.files.atomic import whole_file
-from resvm_cli.files.streams import STDOUT, write_stdout
+from resvm_cli.files.stdout import STDOUT, write_stdout
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)

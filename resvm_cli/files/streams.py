@@ -1,4 +1,4 @@
-"""Bytes in and out: files, pipes and stdin read in pieces, decompressed by their magic bytes.
+"""Where bytes come from: files, pipes and stdin, in pieces, once or twice.
 
 A piece is whatever has arrived, up to a size: a slow pipe is answered line by line, a fast one in
 large pieces.
@@ -7,26 +7,22 @@ large pieces.
 from __future__ import annotations
 
 import errno
-import io
 import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Protocol
+from typing import IO
 
-from resvm_cli.errors import ClosedPipe, DataError, FileError
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.files.compression import PIECE, Inflated, inflated
 
-PIECE = 1 << 20
 SPOOL_MEMORY = 1 << 25
 # A writer between two writes gets this long before its lines are taken as all there is.
 PATIENCE_MILLISECONDS = 2
 
 STDIN = "-"
-STDOUT = "-"
-
-MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 def name_of(path: str) -> str:
@@ -93,7 +89,7 @@ class Source:
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """The decompressed bytes from the beginning, in pieces of up to this size."""
         text = inflated(self._raw(size), self.name)
-        self._plain = not isinstance(text, _Inflated)
+        self._plain = not isinstance(text, Inflated)
         return text
 
     def _raw(self, size: int) -> Iterator[bytes]:
@@ -237,214 +233,3 @@ def _widen(descriptor: int) -> None:
     if resize is not None:
         with suppress(OSError):  # a limit of the system: smaller blocks, the same values
             fcntl.fcntl(descriptor, resize, PIECE)
-
-
-def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Pieces decompressed, where their first bytes say that they are compressed."""
-    head = next(raw, b"")
-    # a pipe may give less than a magic at first; text is not held back for more
-    while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
-        more = next(raw, b"")
-        if not more:
-            break
-        head += more
-
-    def pieces() -> Iterator[bytes]:
-        if head:
-            yield head
-        yield from raw
-
-    compressed = _decoder_for(head, name)
-    if compressed is None:
-        return pieces()
-    kind, new, errors = compressed
-    return _Inflated(_inflate(pieces(), new, errors, name, kind))
-
-
-def _damaged(name: str, kind: str, reason: str) -> DataError:
-    return DataError(
-        f"{name}: {kind} data is damaged: {reason}",
-        "the file may have been cut short while copying; compare its size or checksum",
-    )
-
-
-class _Decoder(Protocol):
-    """What bz2 and lzma offer, and the adapters below for the others."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-class _Gzip:
-    """zlib behind the interface of bz2 and lzma; it checks the CRC itself (wbits 31)."""
-
-    def __init__(self) -> None:
-        import zlib
-
-        self._zlib = zlib.decompressobj(31)
-        self.eof = False
-        self.needs_input = True
-        self.unused_data = b""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        tail = self._zlib.unconsumed_tail
-        text = self._zlib.decompress(tail + data if tail else data, max_length)
-        self.eof = self._zlib.eof
-        self.unused_data = self._zlib.unused_data
-        self.needs_input = not self._zlib.unconsumed_tail and len(text) < max_length
-        return text
-
-
-class _Zstandard:
-    """The zstandard package behind the same interface.
-
-    One call's output has no limit there, so it gets small bites: at worst one expands to 32 MB.
-    """
-
-    BITE = 1 << 10
-
-    def __init__(self) -> None:
-        import zstandard
-
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._waiting = memoryview(b"")
-        self.eof = False
-        self.needs_input = True
-        self.unused_data = b""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        waiting = memoryview(data) if data else self._waiting
-        parts: list[bytes] = []
-        size = 0
-        while waiting and size < max_length and not self.eof:
-            parts.append(self._frame.decompress(waiting[: self.BITE]))
-            size += len(parts[-1])
-            waiting = waiting[self.BITE :]
-            self.eof = self._frame.eof
-        if self.eof:
-            self.unused_data = self._frame.unused_data + bytes(waiting)
-        self._waiting = waiting
-        self.needs_input = not waiting
-        return b"".join(parts)
-
-
-def _decoder_for(
-    head: bytes, name: str
-) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
-    """Name, maker and errors of the decompressor that these first bytes ask for, if any."""
-    if head.startswith(b"\x1f\x8b"):
-        import zlib
-
-        return "gzip", _Gzip, (zlib.error,)
-    if head.startswith(b"BZh"):
-        import bz2
-
-        return "bzip2", bz2.BZ2Decompressor, (OSError, ValueError)
-    if head.startswith(b"\xfd7zXZ\x00"):
-        import lzma
-
-        return "xz", lzma.LZMADecompressor, (lzma.LZMAError,)
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        try:
-            import zstandard
-        except ImportError:
-            raise DataError(
-                f"{name}: zstandard data, and the package that reads it is not installed",
-                "pip install zstandard, or pipe it in: zstdcat FILE | resvm ...",
-            ) from None
-        return "zstandard", _Zstandard, (zstandard.ZstdError,)
-    return None
-
-
-class _Inflated(Iterator[bytes]):
-    """Pieces that came out of a decompressor: their offsets are not those of the file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
-
-
-def _inflate(
-    pieces: Iterator[bytes],
-    new: Callable[[], _Decoder],
-    errors: tuple[type[Exception], ...],
-    name: str,
-    kind: str,
-) -> Iterator[bytes]:
-    decoder = new()
-    for piece in pieces:
-        while piece:
-            if decoder.eof:
-                if not piece.strip(b"\0"):
-                    break  # padding behind the last stream, as tapes and xz leave it
-                decoder = new()
-            try:
-                text = decoder.decompress(piece, PIECE)
-                while not decoder.eof and not decoder.needs_input:
-                    yield text
-                    text = decoder.decompress(b"", PIECE)
-            except errors as error:
-                raise _damaged(name, kind, str(error)) from None
-            if text:
-                yield text
-            piece = decoder.unused_data if decoder.eof else b""
-    if not decoder.eof:
-        raise _damaged(name, kind, "it ends too early")
-
-
-class _Stdout(io.RawIOBase):
-    """The process's stdout, whose failures are ours to name: a reader gone, a full device."""
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return 1
-
-    def isatty(self) -> bool:
-        return os.isatty(1)
-
-    def write(self, data: object, /) -> int:
-        try:
-            return os.write(1, data)  # type: ignore[arg-type]
-        except BrokenPipeError:
-            _abandon_stdout()
-            raise ClosedPipe from None
-        except OSError as error:
-            _abandon_stdout()
-            if error.errno == errno.EBADF:
-                raise FileError("stdout: cannot write: it is closed") from None
-            raise cannot("write", "stdout", error) from None
-
-
-def guard_stdout() -> None:
-    """Let everything that prints, ours or a library's, fail in the same way."""
-    try:
-        os.fstat(1)
-    except OSError:
-        # closed: keep the number from going to the next file that is opened; writing fails (EBADF)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
-    sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(_Stdout()), "utf-8", "surrogateescape", newline="", line_buffering=True
-    )
-
-
-def write_stdout(data: bytes) -> None:
-    """Write and flush: a block is with its reader before the next is computed."""
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
-
-
-def _abandon_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush does not fail again."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    if nothing != 1:
-        os.dup2(nothing, 1)
-        os.close(nothing)

@@ -18,7 +18,8 @@ from resvm_cli.files.predictions import (
     format_header,
     output,
 )
-from resvm_cli.files.streams import STDOUT, name_of, same_source
+from resvm_cli.files.stdout import STDOUT
+from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, read_blocks
 
 

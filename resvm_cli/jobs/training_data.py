@@ -18,8 +18,9 @@ import numpy as np
 from resvm_cli.dataset import IntArray, Rows, Survey, variance
 from resvm_cli.ensemble.scaling import FeatureStats, Scaling, ScalingName
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.streams import PIECE, Source, name_of, read_pieces, same_source
+from resvm_cli.files.streams import Source, name_of, read_pieces, same_source
 from resvm_cli.files.svmlight import Block, Refusal, format_label, parse_pieces
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]

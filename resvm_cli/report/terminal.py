@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.errors import ResvmError
-from resvm_cli.files.streams import write_stdout
+from resvm_cli.files.stdout import write_stdout
 
 if TYPE_CHECKING:
     from resvm_cli.jobs.check import FileCheck

@@ -1,0 +1,171 @@
+"""Compressed text: gzip, bzip2, xz and zstandard, known by their first bytes and not by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from resvm_cli.errors import DataError
+
+PIECE = 1 << 20  # how much text is handed on at a time
+MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+
+
+def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Pieces decompressed, where their first bytes say that they are compressed."""
+    head = next(raw, b"")
+    # a pipe may give less than a magic at first; text is not held back for more
+    while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
+        more = next(raw, b"")
+        if not more:
+            break
+        head += more
+
+    def pieces() -> Iterator[bytes]:
+        if head:
+            yield head
+        yield from raw
+
+    compressed = _decoder_for(head, name)
+    if compressed is None:
+        return pieces()
+    kind, new, errors = compressed
+    return Inflated(_inflate(pieces(), new, errors, name, kind))
+
+
+def _damaged(name: str, kind: str, reason: str) -> DataError:
+    return DataError(
+        f"{name}: {kind} data is damaged: {reason}",
+        "the file may have been cut short while copying; compare its size or checksum",
+    )
+
+
+class _Decoder(Protocol):
+    """What bz2 and lzma offer, and the adapters below for the others."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _Gzip:
+    """zlib behind the interface of bz2 and lzma; it checks the CRC itself (wbits 31)."""
+
+    def __init__(self) -> None:
+        import zlib
+
+        self._zlib = zlib.decompressobj(31)
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        tail = self._zlib.unconsumed_tail
+        text = self._zlib.decompress(tail + data if tail else data, max_length)
+        self.eof = self._zlib.eof
+        self.unused_data = self._zlib.unused_data
+        self.needs_input = not self._zlib.unconsumed_tail and len(text) < max_length
+        return text
+
+
+class _Zstandard:
+    """The zstandard package behind the same interface.
+
+    One call's output has no limit there, so it gets small bites: at worst one expands to 32 MB.
+    """
+
+    BITE = 1 << 10
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._waiting = memoryview(b"")
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        waiting = memoryview(data) if data else self._waiting
+        parts: list[bytes] = []
+        size = 0
+        while waiting and size < max_length and not self.eof:
+            parts.append(self._frame.decompress(waiting[: self.BITE]))
+            size += len(parts[-1])
+            waiting = waiting[self.BITE :]
+            self.eof = self._frame.eof
+        if self.eof:
+            self.unused_data = self._frame.unused_data + bytes(waiting)
+        self._waiting = waiting
+        self.needs_input = not waiting
+        return b"".join(parts)
+
+
+def _decoder_for(
+    head: bytes, name: str
+) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
+    """Name, maker and errors of the decompressor that these first bytes ask for, if any."""
+    if head.startswith(b"\x1f\x8b"):
+        import zlib
+
+        return "gzip", _Gzip, (zlib.error,)
+    if head.startswith(b"BZh"):
+        import bz2
+
+        return "bzip2", bz2.BZ2Decompressor, (OSError, ValueError)
+    if head.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        return "xz", lzma.LZMADecompressor, (lzma.LZMAError,)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(
+                f"{name}: zstandard data, and the package that reads it is not installed",
+                "pip install zstandard, or pipe it in: zstdcat FILE | resvm ...",
+            ) from None
+        return "zstandard", _Zstandard, (zstandard.ZstdError,)
+    return None
+
+
+class Inflated(Iterator[bytes]):
+    """Pieces that came out of a decompressor: their offsets are not those of the file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+
+def _inflate(
+    pieces: Iterator[bytes],
+    new: Callable[[], _Decoder],
+    errors: tuple[type[Exception], ...],
+    name: str,
+    kind: str,
+) -> Iterator[bytes]:
+    decoder = new()
+    for piece in pieces:
+        while piece:
+            if decoder.eof:
+                if not piece.strip(b"\0"):
+                    break  # padding behind the last stream, as tapes and xz leave it
+                decoder = new()
+            try:
+                text = decoder.decompress(piece, PIECE)
+                while not decoder.eof and not decoder.needs_input:
+                    yield text
+                    text = decoder.decompress(b"", PIECE)
+            except errors as error:
+                raise _damaged(name, kind, str(error)) from None
+            if text:
+                yield text
+            piece = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        raise _damaged(name, kind, "it ends too early")
