@@ -214,6 +214,7 @@ def test_rows_of_another_kind_of_data_are_remarked_on(model, resvm):
     assert "the model was trained on features up to 5" in ran.err
     assert resvm("predict", model, "-q", stdin=b"776:1\n").err == ""
     assert resvm("predict", model, stdin=b"5:1\n").err == ""
+    assert resvm("predict", model, stdin=b"1:1\n" * 200 + b"776:1\n").err == ""
     assert "no row has a trailing comment" in resvm("predict", model, "--ids", stdin=b"5:1\n").err
 
 

@@ -23,6 +23,10 @@ from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, read_blocks
 
 
+# A rare feature that training happened to miss is no sign of other data.
+STRANGE_SHARE = 0.01
+
+
 @dataclass(frozen=True)
 class PredictRequest:
     """What to predict and what to write of it."""
@@ -84,7 +88,7 @@ def predict(
             largest = max(largest, block.rows.max_index)
             n_named += sum(map(bool, block.comments or ()))
             progress("predicting", n_rows, None)
-    if n_strange:
+    if n_strange > STRANGE_SHARE * n_rows:
         notice(
             f"{n_strange:,} of {n_rows:,} rows have features up to {largest};"
             f" the model was trained on features up to {last_feature}"
