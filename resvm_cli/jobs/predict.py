@@ -22,7 +22,6 @@ from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, read_blocks
 
-
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
 
