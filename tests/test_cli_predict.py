@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from resvm_cli.ensemble.model import decide
+from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import read_file
 from tests.conftest import train_arguments
 from tests.libsvm_oracle import predict_values
+from tests.test_model import kernel_values
 
 
 def columns(out: bytes) -> np.ndarray:
@@ -51,15 +53,14 @@ def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path)
     members = sorted((tmp_path / "m" / "members").iterdir())
     psi = found[:, 3:]
     assert psi.shape == (300, len(members))
-    for number, path in enumerate(members):
-        text = path.read_text().split("\nSV\n")
-        rho = float(
-            next(line for line in text[0].splitlines() if line.startswith("rho")).split()[1]
-        )
-        sizes = [abs(float(line.split()[0])) for line in text[1].splitlines()]
-        # |K| of these rows stays below 40 for every kernel here
-        bound = 1e-9 * (abs(rho) + (sum(sizes) if kernel in ("rbf", "sigmoid") else max(sizes)))
-        assert np.abs(psi[:, number] - predict_values(path, rows)).max() <= bound
+    ensemble = model_dir.load(str(tmp_path / "m")).ensemble
+    features = np.zeros((300, 5))
+    features[rows.row_numbers, rows.indices - 1] = rows.values
+    sizes = np.abs(kernel_values(ensemble, features))
+    for number, (path, member) in enumerate(zip(members, ensemble.members, strict=True)):
+        terms = sizes[:, member.support] @ np.abs(member.coefficients)
+        bound = 1e-9 * (abs(member.rho) + terms)
+        assert (np.abs(psi[:, number] - predict_values(path, rows)) <= bound).all()
     expected = decide(psi, single=method == "cwsvm")
     assert np.array_equal(found[:, 2], expected.votes)
     assert np.array_equal(found[:, 1], expected.values)

@@ -118,8 +118,8 @@ def ensemble(
     return Ensemble(kernel, Rows.from_dense(features), members, False)
 
 
-def reference(machine: Ensemble, features: np.ndarray) -> np.ndarray:
-    """Member values straight from the definition, with scikit-learn's kernels."""
+def kernel_values(machine: Ensemble, features: np.ndarray) -> np.ndarray:
+    """Kernel values of rows (dense, first index 1) with the pool, by scikit-learn."""
     pool = np.zeros((len(machine.pool), features.shape[1]))
     pool[machine.pool.row_numbers, machine.pool.indices - 1] = machine.pool.values
     options = {"gamma": machine.kernel.gamma, "coef0": machine.kernel.coef0}
@@ -129,7 +129,12 @@ def reference(machine: Ensemble, features: np.ndarray) -> np.ndarray:
         del options["coef0"]
     elif machine.kernel.name == "poly":
         options["degree"] = machine.kernel.degree
-    values = pairwise_kernels(features, pool, metric=machine.kernel.name, **options)
+    return pairwise_kernels(features, pool, metric=machine.kernel.name, **options)
+
+
+def reference(machine: Ensemble, features: np.ndarray) -> np.ndarray:
+    """Member values straight from the definition."""
+    values = kernel_values(machine, features)
     return np.column_stack([values[:, m.support] @ m.coefficients - m.rho for m in machine.members])
 
 
