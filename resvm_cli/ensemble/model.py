@@ -136,11 +136,6 @@ class Predictor:
         if isinstance(self._coefficients, np.ndarray):
             self._coefficients = _padded(self._coefficients, n_columns)
 
-    @property
-    def pool_size(self) -> int:
-        """How many rows, or weight vectors, each judged row is held against."""
-        return len(self._pool)
-
     def decisions(self, rows: Rows) -> Decisions:
         """Judge rows, block by block."""
         parts = [

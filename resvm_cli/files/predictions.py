@@ -8,14 +8,13 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.files.atomic import whole_file
 from resvm_cli.files.stdout import STDOUT, write_stdout
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
-FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,6 +60,15 @@ class Block:
             else [comment for block in blocks for comment in block.comments or ()],
         )
 
+    def require_labels(self, name: str) -> None:
+        """Refuse the first row that has no label."""
+        missing = np.flatnonzero(np.isnan(self.labels))
+        if len(missing):
+            raise DataError(
+                f"{name}:{self.lines[missing[0]]}: a row without label; with --data each needs one",
+                "give unlabeled rows a label of their own, such as 0",
+            )
+
     def take(self, numbers: IntArray) -> Block:
         """The rows of these numbers, in this order."""
         comments = self.comments

@@ -121,9 +121,7 @@ def _labelled(request: SimulateRequest) -> tuple[Block, np.ndarray]:
     assert request.data is not None
     block = read_file(request.data, zero_based=request.zero_based, with_comments=True)
     name = name_of(request.data)
-    missing = np.flatnonzero(np.isnan(block.labels))
-    if len(missing):
-        raise DataError(f"{name}:{block.lines[missing[0]]}: a row without label; each needs one")
+    block.require_labels(name)
     truth = block.labels == request.positive_label
     if not truth.any() or truth.all():
         there = ", ".join(format_label(one) for one in np.unique(block.labels)[:20])

@@ -97,7 +97,6 @@ class TrainingData:
         self.survey_pos, self.survey_unl = Survey(), Survey()
         self._stats = FeatureStats() if source.scale else None
         self._index = RowIndex()
-        self._end = 0
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
         path = source.data if source.data is not None else source.unlabeled
@@ -214,7 +213,7 @@ class TrainingData:
         labels: set[float] = set()
         for block in self._blocks(self._source.pieces(), self._source.name):
             if self._input.data is not None:
-                _require_labels(block, self._source.name)
+                block.require_labels(self._source.name)
                 if len(labels) < 20:
                     labels.update(np.unique(block.labels).tolist())
                 chosen = block.labels == self._input.positive_label
@@ -297,12 +296,3 @@ class TrainingData:
             self.survey_unl.max_index = rows.max_index
             _ = self.n_features  # refuses features beyond those declared
         return rows
-
-
-def _require_labels(block: Block, name: str) -> None:
-    missing = np.flatnonzero(np.isnan(block.labels))
-    if len(missing):
-        raise DataError(
-            f"{name}:{block.lines[missing[0]]}: a row without label; with --data each needs one",
-            "give unlabeled rows a label of their own, such as 0",
-        )
