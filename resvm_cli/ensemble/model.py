@@ -64,6 +64,7 @@ class Decisions:
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
+    n_members: IntArray  # how many members each row was judged by
 
     def labels(self, threshold: float) -> IntArray:
         """+1 where d(x) exceeds the threshold, else -1 (paper, eq. 6)."""
@@ -75,11 +76,11 @@ class Decisions:
         The shift is less than half the smallest step between two vote fractions, so no row passes
         one with more votes.
         """
-        n_models = self.member_values.shape[1]
         divided = (self.votes > 0) & (self.votes < 1)
         # the logistic function saturates where |s| passes 37, which sums over members do
         sigmoid = (1.0 + self.sums / (1.0 + np.abs(self.sums))) / 2
-        return np.where(divided, self.votes - (1.0 - sigmoid) / (4 * n_models), self.values)
+        shift = (1.0 - sigmoid) / (4 * np.maximum(self.n_members, 1))
+        return np.where(divided, self.votes - shift, self.values)
 
 
 def decide(member_values: FloatArray, single: bool) -> Decisions:
@@ -92,7 +93,7 @@ def decide(member_values: FloatArray, single: bool) -> Decisions:
         values = member_values[:, 0].copy()
     else:
         values = np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
-    return Decisions(member_values, votes, sums, values)
+    return Decisions(member_values, votes, sums, values, np.full(len(votes), n_models))
 
 
 def numeric_fingerprint() -> str:
@@ -149,6 +150,7 @@ class Predictor:
             np.concatenate([part.votes for part in parts]),
             np.concatenate([part.sums for part in parts]),
             np.concatenate([part.values for part in parts]),
+            np.concatenate([part.n_members for part in parts]),
         )
 
     def _block(self, rows: Rows) -> Decisions:
@@ -178,6 +180,7 @@ class Predictor:
             whole.votes[:count],
             whole.sums[:count],
             whole.values[:count],
+            whole.n_members[:count],
         )
 
     def _products(self, known: Rows) -> FloatArray:

@@ -1,0 +1,85 @@
+"""Out of bag: the formulas over the members that have not seen a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.model import decide
+from resvm_cli.ensemble.oob import Absences, decide_out_of_bag
+
+N_POS, N_UNL = 7, 23
+
+
+def plan(method="resvm", n_models=9, **settings):
+    params = ResvmParams(method=method, n_models=n_models, n_unl=6, seed=3, **settings)
+    return settle(params, N_POS, N_UNL, 5, lambda: 1.0)
+
+
+def absences(chosen, groups=None):
+    return Absences(problems(chosen, range(chosen.n_models)), N_POS, groups)
+
+
+def test_a_member_is_absent_from_a_row_exactly_when_its_bag_lacks_it():
+    chosen = plan(n_pos=3)
+    found = absences(chosen).absent(np.arange(N_POS + N_UNL))
+    for member, problem in enumerate(problems(chosen, range(chosen.n_models))):
+        bag = {*problem.positive.tolist(), *(problem.unlabeled + N_POS).tolist()}
+        for row in range(N_POS + N_UNL):
+            assert found[row, member] == (row not in bag)
+
+
+def test_rows_may_be_asked_in_any_order_and_twice():
+    chosen = absences(plan(n_pos=3))
+    everything = chosen.absent(np.arange(N_POS + N_UNL))
+    asked = np.array([29, 0, 5, 5, 11])
+    assert np.array_equal(chosen.absent(asked), everything[asked])
+
+
+def test_a_bag_has_seen_the_whole_group_of_each_of_its_rows():
+    chosen = plan(n_pos=3)
+    groups = np.arange(N_POS + N_UNL) // 4  # one group has rows of P and of U
+    found = absences(chosen, groups).absent(np.arange(N_POS + N_UNL))
+    for member, problem in enumerate(problems(chosen, range(chosen.n_models))):
+        seen = {*groups[problem.positive].tolist(), *groups[problem.unlabeled + N_POS].tolist()}
+        assert [bool(x) for x in found[:, member]] == [g not in seen for g in groups.tolist()]
+
+
+def test_bagging_holds_all_of_p_in_every_bag():
+    found = absences(plan("bagging")).absent(np.arange(N_POS + N_UNL))
+    assert not found[:N_POS].any()
+    assert found[N_POS:].any()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_where_every_bag_lacks_every_row_it_is_the_plain_decision(seed, n_models):
+    values = np.random.default_rng(seed).normal(0.3, 1, (20, n_models))
+    plain = decide(values, False)
+    judged = decide_out_of_bag(values, np.ones(values.shape, bool))
+    assert np.array_equal(judged.votes, plain.votes)
+    np.testing.assert_allclose(judged.values, plain.values, rtol=1e-12)
+    np.testing.assert_allclose(
+        judged.values_without_ties(), plain.values_without_ties(), rtol=1e-12
+    )
+
+
+@given(st.integers(0, 2**32))
+def test_each_row_is_judged_by_its_own_members_alone(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(rng.choice([-2, 0, 2]), 1, (15, 6))
+    absent = rng.random((15, 6)) < 0.5
+    judged = decide_out_of_bag(values, absent)
+    for row in range(15):
+        own = values[row, absent[row]]
+        assert judged.n_members[row] == len(own)
+        if not len(own):
+            assert np.isnan(judged.values[row])
+            continue
+        votes = (len(own) + np.sign(own).sum()) / (2 * len(own))
+        assert judged.votes[row] == votes
+        scaled = own.sum() * 6 / len(own)
+        expected = scaled if votes == 0 else 1 + scaled if votes == 1 else votes
+        assert judged.values[row] == pytest.approx(expected, rel=1e-12)
