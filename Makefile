@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 20
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow check lint types fmt fuzz smoke bench clean
+.PHONY: help install demo test slow check lint types fmt fuzz fuzz_svmlight fuzz_pooled smoke bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -14,7 +14,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp for each set of dependencies, so that the demo does not wait for linters.
-$(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c
+$(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c resvm_cli/svm/_pooled.c
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 $(VENV)/.test: $(VENV)/.core
@@ -47,10 +47,12 @@ fmt: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: ## mutate svmlight text under ASan and UBSan for FUZZ_SECONDS
+fuzz: fuzz_svmlight fuzz_pooled ## drive the C code at random under ASan and UBSan for FUZZ_SECONDS
+
+fuzz_svmlight fuzz_pooled:
 	$(CC) -std=c11 -g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined \
-		-fno-sanitize-recover=all -o tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_svmlight.c -lm
-	tests/fuzz/fuzz_svmlight $(FUZZ_SECONDS)
+		-fno-sanitize-recover=all -o tests/fuzz/$@ tests/fuzz/$@.c -lm
+	tests/fuzz/$@ $(FUZZ_SECONDS)
 
 smoke: demo
 
@@ -62,5 +64,6 @@ bench: $(VENV)/.test ## measure against scikit-learn on this machine
 
 clean: ## remove what was built
 	rm -rf build dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		.import_linter_cache tests/fuzz/fuzz_svmlight resvm_cli/files/*.so $(VENV)
+		.import_linter_cache tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_pooled \
+		resvm_cli/files/*.so resvm_cli/svm/*.so $(VENV)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,33 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
 from resvm_cli import __version__, parallel
-from resvm_cli.commands.check import check
-from resvm_cli.commands.inspect import inspect
-from resvm_cli.commands.predict import predict
-from resvm_cli.commands.simulate import simulate
-from resvm_cli.commands.train import train
 from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
 from resvm_cli.files.stdout import guard_stdout
 from resvm_cli.report import terminal
 
-app = typer.Typer(
-    name="resvm",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",  # joins the lines of a paragraph
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(train)
-app.command()(predict)
-app.command()(inspect)
-app.command()(simulate)
-app.command()(check)
+COMMANDS = ("train", "predict", "inspect", "simulate", "check")  # in the order of --help
 
 
 def _show_version(wanted: bool) -> None:
@@ -40,7 +26,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def resvm(
     version: Annotated[
         bool,
@@ -54,6 +39,28 @@ def resvm(
     Exit codes: 0 done, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
     130/143 interrupted.
     """
+
+
+def app_of(names: Sequence[str]) -> typer.Typer:
+    """The application with these commands: importing and describing the others takes time."""
+    app = typer.Typer(
+        name="resvm",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",  # joins the lines of a paragraph
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(resvm)
+    for name in names:
+        app.command()(getattr(import_module(f"resvm_cli.commands.{name}"), name))
+    return app
+
+
+def _needed(arguments: Sequence[str]) -> Sequence[str]:
+    """The commands that must be there for these arguments to be understood, or refused."""
+    if arguments[:1] == ["--version"]:
+        return ()
+    return arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
@@ -71,7 +78,7 @@ def main() -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
             signal.signal(number, _interrupt)
     try:
-        app(prog_name="resvm")  # also when run as python -m resvm_cli
+        app_of(_needed(sys.argv[1:]))(prog_name="resvm")  # also when run as python -m resvm_cli
     except ResvmError as error:
         terminal.show_error(error)
         sys.exit(error.exit_code)

@@ -22,6 +22,10 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 
 SUM_CHUNK = 1 << 16
+# A table of places by index costs its reach to make; it must be worth the entries it serves.
+SMALL_TABLE = 1 << 12
+LASTING_TABLE = 1 << 20
+TABLE_REACH = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +121,35 @@ def _ends_to_indptr(ends: IntArray) -> IntArray:
     indptr = np.zeros(len(ends) + 1, np.int64)
     indptr[1:] = ends
     return indptr
+
+
+class Columns:
+    """The features that some entries have, in order, and the place of any index among them."""
+
+    def __init__(self, indices: IndexArray, *, lasting: bool = False) -> None:
+        """``lasting``: many more entries will be looked up, so a table may cost more to make."""
+        reach = int(indices.max()) + 2 if len(indices) else 1
+        worth = LASTING_TABLE if lasting else SMALL_TABLE
+        self._table: IntArray | None = None
+        if reach <= max(worth, TABLE_REACH * len(indices)):
+            seen = np.zeros(reach, bool)
+            seen[indices] = True
+            self.present = np.flatnonzero(seen)
+            self._table = np.full(reach, -1, np.int64)  # its last entry is always -1
+            self._table[self.present] = np.arange(len(self.present))
+        else:
+            self.present = np.unique(indices)
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+    def places(self, indices: IndexArray) -> IntArray:
+        """For each index its place among the columns, -1 where it is none of them."""
+        if self._table is not None:
+            return self._table[np.minimum(indices, len(self._table) - 1)]
+        place = np.searchsorted(self.present, indices)
+        place[place == len(self.present)] = 0
+        return np.where(self.present[place] == indices, place, -1)
 
 
 @dataclass(frozen=True)

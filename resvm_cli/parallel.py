@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
+AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
 
 _held = False
 
@@ -75,47 +76,60 @@ def run(
 
     ``tick`` is called now and then while a result is waited for.
     """
-    return stream(function, tasks, min(workers, len(tasks)), tick)
+    return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
 
 
 def stream(
     function: Callable[[Task], Result],
     tasks: Iterable[Task],
-    workers: int,
+    workers: Callable[[], int],
     tick: Callable[[], None] = lambda: None,
 ) -> Iterator[Result]:
     """The same for tasks that arrive one by one: each result is yielded when it is ready.
 
-    Tasks are taken in a thread of their own, a few ahead of the results that are waited for.
+    Tasks are taken in a thread of their own, a few ahead of the results that are waited for. How
+    many workers there are to be is asked when a second task arrives: a small job needs one.
     """
-    workers = max(1, workers)
-    order: queue.Queue[_Slot[Result] | None] = queue.Queue(maxsize=4 * workers)
+    order: queue.SimpleQueue[_Slot[Result] | None] = queue.SimpleQueue()
     waiting: queue.SimpleQueue[tuple[Task, _Slot[Result]] | None] = queue.SimpleQueue()
+    room = threading.Semaphore(AHEAD)
     stopped = threading.Event()
+    n_workers = 0
 
-    def place(slot: _Slot[Result] | None) -> None:
-        while not stopped.is_set():
-            try:
-                order.put(slot, timeout=WAIT_SECONDS)
-            except queue.Full:
-                continue
-            return
+    def enlist(count: int) -> None:
+        nonlocal n_workers
+        for _ in range(count):
+            threading.Thread(target=work, daemon=True).start()
+        n_workers += count
+
+    def place(slot: _Slot[Result]) -> None:
+        while not room.acquire(timeout=WAIT_SECONDS):
+            if stopped.is_set():
+                return
+        order.put(slot)
 
     def feed() -> None:
         try:
-            for task in tasks:
+            for number, task in enumerate(tasks):
                 slot: _Slot[Result] = _Slot()
                 place(slot)
                 if stopped.is_set():
                     return
                 waiting.put((task, slot))
+                if number == 0:
+                    enlist(1)
+                elif number == 1:
+                    more = max(0, workers() - 1)
+                    enlist(more)
+                    if more:
+                        room.release(AHEAD * more)
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             slot = _Slot()
             slot.fail(error)
-            place(slot)
+            order.put(slot)
         finally:
-            place(None)
-            for _ in range(workers):
+            order.put(None)
+            for _ in range(n_workers):
                 waiting.put(None)
 
     def work() -> None:
@@ -129,8 +143,7 @@ def stream(
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 slot.fail(error)
 
-    for target in (feed, *[work] * workers):
-        threading.Thread(target=target, daemon=True).start()
+    threading.Thread(target=feed, daemon=True).start()
     try:
         while True:
             try:
@@ -145,5 +158,6 @@ def stream(
             if slot.error is not None:
                 raise slot.error
             yield slot.result  # type: ignore[misc]  # None only where function returned it
+            room.release()
     finally:
         stopped.set()

@@ -45,6 +45,27 @@ def test_a_small_predict_imports_neither_scipy_nor_joblib(model):
     assert done.stderr.decode().strip() == "[]"
 
 
+def test_a_command_imports_no_other_command(model):
+    script = (
+        "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'inspect', sys.argv[1]]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted(n for n in sys.modules if n.startswith('resvm_cli.commands.')),"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(model)], capture_output=True, timeout=60
+    )
+    imported = done.stderr.decode().strip().splitlines()[-1]
+    assert imported == "['resvm_cli.commands.inspect', 'resvm_cli.commands.options']"
+
+
+def test_a_misspelt_command_is_told_of_the_right_one(resvm):
+    ran = resvm("trian")
+    assert ran.code == 2
+    assert "train" in ran.err
+
+
 def test_the_version(resvm):
     ran = resvm("--version")
     assert (ran.code, ran.out.decode()) == (0, f"resvm {__version__}\n")

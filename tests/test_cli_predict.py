@@ -18,7 +18,7 @@ import pytest
 from resvm_cli.ensemble.model import decide
 from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import read_file
-from tests.conftest import train_arguments
+from tests.conftest import train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
 from tests.test_model import kernel_values
 
@@ -101,6 +101,28 @@ def test_output_does_not_depend_on_how_a_pipe_is_fed(step, kernel, problem, resv
         assert running.stdout.read() == b""
     assert running.returncode == 0
     assert b"".join(received) == expected
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_number_of_threads_changes_no_byte(kernel, problem, resvm, tmp_path):
+    folder = tmp_path / "m"
+    resvm(*train_arguments(problem), "-t", kernel, "--n-models", 5, "-o", folder)
+    rng = np.random.default_rng(4)
+    source = write_svm(tmp_path / "many.svm", rng.standard_normal((40_000, 4)))  # several pieces
+    outputs = {resvm("predict", folder, source, "-j", jobs).out for jobs in (1, 2, 5)}
+    outputs |= {resvm("predict", folder, source).out}
+    assert len(outputs) == 1
+    assert len(outputs.pop().splitlines()) == 40_000
+
+
+def test_a_bad_line_far_down_is_named_by_its_own_number(model, resvm, tmp_path):
+    source = tmp_path / "long.svm"
+    lines = ["1:0.25 2:0.5 3:0.125"] * 100_000
+    lines[77_776] = "1:0.25 2:x"
+    source.write_text("\n".join(lines) + "\n")
+    ran = resvm("predict", model, source, "-j", 2)
+    assert ran.code == 3
+    assert f"{source}:77777:8" in ran.err
 
 
 def test_a_slow_pipe_is_answered_before_it_closes(model):

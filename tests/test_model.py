@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from resvm_cli import dataset
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble import model
-from resvm_cli.ensemble.model import BLOCK_ROWS, Ensemble, Member, Predictor, decide
+from resvm_cli.ensemble.model import Ensemble, Member, Predictor, decide
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.pool import BLOCK_ROWS
 from tests.conftest import ROOT
 
 RNG = np.random.default_rng(8)
@@ -158,7 +160,8 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
     machine = ensemble(kernel)
     rows = Rows.from_dense(FEATURES)
     expected = Predictor(machine).decisions(rows).member_values
-    monkeypatch.setattr(model, "TABLE_CELLS", 0)
+    monkeypatch.setattr(dataset, "LASTING_TABLE", 0)
+    monkeypatch.setattr(dataset, "TABLE_REACH", 0)
 
     def spread(given: Rows) -> Rows:
         return Rows(given.indptr, given.indices * np.int32(100_000_000), given.values)

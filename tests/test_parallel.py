@@ -65,7 +65,7 @@ def test_tasks_that_arrive_slowly_are_answered_one_by_one():
                 time.sleep(0.001)
 
     received = []
-    for result in parallel.stream(lambda number: 10 * number, tasks(), 2):
+    for result in parallel.stream(lambda number: 10 * number, tasks(), lambda: 2):
         received.append(result)
     assert received == [0, 10, 20, 30, 40]
 
@@ -75,7 +75,7 @@ def test_an_error_in_the_source_of_tasks_is_raised_in_its_place():
         yield 1
         raise ZeroDivisionError("source")
 
-    results = parallel.stream(str, tasks(), 2)
+    results = parallel.stream(str, tasks(), lambda: 2)
     assert next(results) == "1"
     with pytest.raises(ZeroDivisionError, match="source"):
         next(results)
@@ -89,7 +89,7 @@ def test_tasks_are_not_taken_far_ahead():
             taken.append(number)
             yield number
 
-    results = parallel.stream(str, tasks(), 2)
+    results = parallel.stream(str, tasks(), lambda: 2)
     next(results)
     time.sleep(0.2)
     assert len(taken) < 20

@@ -19,7 +19,14 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import svmlight
-from resvm_cli.files.svmlight import Block, format_block, parse_pieces, read_blocks, read_file
+from resvm_cli.files.svmlight import (
+    Block,
+    format_block,
+    parse_pieces,
+    read_blocks,
+    read_file,
+    whole_lines,
+)
 
 
 def parse(text: bytes, cuts: tuple[int, ...] = (), **options) -> Block:
@@ -399,3 +406,18 @@ def test_the_c_function_refuses_text_without_a_closing_newline():
     arrays = [np.empty(4, np.int64) for _ in range(5)]
     with pytest.raises(ValueError, match="newline"):
         _svmlight.scan(b"1 1:1", False, 1, *arrays, np.empty(8), np.empty(4, "i4"), np.empty(4))
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=60), st.integers(1, 7), st.integers(1, 50), st.booleans()
+)
+def test_text_is_cut_behind_multiples_of_lines_and_nothing_is_lost(lengths, multiple, size, ends):
+    text = b"\n".join(b"x" * length for length in lengths) + (b"\n" if ends else b"")
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    cut = list(whole_lines(pieces, multiple))
+    whole = b"".join(cut)
+    assert whole == text if text.endswith(b"\n") or not text else whole == text + b"\n"
+    assert all(part.endswith(b"\n") for part in cut)
+    for part in cut[:-1]:
+        n_lines = part.count(b"\n")
+        assert n_lines % multiple == 0 or n_lines < multiple

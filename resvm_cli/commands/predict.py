@@ -79,6 +79,7 @@ def predict(
         ),
     ] = False,
     zero_based: given.ZeroBased = False,
+    jobs: given.Jobs = None,
     quiet: given.Quiet = False,
 ) -> None:
     """Judge rows with a model: one line each, in order, as they arrive.
@@ -101,6 +102,7 @@ def predict(
         member_values=member_values,
         ids=ids,
         zero_based=zero_based,
+        jobs=jobs,
     )
     if file == "-" and not quiet:
         terminal.announce_stdin()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.svm import libsvm
+from resvm_cli.svm.dense import DenseRows
 from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena
-from resvm_cli.svm.problem import LinearSolution, Problem, Solution
+from resvm_cli.svm.nodes import Arena, GramArena
+from resvm_cli.svm.problem import LinearSolution, Problem
 
 
 def rows_drawn(problems: Sequence[Problem]) -> IntArray:
@@ -75,41 +77,58 @@ def _trainer(
         linear = LinearArena(rows)
         return lambda problem: linear.train(problem, problem.positive, bag_unlabeled(problem))
 
-    arena = Arena(rows)
     # one problem has no members to spread over threads: there LIBSVM's own threads do the work
-    inner = workers if len(problems) == 1 else 1
+    kernels = _KernelTrainer(rows, workers if len(problems) == 1 else 1)
+    return lambda problem: kernels.train(problem, problem.positive, bag_unlabeled(problem))
 
-    def train(problem: Problem) -> _KernelSolution | LinearSolution:
-        libsvm.use_threads(inner)
-        unlabeled = bag_unlabeled(problem)
-        solution = libsvm.train(problem, arena, problem.positive, unlabeled)
-        member = _member(solution, problem.positive, unlabeled)
+
+class _KernelTrainer:
+    """LIBSVM over bags of these rows, with kernel values made in the way that suits each bag."""
+
+    def __init__(self, rows: Rows, inner_threads: int) -> None:
+        self._rows = rows
+        self._inner_threads = inner_threads
+
+    @cached_property
+    def _arena(self) -> Arena:
+        return Arena(self._rows)
+
+    def train(
+        self, problem: Problem, positive: IntArray, unlabeled: IntArray
+    ) -> _KernelSolution | LinearSolution:
+        libsvm.use_threads(self._inner_threads)
+        # a row drawn twice is one row; P precedes U, so positives come first
+        numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
+        distinct = self._rows.take(numbers)
+        dense = DenseRows.of(distinct)
+        if dense is not None:
+            arena = GramArena(dense.kernel_values(problem.kernel))
+            solution = libsvm.train(problem, arena, place[: len(positive)], place[len(positive) :])
+        else:
+            solution = libsvm.train(problem, self._arena, positive, unlabeled)
+        coefficients = np.bincount(
+            place[solution.support], weights=solution.coefficients, minlength=len(numbers)
+        ).astype(np.float64)
         if problem.kernel.name == "linear":
-            return LinearSolution(_weights(member, rows), member.rho, solution.converged)
+            if dense is not None:
+                weights = dense.combined(coefficients)
+            else:
+                weights = _combined(distinct, coefficients)
+            return LinearSolution(weights, solution.rho, solution.converged)
+        used = np.zeros(len(numbers), bool)
+        used[place[solution.support]] = True
+        support = numbers[used]
+        n_positive = int(np.searchsorted(support, unlabeled.min()))
+        member = Member(support, coefficients[used], solution.rho, n_positive)
         return _KernelSolution(member, solution.converged)
 
-    return train
 
-
-def _member(solution: Solution, positive: IntArray, unlabeled: IntArray) -> Member:
-    """Coefficients by row instead of by place in the bag: a row drawn twice counts once, summed."""
-    bag = np.concatenate([positive, unlabeled])
-    # P precedes U in the arena, so ascending row numbers put positives first
-    support, place = np.unique(bag[solution.support], return_inverse=True)
-    coefficients = np.bincount(
-        place.reshape(-1), weights=solution.coefficients, minlength=len(support)
-    ).astype(np.float64)
-    n_positive = int(np.searchsorted(support, unlabeled.min()))
-    return Member(support, coefficients, solution.rho, n_positive)
-
-
-def _weights(member: Member, rows: Rows) -> Rows:
-    """A linear member's weight vector, as one sparse row."""
-    used = rows.take(member.support)
-    indices, place = np.unique(used.indices, return_inverse=True)
+def _combined(rows: Rows, coefficients: FloatArray) -> Rows:
+    """The sum of the rows, each times its coefficient, as one sparse row."""
+    indices, place = np.unique(rows.indices, return_inverse=True)
     weights = np.bincount(
         place.reshape(-1),
-        weights=used.values * member.coefficients[used.row_numbers],
+        weights=rows.values * coefficients[rows.row_numbers],
         minlength=len(indices),
     ).astype(np.float64)
     return Rows(

@@ -1,7 +1,7 @@
 """Members as one model: pooled support rows, member decision values, votes and d(x).
 
-Every product has a fixed shape: rows go through in blocks padded to one size, because BLAS rounds
-by shape. So a row's value depends neither on its neighbours nor on its place in a block.
+Rows go through in blocks padded to one size, because BLAS rounds by shape: a row's value depends
+neither on its neighbours nor on its place in a block.
 """
 
 from __future__ import annotations
@@ -13,23 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
-from resvm_cli.svm.kernels import (
-    EXPONENT_TOLERANCE,
-    UNDERFLOW,
-    Kernel,
-    squared_distances,
-)
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.pool import BLOCK_ROWS, COLUMN_STEP, Pool, Uses
 
-# Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
-# one, the last rows or columns of a product go through another kernel, which rounds differently.
-BLOCK_ROWS = 192
-COLUMN_STEP = 16
 ALWAYS_DENSE_CELLS = 1 << 22
 NEVER_DENSE_CELLS = 1 << 26
 SPARSE_BELOW = 0.1  # share of non-zeros
-TABLE_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,32 +101,17 @@ class Predictor:
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         self.ensemble = ensemble
         self._scaling = scaling
-        self._kernel = ensemble.kernel
         self._rho = np.array([member.rho for member in ensemble.members])
-        pool, coefficients = _join(ensemble)
-        self._columns = _Columns(pool.indices)
+        pool, uses = _join(ensemble)
+        self._columns = Columns(pool.indices, lasting=True)
         place = self._columns.places(pool.indices)
-        self._pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        norms = self._pool.squared_norms()
-        self._largest_norm = float(norms.max(initial=0.0))
-        matrix = _matrix(self._pool, len(self._columns))
-        self._coefficients: Any = None
-        if self._kernel.name != "linear":
-            self._factor = matrix.T
-            self._coefficients = coefficients
-        elif isinstance(matrix, np.ndarray):
-            # one weight vector a member instead of a kernel block
-            self._factor = matrix.T @ coefficients
+        pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
+        matrix = _matrix(pool, len(self._columns))
+        self._pool: Pool | None = None
+        if ensemble.kernel.name == "linear":
+            self._weights = _weights(matrix, uses)
         else:
-            self._factor = matrix.T @ _as_sparse(coefficients)
-        if isinstance(self._factor, np.ndarray):
-            self._factor = _padded(self._factor)
-        else:
-            self._factor = self._factor.tocsr()
-        n_columns = self._factor.shape[1]
-        self._pool_norms = np.concatenate([norms, np.zeros(max(0, n_columns - len(norms)))])
-        if isinstance(self._coefficients, np.ndarray):
-            self._coefficients = _padded(self._coefficients, n_columns)
+            self._pool = Pool(ensemble.kernel, pool, matrix, uses)
 
     def decisions(self, rows: Rows) -> Decisions:
         """Judge rows, block by block."""
@@ -157,85 +133,33 @@ class Predictor:
         count = len(rows)
         if self._scaling is not None:
             rows = self._scaling.apply(rows)
-        place = self._columns.places(rows.indices)
-        seen = place >= 0
-        known = rows.entries(seen)
-        known = Rows(known.indptr, place[seen].astype(np.int32), known.values)
+        places = self._columns.places(rows.indices)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._products(known)
-            if self._coefficients is not None:
-                norms = np.zeros(BLOCK_ROWS)
-                norms[:count] = rows.squared_norms()  # unseen features count in distances
-                if self._kernel.name == "rbf":
-                    values = self._kernel.exponents(values, norms, self._pool_norms)
-                    self._mend(values, known, rows.entries(~seen), norms[:count])
-                    np.exp(values, out=values)
-                else:
-                    values = self._kernel.values(values, norms, self._pool_norms)
-                values = np.asarray(values @ self._coefficients)
-            values = values[:, : len(self._rho)] - self._rho
-            whole = decide(values, self.ensemble.single)
-        return Decisions(
-            whole.member_values[:count],
-            whole.votes[:count],
-            whole.sums[:count],
-            whole.values[:count],
-            whole.n_members[:count],
-        )
+            if self._pool is not None:
+                values = self._pool.sums(rows, places, rows.squared_norms())
+            else:
+                values = self._linear(rows, places)
+            values = np.subtract(values[:count, : len(self._rho)], self._rho, order="C")
+            return decide(values, self.ensemble.single)
 
-    def _products(self, known: Rows) -> FloatArray:
-        """Dot products of a padded block with the pool, or with the weight vectors."""
+    def _linear(self, rows: Rows, places: IntArray) -> FloatArray:
+        """Products of a padded block with the weight vectors."""
         width = len(self._columns)
-        if isinstance(self._factor, np.ndarray):
-            dense = np.zeros((BLOCK_ROWS, width))
-            dense[known.row_numbers, known.indices] = known.values
-            return np.asarray(dense @ self._factor)
+        if isinstance(self._weights, np.ndarray):
+            dense = np.zeros((BLOCK_ROWS, width + 1))
+            # -1 is the last column: features that no member has end there
+            dense[rows.row_numbers, places] = rows.values
+            return np.asarray(dense[:, :width] @ self._weights)
+        seen = places >= 0
+        known = rows.entries(seen)
         padding = np.full(BLOCK_ROWS - len(known), known.indptr[-1])
         indptr = np.concatenate([known.indptr, padding])
-        return np.asarray((_sparse(known, indptr, width) @ self._factor).toarray())
-
-    def _mend(self, exponents: FloatArray, known: Rows, unseen: Rows, norms: FloatArray) -> None:
-        """Put exact rbf exponents where those from norms have lost digits and are not hopeless."""
-        errors = self._kernel.exponent_errors(norms, self._largest_norm)
-        for number in np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist():
-            hopeless = exponents[number, : len(self._pool)] + errors[number] < UNDERFLOW
-            near = np.flatnonzero(~hopeless)
-            distances = squared_distances(
-                known.slice(number, number + 1), self._pool.take(near), len(self._columns)
-            )
-            distances += unseen.slice(number, number + 1).squared_norms()[0]
-            exponents[number, near] = -self._kernel.gamma * distances
+        known = Rows(known.indptr, places[seen].astype(np.int32), known.values)
+        return np.asarray((_sparse(known, indptr, width) @ self._weights).toarray())
 
 
-class _Columns:
-    """The features that the pool has, in order, and the place of any index among them."""
-
-    def __init__(self, indices: IndexArray) -> None:
-        reach = int(indices.max()) + 2 if len(indices) else 1
-        self._table: IntArray | None = None
-        if reach <= max(TABLE_CELLS, 4 * len(indices)):
-            present = np.zeros(reach, bool)
-            present[indices] = True
-            self._columns = np.flatnonzero(present)
-            self._table = np.full(reach, -1, np.int64)  # its last entry is always -1
-            self._table[self._columns] = np.arange(len(self._columns))
-        else:
-            self._columns = np.unique(indices)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def places(self, indices: IndexArray) -> IntArray:
-        """For each index its place among the columns, -1 where the pool lacks it."""
-        if self._table is not None:
-            return self._table[np.minimum(indices, len(self._table) - 1)]
-        place = np.searchsorted(self._columns, indices)
-        place[place == len(self._columns)] = 0
-        return np.where(self._columns[place] == indices, place, -1)
-
-
-def _join(ensemble: Ensemble) -> tuple[Rows, Any]:
-    """The support rows of all members, equal rows once, in order of appearance; coefficients.
+def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
+    """The support rows of all members, equal rows once, in order of appearance; their uses.
 
     A model read from disk has lost the row numbers and kept the contents: joining by content gives
     both the same pool, and so the same bits.
@@ -250,15 +174,22 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Any]:
     first = np.unique(rows, return_index=True)[1]
     columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
     values = np.concatenate([member.coefficients for member in members])
-    shape = (len(number_of), len(members))
-    if _dense(len(values), *shape):
-        coefficients: Any = np.zeros(shape)
-        np.add.at(coefficients, (rows, columns), values)
-    else:
-        from scipy.sparse import csr_array
+    uses = Uses.of(rows, columns, values, len(number_of), len(members))
+    return ensemble.pool.take(supports[first]), uses
 
-        coefficients = csr_array((values, (rows, columns)), shape=shape)
-    return ensemble.pool.take(supports[first]), coefficients
+
+def _weights(matrix: Any, uses: Uses) -> Any:
+    """One weight vector a member: columns of a matrix, dense or sparse as the pool is."""
+    from_rows = np.repeat(np.arange(matrix.shape[0]), np.diff(uses.starts))
+    if isinstance(matrix, np.ndarray):
+        coefficients = np.zeros((matrix.shape[0], uses.n_members))
+        np.add.at(coefficients, (from_rows, uses.members), uses.coefficients)
+        return _padded(matrix.T @ coefficients)
+    from scipy.sparse import csr_array
+
+    shape = (matrix.shape[0], uses.n_members)
+    entries = (uses.coefficients, (from_rows, uses.members))
+    return (matrix.T @ csr_array(entries, shape=shape)).tocsr()
 
 
 def _dense(n_nonzeros: int, height: int, width: int) -> bool:
@@ -269,11 +200,11 @@ def _dense(n_nonzeros: int, height: int, width: int) -> bool:
     )
 
 
-def _padded(matrix: FloatArray, n_rows: int | None = None) -> FloatArray:
+def _padded(matrix: FloatArray) -> FloatArray:
     """The matrix in a larger one of zeros whose width is a multiple of the step."""
     height, width = matrix.shape
-    padded = np.zeros((n_rows or height, -(-width // COLUMN_STEP) * COLUMN_STEP))
-    padded[:height, :width] = matrix
+    padded = np.zeros((height, width + -width % COLUMN_STEP))
+    padded[:, :width] = matrix
     return padded
 
 
@@ -290,9 +221,3 @@ def _sparse(rows: Rows, indptr: IntArray, width: int) -> Any:
     from scipy.sparse import csr_array
 
     return csr_array((rows.values, rows.indices, indptr), shape=(len(indptr) - 1, width))
-
-
-def _as_sparse(matrix: Any) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array(matrix)

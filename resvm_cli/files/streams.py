@@ -30,6 +30,15 @@ def name_of(path: str) -> str:
     return "stdin" if path == STDIN else path
 
 
+def comes_at_once(path: str) -> bool:
+    """Whether all of an input is there to be read: a file, not a pipe someone may be writing to."""
+    try:
+        found = os.fstat(0) if path == STDIN else os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode)
+
+
 def same_source(first: str, second: str) -> bool:
     """Whether two paths name one file or pipe."""
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.dataset import FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.streams import STDIN, name_of, read_pieces
+from resvm_cli.files.streams import STDIN, comes_at_once, name_of, read_pieces
+
+Result = TypeVar("Result")
 
 ROW_CAPACITY = 1 << 15
 NONZERO_CAPACITY = 1 << 18
@@ -110,6 +114,37 @@ def read_blocks(
     )
 
 
+def map_blocks(
+    function: Callable[[Block], Result],
+    path: str,
+    *,
+    zero_based: bool = False,
+    with_comments: bool = False,
+    workers: Callable[[], int],
+    multiple: int = 1,
+) -> Iterator[tuple[Block, Result]]:
+    """The same, with what a function makes of each block, in the threads that parse.
+
+    To the function a block's lines count from the beginning of its piece. Blocks of a file hold a
+    multiple of so many rows, where none of its lines is blank; a pipe is answered as it comes.
+    """
+    texts = whole_lines(read_pieces(path), multiple if comes_at_once(path) else 1)
+    parse = _Parser(zero_based, with_comments, False)
+
+    def work(numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
+        parsed = parse(numbered)
+        return parsed, [function(block) for block in parsed.blocks]
+
+    def results() -> Iterator[_Parsed]:
+        for parsed, made in parallel.stream(work, enumerate(texts), workers):
+            waiting.extend(made)
+            yield parsed
+
+    waiting: deque[Result] = deque()
+    for block in _joined(results(), name_of(path), None):
+        yield block, waiting.popleft()
+
+
 def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
     """A whole svmlight file."""
     return Block.concatenate(
@@ -132,15 +167,21 @@ def parse_pieces(
     handed to ``on_refusal`` and passed over.
     """
 
-    def parse(numbered: tuple[int, bytes]) -> _Parsed:
-        number, text = numbered
-        # a byte-order mark is no part of the first line; elsewhere it is refused as any token
-        mark = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
-        return _parse(text, mark, zero_based, with_comments, on_refusal is not None)
-
+    parse = _Parser(zero_based, with_comments, on_refusal is not None)
     texts = enumerate(whole_lines(pieces))
+    return _joined(
+        parallel.stream(parse, texts, lambda: workers) if workers else map(parse, texts),
+        name,
+        on_refusal,
+    )
+
+
+def _joined(
+    pieces: Iterable[_Parsed], name: str, on_refusal: Callable[[Refusal], None] | None
+) -> Iterator[Block]:
+    """The blocks of parsed pieces, their places counted from the beginning of the text."""
     line = offset = n_rows = 0
-    for parsed in parallel.stream(parse, texts, workers) if workers else map(parse, texts):
+    for parsed in pieces:
         for block in parsed.blocks:
             n_rows += len(block)
             yield replace(block, lines=block.lines + line, starts=block.starts + offset)
@@ -158,19 +199,29 @@ def parse_pieces(
         raise DataError(f"{name}: no rows", hint)
 
 
-def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text, cut behind newlines only; a missing last newline is added."""
+def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
+    """The same text, cut behind newlines only; a missing last newline is added.
+
+    Cuts come behind a multiple of so many lines where a piece has as many.
+    """
     carried: list[bytes] = []
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
             carried.append(piece)
             continue
-        yield b"".join([*carried, piece[:cut]]) if carried else piece[:cut]
+        text = b"".join([*carried, piece[:cut]]) if carried else piece[:cut]
         carried = [piece[cut:]] if cut < len(piece) else []
+        if multiple > 1 and (n_lines := text.count(b"\n")) > multiple:
+            end = len(text)
+            for _ in range(n_lines % multiple):
+                end = text.rfind(b"\n", 0, end - 1) + 1
+            carried.insert(0, text[end:])
+            text = text[:end]
+        yield text
     rest = b"".join(carried)
     if rest:
-        yield rest + b"\n"
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
 @dataclass
@@ -181,6 +232,21 @@ class _Parsed:
     n_lines: int = 0
     blocks: list[Block] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Parser:
+    """Numbered texts to what they hold."""
+
+    zero_based: bool
+    with_comments: bool
+    tolerant: bool
+
+    def __call__(self, numbered: tuple[int, bytes]) -> _Parsed:
+        number, text = numbered
+        # a byte-order mark is no part of the first line; elsewhere it is refused as any token
+        mark = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
+        return _parse(text, mark, self.zero_based, self.with_comments, self.tolerant)
 
 
 class _Scratch(threading.local):
@@ -332,19 +398,25 @@ def _refusal(status: int, where: str, token: bytes, previous: int) -> DataError:
 
 def format_rows(rows: Rows) -> list[str]:
     """Each row as ``index:value ...`` text that reads back to the same bits."""
-    # repr is the shortest decimal that reads back exactly; whole numbers lose their .0
-    values = [
-        number[:-2] if number.endswith(".0") else number
-        for number in map(repr, rows.values.tolist())
-    ]
-    pairs = [f"{index}:{value}" for index, value in zip(rows.indices.tolist(), values, strict=True)]
+    # bits are told apart, and not values: -0.0 keeps its sign
+    values = _texts(rows.values.view(np.int64), lambda bits: map(format_number, bits.view(float)))
+    indices = _texts(rows.indices, lambda numbers: (f"{number}:" for number in numbers.tolist()))
+    pairs = (indices + values).tolist()
     bounds = rows.indptr.tolist()
     return [" ".join(pairs[a:b]) for a, b in itertools.pairwise(bounds)]
 
 
-def format_label(label: float) -> str:
-    """A label as text, without the .0 of a whole number."""
-    text = repr(float(label))
+def _texts(numbers: IntArray | IndexArray, show: Callable[[Any], Iterable[str]]) -> Any:
+    """The text of each number, as an array of objects; numbers that repeat are formatted once."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    texts = np.empty(len(distinct), object)
+    texts[:] = list(show(distinct))
+    return texts[place.reshape(-1)]
+
+
+def format_number(number: float) -> str:
+    """A number as the shortest text that reads back exactly, without the .0 of a whole one."""
+    text = repr(float(number))
     return text[:-2] if text.endswith(".0") else text
 
 
@@ -354,7 +426,7 @@ def format_block(block: Block) -> bytes:
     for number, features in enumerate(format_rows(block.rows)):
         parts = []
         if not np.isnan(block.labels[number]):
-            parts.append(format_label(block.labels[number]))
+            parts.append(format_number(block.labels[number]))
         if block.qids[number] >= 0:
             parts.append(f"qid:{block.qids[number]}")
         if features:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
 from resvm_cli.files.streams import name_of, read_pieces
-from resvm_cli.files.svmlight import Refusal, format_label, parse_pieces
+from resvm_cli.files.svmlight import Refusal, format_number, parse_pieces
 
 NAMED = 20  # features and labels listed by name
 WIDE = 10.0  # a range this many times the median one asks for scaling
@@ -93,7 +93,7 @@ def check(
         largest=seen.high if seen.n_nonzeros else None,
         rows_without_features=seen.empty_rows,
         rows_without_label=seen.unlabelled,
-        labels={format_label(label): n for label, n in seen.labels.most_common(NAMED)},
+        labels={format_number(label): n for label, n in seen.labels.most_common(NAMED)},
         n_labels=len(seen.labels),
         duplicate_rows=seen.equal_rows(),
         constant_features=constant[:NAMED],

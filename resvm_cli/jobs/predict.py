@@ -20,7 +20,8 @@ from resvm_cli.files.predictions import (
 )
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
-from resvm_cli.files.svmlight import Block, read_blocks
+from resvm_cli.files.svmlight import Block, map_blocks
+from resvm_cli.svm.pool import BLOCK_ROWS
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
@@ -40,6 +41,7 @@ class PredictRequest:
     member_values: bool = False
     ids: bool = False
     zero_based: bool = False
+    jobs: int | None = None  # None: as many as there are cores
 
 
 @dataclass(frozen=True)
@@ -71,19 +73,29 @@ def predict(
                 "train it with --zero-based too, or leave the option out",
             )
         last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
-        for block in read_blocks(
-            request.source, zero_based=stored.zero_based, with_comments=request.ids
-        ):
+
+        def judge(block: Block) -> tuple[Decisions, PredictionBlock, bytes]:
             decisions = predictor.decisions(block.rows)
-            _require_finite(decisions, block, name_of(request.source))
             written = _written(decisions, block, request, stored.ensemble)
+            return decisions, written, format_block(request.form, written)
+
+        for block, (decisions, written, text) in map_blocks(
+            judge,
+            request.source,
+            zero_based=stored.zero_based,
+            with_comments=request.ids,
+            workers=lambda: request.jobs or parallel.available_cores(),
+            multiple=BLOCK_ROWS,
+        ):
+            _require_finite(decisions, block, name_of(request.source))
             if n_rows == 0:
                 write(format_header(request.form, written))
-            write(format_block(request.form, written))
+            write(text)
             n_rows += len(block)
             n_positive += int((written.labels == 1).sum())
             strange = block.rows.indices > last_feature
-            n_strange += len(np.unique(block.rows.row_numbers[strange]))
+            if strange.any():
+                n_strange += len(np.unique(block.rows.row_numbers[strange]))
             largest = max(largest, block.rows.max_index)
             n_named += sum(map(bool, block.comments or ()))
             progress("predicting", n_rows, None)

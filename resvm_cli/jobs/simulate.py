@@ -16,7 +16,7 @@ from resvm_cli.experiments.contamination import Sizes, biased_chances, split
 from resvm_cli.experiments.synthetic import synthetic
 from resvm_cli.files.atomic import write_directory
 from resvm_cli.files.streams import name_of
-from resvm_cli.files.svmlight import Block, format_block, format_label, read_file
+from resvm_cli.files.svmlight import Block, format_block, format_number, read_file
 
 MOST_ROWS = 1 << 30
 
@@ -124,8 +124,8 @@ def _labelled(request: SimulateRequest) -> tuple[Block, np.ndarray]:
     block.require_labels(name)
     truth = block.labels == request.positive_label
     if not truth.any() or truth.all():
-        there = ", ".join(format_label(one) for one in np.unique(block.labels)[:20])
-        wanted = format_label(request.positive_label or 0.0)
+        there = ", ".join(format_number(one) for one in np.unique(block.labels)[:20])
+        wanted = format_number(request.positive_label or 0.0)
         which = "no row has" if not truth.any() else "every row has"
         raise DataError(f"{name}: {which} the label {wanted}", f"labels that are there: {there}")
     return block, truth

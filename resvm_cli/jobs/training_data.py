@@ -21,7 +21,7 @@ from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_index import RowIndex, joined
 from resvm_cli.files.streams import Source, name_of, read_pieces, same_source
-from resvm_cli.files.svmlight import Block, Refusal, format_label, parse_pieces
+from resvm_cli.files.svmlight import Block, Refusal, format_number, parse_pieces
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
@@ -233,8 +233,8 @@ class TrainingData:
 
     def _require_both_sets(self, labels: set[float]) -> None:
         name = self._source.name
-        wanted = format_label(self._input.positive_label or 0.0)
-        there = ", ".join(format_label(label) for label in sorted(labels)[:20])
+        wanted = format_number(self._input.positive_label or 0.0)
+        there = ", ".join(format_number(label) for label in sorted(labels)[:20])
         if not len(self.positives):
             raise DataError(
                 f"{name}: no row has the label {wanted}", f"labels that are there: {there}"

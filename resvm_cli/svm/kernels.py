@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, Rows
+from resvm_cli.svm import _pooled
 
 KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid"]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)  # in the order of LIBSVM's numbers
@@ -58,17 +59,12 @@ class Kernel:
 
     def exponents(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
         """rbf: minus gamma times the squared distances, in place of the dot products."""
-        dots *= -2.0
-        dots += norms[:, None]
-        dots += pool_norms[None, :]
-        np.maximum(dots, 0.0, out=dots)
-        dots *= -self.gamma
+        _pooled.exponents(dots, pool_norms, norms, self.gamma)
         return dots
 
-    def exponent_errors(self, norms: FloatArray, largest_pool_norm: float) -> FloatArray:
-        """rbf: how far off each row's exponents may be, having come from norms."""
-        errors: FloatArray = self.gamma * CANCELLATION * (norms + largest_pool_norm)
-        return errors
+    def exponent_errors(self, norms: Any, largest_pool_norm: float) -> Any:
+        """rbf: how far off exponents may be, having come from norms."""
+        return self.gamma * CANCELLATION * (norms + largest_pool_norm)
 
 
 def _integer_power(base: FloatArray, exponent: int) -> FloatArray:

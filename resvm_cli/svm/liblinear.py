@@ -77,7 +77,7 @@ _print_function = PRINT_FUNCTION(_listen)  # LIBLINEAR keeps the pointer: it mus
 
 def version() -> str:
     """The version of liblinear-official in use."""
-    return package_version("liblinear-official")
+    return package_version("liblinear")
 
 
 @cache

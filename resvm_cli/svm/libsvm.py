@@ -16,11 +16,12 @@ import numpy as np
 
 from resvm_cli.dataset import IntArray
 from resvm_cli.errors import SolverError
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem, Solution
 from resvm_cli.svm.shared_objects import PRINT_FUNCTION, find_shared_object, package_version
 
 C_SVC = 0
+PRECOMPUTED = 4
 ITERATIONS = b"\noptimization finished, #iter = "
 
 
@@ -80,7 +81,7 @@ _print_function = PRINT_FUNCTION(_listen)  # LIBSVM keeps the pointer: it must n
 
 def version() -> str:
     """The version of libsvm-official in use."""
-    return package_version("libsvm-official")
+    return package_version("libsvm")
 
 
 @cache
@@ -106,7 +107,9 @@ def use_threads(count: int) -> None:
         limit(c_int(min(count, os.cpu_count() or 1)))
 
 
-def train(problem: Problem, arena: Arena, positive: IntArray, unlabeled: IntArray) -> Solution:
+def train(
+    problem: Problem, arena: Arena | GramArena, positive: IntArray, unlabeled: IntArray
+) -> Solution:
     """Solve one problem whose bag is these rows of the arena."""
     library = _library()
     bag = np.concatenate([positive, unlabeled])
@@ -117,7 +120,7 @@ def train(problem: Problem, arena: Arena, positive: IntArray, unlabeled: IntArra
     kernel = problem.kernel
     parameter = _Parameter(
         svm_type=C_SVC,
-        kernel_type=kernel.number,
+        kernel_type=PRECOMPUTED if arena.precomputed else kernel.number,
         degree=kernel.degree,
         gamma=kernel.gamma,
         coef0=kernel.coef0,

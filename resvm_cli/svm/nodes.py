@@ -1,7 +1,8 @@
 """Rows as the C solvers want them: arrays of (index, value) nodes, each row closed by index -1.
 
 LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout, so one arena serves both, and a
-bag is an array of pointers into it.
+bag is an array of pointers into it. Kernel values already known are nodes too: LIBSVM then looks up
+the value at the other row's serial number.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows
 
 NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
 
@@ -19,6 +20,8 @@ class Arena:
 
     With a closing feature, each row ends in one of that index, whose value is set later.
     """
+
+    precomputed = False
 
     def __init__(self, rows: Rows, closing_feature: int | None = None) -> None:
         n_rows = len(rows)
@@ -42,3 +45,23 @@ class Arena:
     def set_closing_values(self, numbers: IntArray, value: float) -> None:
         """Give the closing feature of these rows a value."""
         self._nodes["value"][self._closing[numbers]] = value
+
+
+class GramArena:
+    """Rows of kernel values (rows x rows) as nodes: 0:serial, then the value with each row."""
+
+    precomputed = True
+
+    def __init__(self, values: FloatArray) -> None:
+        n_rows = len(values)
+        self._nodes = np.empty((n_rows, n_rows + 1), NODE)
+        # svm.cpp, Kernel: x_i[(int) x_j[0].value]; indices are not looked at
+        self._nodes["index"] = 0
+        self._nodes["value"][:, 0] = np.arange(1, n_rows + 1)
+        self._nodes["value"][:, 1:] = values
+        step = (n_rows + 1) * NODE.itemsize
+        self._addresses = (self._nodes.ctypes.data + np.arange(n_rows) * step).astype(np.uintp)
+
+    def pointers(self, numbers: IntArray) -> npt.NDArray[np.uintp]:
+        """Addresses of these rows, in this order."""
+        return self._addresses[numbers]

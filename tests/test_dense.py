@@ -1,0 +1,87 @@
+"""Kernel values by a dense product: LIBSVM's numbers, and its solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble import fit as fitting
+from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.svm import dense, libsvm
+from resvm_cli.svm.dense import DenseRows
+from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
+from resvm_cli.svm.nodes import Arena, GramArena
+from resvm_cli.svm.problem import Problem
+
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)
+X[:25] += 0.6
+KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in KERNEL_NAMES}
+
+
+@pytest.mark.parametrize("name", KERNEL_NAMES)
+def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name):
+    rows = Rows.from_dense(X)
+    positive, unlabeled = np.arange(25), np.arange(25, 60)
+    problem = Problem(positive, unlabeled, 2.0, 1.0, KERNELS[name], 1e-6, 100.0)
+    plain = libsvm.train(problem, Arena(rows), positive, unlabeled)
+    compact = DenseRows.of(rows)
+    gram = GramArena(compact.kernel_values(KERNELS[name]))
+    pooled = libsvm.train(problem, gram, positive, unlabeled)
+    assert np.array_equal(pooled.support, plain.support)
+    np.testing.assert_allclose(pooled.coefficients, plain.coefficients, atol=1e-4)
+    assert pooled.rho == pytest.approx(plain.rho, abs=1e-4)
+
+
+def test_only_features_that_are_present_take_room():
+    rows = Rows(np.array([0, 2, 3]), np.array([5, 900, 5], np.int32), np.array([1.0, 2.0, 3.0]))
+    compact = DenseRows.of(rows)
+    assert compact.columns.tolist() == [5, 900]
+    assert compact.matrix.tolist() == [[1.0, 2.0], [3.0, 0.0]]
+    combined = compact.combined(np.array([3.0, -1.0]))
+    assert combined.indices.tolist() == [900]  # 3 * 1 - 1 * 3 is no entry
+    assert combined.values.tolist() == [6.0]
+
+
+def test_rows_that_are_too_sparse_or_too_many_stay_with_libsvm(monkeypatch):
+    sparse = Rows(np.arange(201), np.arange(200, dtype=np.int32), np.ones(200))
+    assert DenseRows.of(sparse) is None
+    few = Rows.from_dense(X)
+    assert DenseRows.of(few) is not None
+    monkeypatch.setattr(dense, "MOST_ROWS", 59)
+    assert DenseRows.of(few) is None
+    monkeypatch.setattr(dense, "MOST_ROWS", 60)
+    monkeypatch.setattr(dense, "MOST_CELLS", 60 * 9 - 1)
+    assert DenseRows.of(few) is None
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, kernel, monkeypatch):
+    positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
+    bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
+    params = ResvmParams(method=method, kernel=kernel, tolerance=1e-7, **bags)
+    plan = settle(params, 25, 35, 9, lambda: 1.0)
+    tasks = list(problems(plan, range(plan.n_models)))
+    drawn = fitting.rows_drawn(tasks)
+
+    def judged():
+        ensemble, unfinished = fitting.fit(
+            tasks,
+            positives,
+            unlabeled.take(drawn),
+            drawn,
+            single=method == "cwsvm",
+            workers=1,
+            progress=lambda done, total: None,
+        )
+        assert unfinished == 0
+        return Predictor(ensemble).decisions(Rows.from_dense(X)).member_values
+
+    by_product = judged()
+    monkeypatch.setattr(dense, "MOST_ROWS", 0)
+    monkeypatch.setattr(fitting, "GramArena", None)  # must not be used now
+    by_rows = judged()
+    np.testing.assert_allclose(by_rows, by_product, atol=1e-5)

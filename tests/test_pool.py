@@ -1,0 +1,127 @@
+"""Pooled kernel sums: against plain numpy, and refusing what does not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resvm_cli.dataset import Columns, Rows
+from resvm_cli.svm import _pooled, pool
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
+
+RNG = np.random.default_rng(5)
+
+
+def pooled_sums(kernel, support, coefficients, queries):
+    """Through a Pool; ``coefficients`` is support rows x members."""
+    rows = Rows.from_dense(support, first_index=0)
+    row, member = np.nonzero(coefficients)
+    uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
+    block = Rows.from_dense(queries, first_index=0)
+    places = np.where(block.indices < support.shape[1], block.indices, -1).astype(np.int64)
+    made = Pool(kernel, rows, support, uses)
+    return made.sums(block, places, block.squared_norms())[: len(queries)]
+
+
+@pytest.mark.parametrize("n_support", [1, 16, 37, pool.CHUNK, pool.CHUNK + 1, 2 * pool.CHUNK + 5])
+def test_sums_are_those_of_the_whole_kernel_matrix(n_support):
+    support = RNG.standard_normal((n_support, 6))
+    queries = RNG.standard_normal((11, 8))  # two features that the pool lacks
+    coefficients = RNG.standard_normal((n_support, 5)) * (RNG.random((n_support, 5)) < 0.3)
+    padded = np.hstack([support, np.zeros((n_support, 2))])
+    distances = ((queries[:, None, :] - padded[None]) ** 2).sum(axis=2)
+    expected = np.exp(-0.3 * distances) @ coefficients
+    found = pooled_sums(Kernel("rbf", gamma=0.3), support, coefficients, queries)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+    expected = np.tanh(0.1 * (queries[:, :6] @ support.T) + 0.5) @ coefficients
+    found = pooled_sums(Kernel("sigmoid", gamma=0.1, coef0=0.5), support, coefficients, queries)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_an_entry_given_twice_counts_twice():
+    uses = Uses.of(np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1)
+    assert uses.starts.tolist() == [0, 1, 3]
+    assert uses.coefficients.tolist() == [5.0, 2.0, 3.0]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 9), st.integers(1, 30))
+def test_weighted_lines_add_up_in_their_order(seed, height, n_members, width):
+    rng = np.random.default_rng(seed)
+    block = rng.standard_normal((height, width))
+    counts = rng.integers(0, 5, height)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    members = rng.integers(0, n_members, starts[-1]).astype(np.int32)
+    coefficients = rng.standard_normal(starts[-1])
+    found = np.zeros((n_members, width))
+    _pooled.add(block, starts, members, coefficients, found, width)
+    expected = np.zeros((n_members, width))
+    for line in range(height):
+        for entry in range(starts[line], starts[line + 1]):
+            expected[members[entry]] += coefficients[entry] * block[line]
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_exponents_are_exactly_the_formula_and_keep_nan():
+    block = RNG.standard_normal((7, 5))
+    block[2, 3] = np.nan
+    rows, supports = RNG.random(5), RNG.random(7)
+    expected = np.maximum((block * -2.0 + rows) + supports[:, None], 0.0) * -0.7
+    _pooled.exponents(block, rows, supports, 0.7)
+    np.testing.assert_array_equal(block, expected)
+    assert np.isnan(block[2, 3])
+
+
+def entries(starts=(0, 1, 2), members=(0, 1)):
+    return np.array(starts, np.int64), np.array(members, np.int32), np.ones(2)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        entries(members=(0, 2)),
+        entries(members=(-1, 0)),
+        entries(starts=(0, 1, 3)),
+        entries(starts=(-1, 1, 2)),
+        entries(starts=(0, 2, 1)),
+        entries(starts=(0, 1)),
+        (np.zeros(0, np.int64), np.zeros(2, np.int32), np.ones(2)),
+    ],
+)
+def test_entries_out_of_range_are_refused(bad):
+    with pytest.raises(ValueError, match="does not fit"):
+        _pooled.add(np.ones((2, 4)), *bad, np.zeros((2, 4)), 4)
+
+
+def test_blocks_of_other_sizes_are_refused():
+    starts, members, coefficients = entries()
+    for block, sums, width in (
+        (np.ones((3, 4)), np.zeros((2, 4)), 4),
+        (np.ones((2, 4)), np.zeros(7), 4),
+        (np.ones((2, 4)), np.zeros((2, 4)), 0),
+    ):
+        with pytest.raises(ValueError, match="does not fit"):
+            _pooled.add(block, starts, members, coefficients, sums, width)
+    for rows, supports in ((np.ones(3), np.ones(2)), (np.ones(0), np.ones(2))):
+        with pytest.raises(ValueError, match="does not fit"):
+            _pooled.exponents(np.ones((2, 4)), rows, supports, 1.0)
+
+
+def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):
+    from resvm_cli import dataset
+
+    indices = RNG.choice(3000, 200).astype(np.int32)
+    asked = RNG.integers(0, 5000, 500).astype(np.int32)
+    table = Columns(indices, lasting=True).places(asked)
+    for name in ("SMALL_TABLE", "LASTING_TABLE", "TABLE_REACH"):
+        monkeypatch.setattr(dataset, name, 0)
+    assert np.array_equal(Columns(indices).places(asked), table)
+    assert set(indices.tolist()) == set(asked[table >= 0].tolist()) | (
+        set(indices.tolist()) - set(asked.tolist())
+    )
+
+
+def test_a_block_is_a_multiple_of_what_blas_takes_at_a_time():
+    assert BLOCK_ROWS % 24 == BLOCK_ROWS % 16 == pool.CHUNK % pool.COLUMN_STEP == 0
