@@ -1,0 +1,91 @@
+"""Tests over repetitions and data sets, against scipy, R's p.adjust and the paper's figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from resvm_cli.evaluation import significance
+
+THREE = np.array([[90.0, 92.0, 95.0], [80.0, 84.0, 83.0], [70.0, 75.0, 79.0], [60.0, 61.0, 66.0]])
+
+
+def test_the_critical_difference_of_the_paper():
+    assert significance.critical_difference(3, 17) == pytest.approx(0.804, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("n_methods", "quantile"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)]
+)
+def test_critical_values_are_those_printed_by_demsar(n_methods, quantile):
+    scale = np.sqrt(n_methods * (n_methods + 1) / (6 * 30))
+    found = significance.critical_difference(n_methods, 30) / scale
+    assert found == pytest.approx(quantile, abs=1e-3)
+
+
+def test_equal_average_ranks_and_a_difference_of_the_critical_size():
+    difference = significance.critical_difference(3, 17)
+    p_values = significance.nemenyi([1.0, 1.0, 1.0 + difference], 17)
+    assert p_values[0, 1] == pytest.approx(1)
+    assert p_values[0, 2] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_ranks_share_ties_and_the_largest_value_is_first():
+    ranks = significance.average_ranks([[3.0, 1.0, 2.0], [5.0, 5.0, 1.0]])
+    assert ranks.tolist() == [1.25, 2.25, 2.5]
+
+
+def test_wins_are_counted_for_all_that_share_the_first_place():
+    assert significance.wins([[1.0, 2.0], [3.0, 3.0], [5.0, 4.0]]) == [2, 2]
+
+
+def test_friedman_and_its_pairs_are_scipys():
+    found = significance.over_data_sets(["cwsvm", "bagging", "resvm"], THREE)
+    expected = stats.friedmanchisquare(*THREE.T)
+    assert (found.friedman_statistic, found.friedman_p) == pytest.approx(tuple(expected))
+    assert [(pair.first, pair.second) for pair in found.pairs] == [
+        ("cwsvm", "bagging"),
+        ("cwsvm", "resvm"),
+        ("bagging", "resvm"),
+    ]
+    raw = stats.wilcoxon(THREE[:, 0] - THREE[:, 2]).pvalue
+    assert found.pairs[1].wilcoxon == pytest.approx(raw)
+
+
+def test_two_methods_have_no_friedman_test():
+    found = significance.over_data_sets(["a", "b"], THREE[:, :2])
+    assert np.isnan(found.friedman_p)
+    assert found.pairs[0].wilcoxon <= 0.125
+
+
+def test_holm_is_what_r_gives():
+    # p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
+    assert significance.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_keeps_the_order_and_lies_between_no_correction_and_bonferroni(p_values):
+    adjusted = significance.holm(p_values)
+    for p, q in zip(p_values, adjusted, strict=True):
+        assert p <= q <= min(1.0, p * len(p_values)) + 1e-12 or q == max(adjusted)
+        assert q >= p
+    order = np.argsort(p_values, kind="stable")
+    assert (np.diff(np.array(adjusted)[order]) >= 0).all()
+
+
+def test_wilcoxon_is_one_sided_and_survives_equal_pairs():
+    first, second = np.arange(8.0) + 0.5, np.arange(8.0)
+    assert significance.wilcoxon_greater(first, second) == pytest.approx(0.5**8, rel=1e-3)
+    assert significance.wilcoxon_greater(second, first) > 0.99
+    assert significance.wilcoxon_greater(first, first) == 1
+    assert significance.wilcoxon_two_sided(first, first) == 1
+
+
+def test_cliques_join_what_does_not_differ():
+    ranks = [2.47, 2.06, 1.47]  # the paper's supervised setting
+    assert significance.cliques(ranks, 0.804) == [(2, 1), (1, 0)]
+    assert significance.cliques([2.94, 2.0, 1.06], 0.804) == []
+    assert significance.cliques([1.5, 1.6, 1.7], 0.804) == [(0, 1, 2)]
