@@ -11,9 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import Block, format_block
+
+settings.register_profile("untimed", deadline=None)  # the machine may be busy
+settings.load_profile("untimed")
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "sample_data"

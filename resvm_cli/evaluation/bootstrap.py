@@ -88,8 +88,9 @@ def replicate(
 
 def interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
     """The percentile interval around a figure."""
-    tail = 50 * (1 - level)
-    low, high = np.percentile(replicates, [tail, 100 - tail])
+    tail = (1 - level) / 2
+    # of n replicates the k-th has the level k / (n + 1); numpy's usual rule covers too little
+    low, high = np.quantile(replicates, [tail, 1 - tail], method="weibull")
     return Interval(value, float(min(low, value)), float(max(high, value)))
 
 

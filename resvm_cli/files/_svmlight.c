@@ -376,6 +376,102 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
     return result;
 }
 
+/* A decimal, or an infinity, which has a rank if no size. */
+static enum status read_rankable(text *at, double *out, slow_decimal slow, void *context)
+{
+    text word = *at;
+    int negative = *word == '-';
+    if (*word == '-' || *word == '+')
+        word++;
+    if (starts_with_word(word, "inf")) {
+        *at = word + (starts_with_word(word, "infinity") ? 8 : 3);
+        *out = negative ? -(double)INFINITY : (double)INFINITY;
+        return OK;
+    }
+    enum status status = read_decimal(at, out, slow, context);
+    return status == MALFORMED ? no_number(*at, MALFORMED) : status;
+}
+
+/* Two number columns of every line, counted from 0; `second` may be negative for none. Fields are
+ * parted by `separator`, or by runs of blanks where it is 0: there a # ends the line. Nothing is
+ * asked of other fields or of what follows. */
+static struct outcome scan_columns(text buffer, size_t length, unsigned char separator, int64_t first,
+                                   int64_t second, double *firsts, double *seconds, size_t capacity,
+                                   slow_decimal slow, void *context)
+{
+    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
+    text p = buffer, end = buffer + length, token = buffer;
+    int64_t last = first > second ? first : second;
+    enum status status = OK;
+
+    while (p < end) {
+        text line_start = p;
+        if (!separator)
+            while (is_blank(*p))
+                p++;
+        int empty = *p == '\n' || (*p == '\r' && p[1] == '\n') || (!separator && *p == '#');
+        if (!empty && result.rows == capacity) {
+            status = ROWS_FULL;
+            break;
+        }
+        for (int64_t column = 0; !empty && column <= last; column++) {
+            if (!separator)
+                while (is_blank(*p))
+                    p++;
+            token = p;
+            if (column == first || column == second) {
+                double number;
+                status = ends_token(p) ? NO_VALUE : read_rankable(&p, &number, slow, context);
+                if (status == OK && !(separator ? *p == separator || *p == '\n' ||
+                                                      (*p == '\r' && p[1] == '\n')
+                                                : ends_token(p)))
+                    status = no_number(token, MALFORMED);
+                if (status != OK)
+                    goto fail;
+                if (column == first)
+                    firsts[result.rows] = number;
+                if (column == second)
+                    seconds[result.rows] = number;
+            } else if (separator && *p == '"') {
+                do { /* a doubled quote is one that belongs to the text */
+                    p++;
+                    while (*p != '"' && *p != '\n')
+                        p++;
+                    p += *p == '"';
+                } while (*p == '"');
+            } else {
+                while (*p != '\n' && (separator ? *p != separator : !is_blank(*p)))
+                    p++;
+            }
+            if (separator && column < last) {
+                if (*p != separator) {
+                    status = NO_VALUE;
+                    goto fail;
+                }
+                p++;
+            }
+        }
+        text newline = memchr(p, '\n', (size_t)(end - p));
+        p = newline + 1;
+        result.rows += !empty;
+        result.lines++;
+        result.consumed = (size_t)(p - buffer);
+        continue;
+
+    fail:
+        result.line_start = (size_t)(line_start - buffer);
+        result.token_start = (size_t)(token - buffer);
+        while (*token != '\n' && !is_blank(*token) && !(separator && *token == separator))
+            token++;
+        result.token_end = (size_t)(token - buffer);
+        if (status != OUT_OF_MEMORY && memchr(buffer + result.token_start, 0, result.token_end - result.token_start))
+            status = NUL_BYTE;
+        break;
+    }
+    result.status = status;
+    return result;
+}
+
 /* Newlines in a text; lanes of bytes, emptied before they can overflow, let the compiler use SIMD. */
 static int64_t count_newlines(text p, size_t length)
 {
@@ -474,6 +570,49 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
     return answer;
 }
 
+PyDoc_STRVAR(columns_doc,
+"columns(text, separator, first, second, firsts, seconds)\n"
+"\n"
+"Read one or two number columns of complete lines into arrays of double. Returns (status, rows,\n"
+"consumed, lines, line_start, token_start, token_end).");
+
+static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer source, firsts, seconds;
+    int separator;
+    long long first, second;
+    if (!PyArg_ParseTuple(args, "y*iLLw*w*", &source, &separator, &first, &second, &firsts, &seconds))
+        return NULL;
+    PyObject *answer = NULL;
+    const unsigned char *bytes = source.buf;
+    size_t capacity = (size_t)firsts.len / sizeof(double);
+    if (second >= 0 && (size_t)seconds.len / sizeof(double) < capacity)
+        capacity = (size_t)seconds.len / sizeof(double);
+    if (source.len > 0 && bytes[source.len - 1] != '\n') {
+        PyErr_SetString(PyExc_ValueError, "text must end in a newline");
+    } else if (separator < 0 || separator > 127 || separator == '\n' || separator == '"' || first < 0) {
+        PyErr_SetString(PyExc_ValueError, "no such separator or column");
+    } else {
+        struct interpreter interpreter;
+        interpreter.state = PyEval_SaveThread();
+        struct outcome result = scan_columns(bytes, (size_t)source.len, (unsigned char)separator, first,
+                                             second, firsts.buf, seconds.buf, capacity, python_decimal,
+                                             &interpreter);
+        PyEval_RestoreThread(interpreter.state);
+        if (result.status == OUT_OF_MEMORY)
+            PyErr_NoMemory();
+        else
+            answer = Py_BuildValue("innLnnn", (int)result.status, (Py_ssize_t)result.rows,
+                                   (Py_ssize_t)result.consumed, (long long)result.lines,
+                                   (Py_ssize_t)result.line_start, (Py_ssize_t)result.token_start,
+                                   (Py_ssize_t)result.token_end);
+    }
+    PyBuffer_Release(&source);
+    PyBuffer_Release(&firsts);
+    PyBuffer_Release(&seconds);
+    return answer;
+}
+
 PyDoc_STRVAR(newlines_doc,
 "newlines(text, step, counts)\n"
 "\n"
@@ -503,6 +642,7 @@ static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc},
+                                {"columns", columns, METH_VARARGS, columns_doc},
                                 {"newlines", newlines, METH_VARARGS, newlines_doc},
                                 {NULL, NULL, 0, NULL}};
 

@@ -44,11 +44,13 @@ static const char *const seeds[] = {
     "1 1:0.5 2:-3e-5 7:12345678901234567890 # BRCA1\n-1 qid:12 3:1\n",
     "+1.0 10:.5 11:5. 12:1e308\r\n\r\n# only a comment\n2\n",
     "1:2 2:3\n\t 3:4   4:5\t\n0 2147483646:1\n",
+    "id\tlabel\tdecision_value\n\"a\"\"b\tc\"\t1\t0.25\n\t-1\t-inf\n", "a,1,2\nb,Infinity,3\r\n",
+    "1 0.5 # name\n-1 -3.25 0.5 1e-3\n\n0.125\n",
     "nan 1:2\n", "1 1:nan\n", "1 0:1\n", "1 2:1 1:1\n", "1 1:1 1:2\n", "1 -1:2\n", "-3:4\n",
     "1 1:\n", "1 :1\n", "1 1:1e\n", "1 1:1e999999999\n", "1 99999999999:1\n", "qid:\n", "1 qid:x 1:2\n",
     "1 1:0.00000000000000000000000000000000000012345678901234567890123e-300 2:17976931348623157e292\n",
 };
-static const char alphabet[] = "0123456789:. +-eE\t\r\n#qidnaf";
+static const char alphabet[] = "0123456789:. +-eE\t\r\n#qidnaf,\"";
 
 int main(int argc, char **argv)
 {
@@ -94,6 +96,26 @@ int main(int argc, char **argv)
         for (size_t at = 0; at < length; at++)
             newlines += exact[at] == '\n';
         require(count_newlines(exact, length) == newlines, "newlines are counted");
+
+        static const unsigned char separators[] = {0, '\t', ','};
+        unsigned char separator = separators[below(3)];
+        size_t capacity = below(8);
+        int64_t first_column = (int64_t)below(4), second_column = (int64_t)below(5) - 1;
+        double *firsts = malloc(8 * capacity), *seconds = malloc(8 * capacity);
+        struct outcome table = scan_columns(exact, length, separator, first_column, second_column,
+                                            firsts, seconds, capacity, libc_decimal, NULL);
+        require(table.rows <= capacity, "table rows within capacity");
+        require(table.consumed <= length, "table consumed within the text");
+        require(table.consumed == 0 || exact[table.consumed - 1] == '\n', "whole lines of the table");
+        require(table.status != OK || table.consumed == length, "the whole table consumed when OK");
+        for (size_t row = 0; row < table.rows; row++)
+            require(!isnan(firsts[row]), "no nan in a table");
+        if (table.status >= MALFORMED)
+            require(table.line_start <= table.token_start && table.token_start <= table.token_end &&
+                        table.token_end < length,
+                    "the refused field lies in its line");
+        free(firsts);
+        free(seconds);
 
         size_t row_capacity = below(8), nonzero_capacity = below(24);
         struct sink sink = {malloc(8 * row_capacity),  malloc(8 * row_capacity),

@@ -1,0 +1,41 @@
+"""Labels for scoring: the first field of every line, or a list of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resvm_cli.dataset import FloatArray
+from resvm_cli.errors import DataError
+from resvm_cli.files.columns import BLANKS, Layout, read_columns
+from resvm_cli.files.streams import name_of, read_pieces
+from resvm_cli.files.svmlight import BYTE_ORDER_MARK
+
+
+def read_labels(path: str) -> FloatArray:
+    """The label of every row of a svmlight file, or of a plain list; nothing else is read."""
+    name = name_of(path)
+    pieces = read_pieces(path)
+    head = next(pieces, b"").removeprefix(BYTE_ORDER_MARK)
+
+    def text() -> Iterator[bytes]:
+        yield head
+        yield from pieces
+
+    labels, _ = read_columns(
+        text(),
+        name,
+        Layout(BLANKS, 0, what="a numeric label"),
+    )
+    if not len(labels):
+        raise DataError(f"{name}: no labels", "the file is empty or holds only comments")
+    return labels
+
+
+def read_ids(path: str) -> list[str]:
+    """Names, one a line; blank lines and lines that start with # are passed over."""
+    text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
+    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if not names:
+        raise DataError(f"{name_of(path)}: no names", "one id a line was expected")
+    return names
