@@ -147,7 +147,10 @@ def paired_differences(
     n_replicates: int,
     seed: int,
 ) -> dict[str, Interval]:
-    """Second minus first, with intervals from resampling the same rows in both."""
+    """Second minus first, with intervals from resampling the same rows in both.
+
+    Without replicates the bounds are the difference itself.
+    """
     n_blocks = MOST_BLOCKS if len(positive) <= MOST_PAIRED_ROWS else PAIRED_BLOCKS
     rankings = [Ranking.of(positive, scores) for scores in (first, second)]
     placed = [
@@ -186,7 +189,8 @@ def paired_differences(
     for name, values in parts.items():
         difference = float(exact[1][name] - exact[0][name])
         moved = difference - float(rough[1][name] - rough[0][name])
-        result[name] = interval(difference, np.concatenate(values) + moved)
+        spread = np.concatenate(values) + moved if values else np.array([difference])
+        result[name] = interval(difference, spread)
     return result
 
 

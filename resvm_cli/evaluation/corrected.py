@@ -136,15 +136,22 @@ class Band:
 
 
 def grid(
-    a: tuple[float, float], b: tuple[float, float], prevalence: float | None = None
+    a: tuple[float, float],
+    b: tuple[float, float],
+    prevalence: float | None = None,
+    middle: float | None = None,
 ) -> list[Contamination]:
-    """The middle of two ranges first, then their ends and what lies between ends and middle."""
+    """The middle of both ranges first, then every other pair of ends and middles.
 
-    def points(bounds: tuple[float, float]) -> list[float]:
+    ``middle`` is the value of b to report, where it is not the mean of its bounds.
+    """
+
+    def points(bounds: tuple[float, float], between: float | None) -> list[float]:
         low, high = bounds
-        return [low] if low == high else [(low + high) / 2, low, high]
+        return [low] if low == high else [(low + high) / 2 if between is None else between, *bounds]
 
-    return [Contamination(one, other, prevalence) for one, other in product(points(a), points(b))]
+    pairs = product(points(a, None), points(b, middle))
+    return [Contamination(one, other, prevalence) for one, other in pairs]
 
 
 def area_bands(

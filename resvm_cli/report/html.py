@@ -1,0 +1,51 @@
+"""One self-contained page: a shell with style, chart functions and data; no request leaves it.
+
+A command's page is a script of its own (``score.js``) over this shell. The page's policy forbids
+every connection, so that a report can be mailed and opened anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from resvm_cli import __version__
+from resvm_cli.files.assets import read_asset
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
+    " base-uri 'none'; form-action 'none'"
+)
+
+
+def page(title: str, script: str, data: dict[str, Any]) -> bytes:
+    """A page that runs ``script`` (the name of an asset) on ``data``, found there as ``DATA``."""
+    content = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    # inside a script element only these could end it or open a comment
+    content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    text = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="generator" content="resvm {__version__}">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>
+{read_asset("page.css")}</style>
+</head>
+<body>
+<main id="page"></main>
+<noscript>This page draws its charts with a script; please allow it.</noscript>
+<script type="application/json" id="data">{content}</script>
+<script>
+"use strict";
+const DATA = JSON.parse(document.getElementById("data").textContent);
+{read_asset("charts.js")}
+{read_asset(script)}</script>
+</body>
+</html>
+"""
+    return text.encode("utf-8", "surrogateescape")
