@@ -17,7 +17,15 @@ from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
 from resvm_cli.files.stdout import guard_stdout
 from resvm_cli.report import terminal
 
-COMMANDS = ("train", "predict", "score", "inspect", "simulate", "check")  # in the order of --help
+COMMANDS = (
+    "train",
+    "predict",
+    "tune",
+    "score",
+    "inspect",
+    "simulate",
+    "check",
+)  # in the order of --help
 
 
 def _show_version(wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -220,6 +221,23 @@ Json = Annotated[
     typer.Option("--json", help="The result as JSON on stdout.", rich_help_panel=OUTPUT),
 ]
 
+Params = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Parameters that resvm tune chose (best.json); options given here win.",
+        rich_help_panel=METHOD,
+    ),
+]
+Auto = Annotated[
+    bool,
+    typer.Option(
+        "--auto",
+        help="Tune out of bag first (seconds); options given here stay as they are.",
+        rich_help_panel=METHOD,
+    ),
+]
+
 _KERNELS = {
     "linear": "linear",
     "poly": "poly",
@@ -282,3 +300,15 @@ def parse_number(option: str, text: str, expected: str = "a number") -> float:
         return number
     except ValueError:
         raise CommandLineError(f"{option} is '{text}'; {expected} was expected") from None
+
+
+def require_one_of(option: str, text: str, names: Sequence[str]) -> None:
+    """Refuse a name that is not among these."""
+    if text not in names:
+        raise CommandLineError(f"{option} is '{text}'; {', '.join(names)} was expected")
+
+
+def explicit(context: typer.Context) -> set[str]:
+    """The parameters that the user gave, and did not leave at their defaults."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source and source.name != "DEFAULT"}

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands import options as given
+from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, terminal
 
 
 def train(
+    context: typer.Context,
     positives: given.Positives = None,
     unlabeled: given.Unlabeled = None,
     data: given.Data = None,
@@ -19,6 +21,8 @@ def train(
     features: given.Features = None,
     scale: given.Scale = "none",
     no_check: given.NoCheck = False,
+    params: given.Params = None,
+    auto: given.Auto = False,
     method: given.Method = "resvm",
     n_models: given.NModels = None,
     n_pos: given.NPos = None,
@@ -60,21 +64,14 @@ def train(
     Without any parameter a robust ensemble of 50 rbf SVMs is trained, with bag sizes and gamma
     derived from the data; what was chosen is printed.
     """
+    if auto and params is not None:
+        raise CommandLineError("--auto and --params exclude each other")
     from resvm_cli.ensemble.methods import ResvmParams
     from resvm_cli.jobs import train as job
     from resvm_cli.jobs.training_data import TrainingInput
 
-    source = TrainingInput(
-        positives,
-        unlabeled,
-        data,
-        positive_label,
-        zero_based,
-        features,
-        given.parse_scale(scale),
-        no_check,
-    )
-    params = ResvmParams(
+    said = given.explicit(context)
+    asked = ResvmParams(
         method=given.parse_method(method),
         kernel=given.parse_kernel(kernel),
         gamma=given.parse_gamma(gamma),
@@ -92,11 +89,30 @@ def train(
         cache_mb=cache_mb,
         seed=seed,
     )
+    chosen = None
+    if params is not None:
+        from resvm_cli.jobs.chosen_params import load_params, merged
+
+        chosen = load_params(params, method if "method" in said else None)
+        asked = merged(asked, chosen, said)
+        if "scale" not in said:
+            scale = chosen["scale"]
+    source = TrainingInput(
+        positives,
+        unlabeled,
+        data,
+        positive_label,
+        zero_based,
+        features,
+        given.parse_scale(scale),
+        no_check,
+    )
     with terminal.Progress(quiet) as progress:
         result = job.train(
             source,
-            params,
+            asked,
             output,
+            auto=sorted(said) if auto else None,
             force=force,
             jobs=jobs,
             progress=progress,

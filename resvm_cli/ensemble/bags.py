@@ -18,6 +18,12 @@ def solver_seed(seed: int, member: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(member, 1)).generate_state(1)[0])
 
 
+def fold_seed(seed: int, fold: int) -> int:
+    """The seed of the ensemble that is trained without this fold."""
+    low, high = np.random.SeedSequence(seed, spawn_key=(fold, 2)).generate_state(2).tolist()
+    return int(high << 32 | low)
+
+
 class Stream:
     """The random numbers of one member."""
 

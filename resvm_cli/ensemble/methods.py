@@ -139,6 +139,11 @@ class Plan:
         return kept
 
 
+def gamma_scale(n_features: int, variance: float) -> float:
+    """The gamma called ``scale``: a variance of 0 counts as 1."""
+    return 1.0 / (max(1, n_features) * (variance or 1.0))
+
+
 def settle(
     params: ResvmParams,
     rows_pos: int,
@@ -151,7 +156,7 @@ def settle(
     if params.kernel == "linear":
         gamma = 0.0
     elif gamma == "scale":
-        gamma = 1.0 / (max(1, n_features) * (variance() or 1.0))
+        gamma = gamma_scale(n_features, variance())
     elif gamma == "auto":
         gamma = 1.0 / max(1, n_features)
     kernel = Kernel(

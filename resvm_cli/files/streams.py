@@ -75,6 +75,22 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
+def read_names(path: str) -> list[str]:
+    """The lines of a text file, without blanks around them; a last empty line is none."""
+    text = b"".join(read_pieces(path)).decode("utf-8", "surrogateescape")
+    names = [line.strip() for line in text.split("\n")]
+    if names and not names[-1]:
+        names.pop()
+    if not names:
+        raise DataError(f"{name_of(path)}: is empty", "one name a line was expected")
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise DataError(
+                f"{name_of(path)}:{number}: an empty line", "one name a line was expected"
+            )
+    return names
+
+
 class Source:
     """An input that can be read again: a pipe is spooled, in memory at first, then to TMPDIR."""
 

@@ -19,7 +19,7 @@ from resvm_cli.evaluation.summary import Figures, Known, Settings, with_labels, 
 from resvm_cli.files.labels import read_ids, read_labels
 from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions
 from resvm_cli.files.streams import STDIN, name_of
-from resvm_cli.files.svmlight import format_label
+from resvm_cli.files.svmlight import format_number
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -160,7 +160,7 @@ def _positives(request: ScoreRequest, judged: list[Predictions], warnings: list[
 
 def _chosen(labels: FloatArray, positive_label: float | None, name: str) -> BoolArray:
     present = np.unique(labels)
-    there = ", ".join(format_label(label) for label in present[:20])
+    there = ", ".join(format_number(label) for label in present[:20])
     there += ", ..." if len(present) > 20 else ""
     if positive_label is None:
         names = set(present.tolist())
@@ -172,7 +172,7 @@ def _chosen(labels: FloatArray, positive_label: float | None, name: str) -> Bool
         positive_label = 1.0
     elif positive_label not in present:
         raise DataError(
-            f"{name}: no row has the label {format_label(positive_label)}",
+            f"{name}: no row has the label {format_number(positive_label)}",
             f"labels that are there: {there}",
         )
     return np.asarray(labels == positive_label)

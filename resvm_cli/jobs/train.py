@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ def train(
     params: ResvmParams,
     target: str,
     *,
+    auto: Sequence[str] | None = None,
     force: bool = False,
     jobs: int | None = None,
     progress: Progress,
@@ -52,7 +53,8 @@ def train(
 ) -> TrainResult:
     """Read P and U, train the ensemble, write the model.
 
-    ``notice`` is told what the user should know before it happens.
+    With ``auto`` parameters are tuned first, except those it names. ``notice`` is told what the
+    user should know before it happens.
     """
     source.check()
     params.check()
@@ -65,6 +67,8 @@ def train(
         parallel.inner_threads_held(),
         TrainingData(source, params.method == "cwsvm", progress) as data,
     ):
+        if auto is not None:
+            params = _tuned(params, auto, data, jobs, progress, notice)
         plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
         notes: list[str] = []
 
@@ -83,6 +87,30 @@ def train(
         description = _describe(plan, data, source, n_unconverged)
         manifest = model_dir.save(target, ensemble, description, force=force)
     return TrainResult(target, manifest, plan, n_unconverged, tuple(notes))
+
+
+def _tuned(
+    params: ResvmParams,
+    kept: Sequence[str],
+    data: TrainingData,
+    jobs: int | None,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> ResvmParams:
+    """The parameters with those that the user left open chosen out of bag."""
+    from resvm_cli.jobs.chosen_params import merged
+    from resvm_cli.jobs.tune import tune_quickly
+
+    winner = tune_quickly(data, params, kept, jobs, progress, notice)
+    scores = winner.trial.scores
+    assert scores is not None
+    selected = winner.params["selected_by"]
+    notice(
+        f"tuned out of bag: {selected['metric']} {selected['score']:.4f} (selected, so optimistic),"
+        f" the best of {winner.n_trials} candidates; recall {scores.recall:.3f},"
+        f" {100 * scores.fraction_positive:.3g} % predicted positive"
+    )
+    return merged(params, winner.params, kept)
 
 
 def _fit(

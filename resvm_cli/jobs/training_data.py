@@ -14,13 +14,14 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.dataset import IntArray, Rows, Survey, variance
 from resvm_cli.ensemble.scaling import FeatureStats, Scaling, ScalingName
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.streams import Source, name_of, read_pieces, same_source
+from resvm_cli.files.streams import Source, name_of, read_names, read_pieces, same_source
 from resvm_cli.files.svmlight import Block, Refusal, format_number, parse_pieces
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
@@ -30,6 +31,7 @@ KEPT_NONZEROS = 1 << 22
 SAMPLE_STEP = 1 << 26
 SAMPLE_BYTES = 1 << 12
 READING_THREADS = 2
+QID = "qid"
 COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
 
 
@@ -45,6 +47,7 @@ class TrainingInput:
     features: int | None = None
     scale: ScalingName | None = None
     unchecked: bool = False
+    groups: str | None = None  # a file of names, one a row, or "qid" for those in the data
 
     def check(self) -> None:
         """Refuse what is missing or contradictory, before any file is read."""
@@ -89,7 +92,7 @@ class TrainingData:
     """Both sets, surveyed; close it when the rows have been fetched."""
 
     def __init__(self, source: TrainingInput, keep_all: bool, progress: Progress) -> None:
-        self._input = source
+        self.input = source
         self._keep_all = keep_all
         self._progress = progress
         self.notes: list[str] = []
@@ -99,6 +102,8 @@ class TrainingData:
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
+        self._qids: list[IntArray] = []  # in the order of the files, only where asked for
+        self._is_positive: list[npt.NDArray[np.bool_]] = []
         path = source.data if source.data is not None else source.unlabeled
         assert path is not None
         if source.data is None:
@@ -140,8 +145,8 @@ class TrainingData:
     def n_features(self) -> int:
         """How many features there are: those declared, else up to the largest index seen."""
         largest = max(self.survey_pos.max_index, self.survey_unl.max_index)
-        seen = largest + 1 if self._input.zero_based else largest
-        declared = self._input.features
+        seen = largest + 1 if self.input.zero_based else largest
+        declared = self.input.features
         if declared is not None and seen > declared:
             raise DataError(
                 f"the data has feature {largest}, more than --features {declared}",
@@ -151,9 +156,9 @@ class TrainingData:
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        if self._stats is None or self._input.scale is None:
+        if self._stats is None or self.input.scale is None:
             return None
-        return Scaling.learn(self._input.scale, self._stats.summary())
+        return Scaling.learn(self.input.scale, self._stats.summary())
 
     def variance(self) -> float:
         """Variance of all entries of P and U, as they will be trained on."""
@@ -189,7 +194,7 @@ class TrainingData:
     def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
         n_rows = 0
         for block in parse_pieces(
-            pieces, name, zero_based=self._input.zero_based, workers=READING_THREADS
+            pieces, name, zero_based=self.input.zero_based, workers=READING_THREADS
         ):
             yield block
             n_rows += len(block)
@@ -198,9 +203,42 @@ class TrainingData:
     def _read_positives(self, path: str) -> None:
         parts = []
         for block in self._blocks(read_pieces(path), name_of(path)):
+            self._annotate(block, np.ones(len(block), bool))
             self._survey(self.survey_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
+
+    def _annotate(self, block: Block, chosen: npt.NDArray[np.bool_]) -> None:
+        if self.input.groups is not None or self.input.data is not None:
+            self._is_positive.append(chosen)
+        if self.input.groups == QID:
+            self._qids.append(block.qids)
+
+    def in_order(self, of_lines: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """What a file says of each row, in the order of the data, as it is of P and then U."""
+        is_positive = np.concatenate(self._is_positive)
+        if len(of_lines) != len(is_positive):
+            raise DataError(
+                f"{name}: {len(of_lines):,} lines, and the data has {len(is_positive):,} rows",
+                "one line a row is expected: of P and then of U, or of --data in its order",
+            )
+        return np.concatenate([of_lines[is_positive], of_lines[~is_positive]])
+
+    def groups(self) -> IntArray | None:
+        """A number for each row of P and then of U, equal where groups are; None without any."""
+        if self.input.groups is None:
+            return None
+        if self.input.groups == QID:
+            names: npt.NDArray[Any] = np.concatenate(self._qids)
+            if (names < 0).any():
+                raise DataError(
+                    f"{int((names < 0).sum()):,} rows have no qid: to take their group from",
+                    "give each row one, or a file of names: --groups FILE",
+                )
+        else:
+            names = np.array(read_names(self.input.groups), object)
+        _, numbers = np.unique(self.in_order(names, self.input.groups), return_inverse=True)
+        return numbers.reshape(-1)
 
     def _survey(self, survey: Survey, rows: Rows) -> None:
         survey.add(rows)
@@ -212,28 +250,31 @@ class TrainingData:
         parts: list[Rows] = []
         labels: set[float] = set()
         for block in self._blocks(self._source.pieces(), self._source.name):
-            if self._input.data is not None:
+            if self.input.data is not None:
                 block.require_labels(self._source.name)
                 if len(labels) < 20:
                     labels.update(np.unique(block.labels).tolist())
-                chosen = block.labels == self._input.positive_label
+                chosen = block.labels == self.input.positive_label
+                self._annotate(block, chosen)
                 rows = block.rows.take(np.flatnonzero(chosen))
                 self._survey(self.survey_pos, rows)
                 parts.append(rows)
                 block = block.take(np.flatnonzero(~chosen))
+            else:
+                self._annotate(block, np.zeros(len(block), bool))
             self._survey(self.survey_unl, block.rows)
             self._index.add(block.starts)
             if self._kept is not None:
                 self._kept.append(block.rows)
                 if self.survey_unl.n_nonzeros > KEPT_NONZEROS and not self._keep_all:
                     self._kept = None
-        if self._input.data is not None:
+        if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
             self._require_both_sets(labels)
 
     def _require_both_sets(self, labels: set[float]) -> None:
         name = self._source.name
-        wanted = format_number(self._input.positive_label or 0.0)
+        wanted = format_number(self.input.positive_label or 0.0)
         there = ", ".join(format_number(label) for label in sorted(labels)[:20])
         if not len(self.positives):
             raise DataError(
@@ -270,20 +311,20 @@ class TrainingData:
         texts = self._source.spans(spans.bounds)
         places = spans.places
         name = self._source.name
-        if self._input.unchecked:
+        if self.input.unchecked:
             texts, places = spans.lines(texts), np.arange(len(numbers))
         parts: list[Rows] = []
         before = 0
 
         def refuse(refusal: Refusal) -> None:
-            line = refusal.line if not self._input.unchecked else numbers[refusal.line - 1] + 1
+            line = refusal.line if not self.input.unchecked else numbers[refusal.line - 1] + 1
             raise replace(refusal, line=int(line)).error(name)
 
         for block in parse_pieces(
-            joined(texts, PIECE), name, zero_based=self._input.zero_based, on_refusal=refuse
+            joined(texts, PIECE), name, zero_based=self.input.zero_based, on_refusal=refuse
         ):
-            if self._input.data is not None:
-                block = block.take(np.flatnonzero(block.labels != self._input.positive_label))
+            if self.input.data is not None:
+                block = block.take(np.flatnonzero(block.labels != self.input.positive_label))
             first, last = np.searchsorted(places, [before, before + len(block)])
             parts.append(block.rows.take(places[first:last] - before))
             before += len(block)
@@ -292,7 +333,7 @@ class TrainingData:
             raise DataError(
                 f"{name}: a line drawn is blank or a comment; --no-check needs one row a line"
             )
-        if self._input.unchecked:
+        if self.input.unchecked:
             self.survey_unl.max_index = rows.max_index
             _ = self.n_features  # refuses features beyond those declared
         return rows

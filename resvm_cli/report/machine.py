@@ -23,28 +23,29 @@ SCHEMA = 1
 CURVE_LINES = 100_000
 
 
-def _print(kind: str, content: dict[str, Any]) -> None:
+def print_json(kind: str, content: dict[str, Any]) -> None:
+    """A versioned object on stdout."""
     print_data(json.dumps({"schema": SCHEMA, "kind": kind, **content}, indent=1) + "\n")
 
 
 def print_result(kind: str, result: DataclassInstance) -> None:
     """A result whose fields say all there is to say."""
-    _print(kind, asdict(result))
+    print_json(kind, asdict(result))
 
 
 def print_training(result: TrainResult) -> None:
-    _print(
+    print_json(
         "train",
         {"model": result.path, "notes": list(result.notes), "manifest": result.manifest},
     )
 
 
 def print_check(found: list[FileCheck]) -> None:
-    _print("check", {"files": [asdict(one) for one in found]})
+    print_json("check", {"files": [asdict(one) for one in found]})
 
 
 def print_inspection(found: Inspection) -> None:
-    _print(
+    print_json(
         "inspect",
         {
             "model": found.path,
@@ -102,7 +103,7 @@ def scores(result: ScoreResult) -> dict[str, Any]:
 
 
 def print_scores(result: ScoreResult) -> None:
-    _print("score", scores(result))
+    print_json("score", scores(result))
 
 
 def curve_lines(result: ScoreResult) -> Iterator[bytes]:
@@ -130,4 +131,4 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
 
 def print_comparison(result: CompareResult) -> None:
     content: dict[str, Any] = _finite(asdict(result))
-    _print("compare", content)
+    print_json("compare", content)

@@ -46,7 +46,7 @@ def kind_of(path: str) -> Kind:
     return ending
 
 
-def _saved(figure: Any, kind: Kind) -> bytes:
+def saved(figure: Any, kind: Kind) -> bytes:
     target = io.BytesIO()
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind])
@@ -92,7 +92,7 @@ def curves(result: ScoreResult, kind: Kind) -> bytes:
         if result.files[0].drawing and result.files[0].drawing.band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GREY)
-        return _saved(figure, kind)
+        return saved(figure, kind)
 
 
 def _chance(result: ScoreResult) -> float:
@@ -183,4 +183,4 @@ def critical_differences(overall: OverDataSets, kind: Kind) -> bytes:
                 side + (-0.05 if left else 0.05), level, f"{method} ({rank:.2f})",
                 ha="right" if left else "left", va="center",
             )  # fmt: skip
-        return _saved(figure, kind)
+        return saved(figure, kind)

@@ -16,6 +16,7 @@ from resvm_cli.svm.kernels import Kernel
 # A kernel matrix of this many rows takes 100 MB as LIBSVM's nodes.
 MOST_ROWS = 2500
 MOST_CELLS = 1 << 23
+MOST_PRODUCT_CELLS = 1 << 26
 # Below this share of non-zeros LIBSVM's sparse products are faster.
 LEAST_DENSITY = 0.02
 
@@ -53,3 +54,19 @@ class DenseRows:
         return Rows(
             np.array([0, len(total)], np.int64), self.columns.astype(np.int32), total
         ).without_zeros()
+
+
+def dot_products(rows: Rows) -> FloatArray:
+    """All rows with all rows; densely, unless they are too sparse or too wide for that."""
+    columns = Columns(rows.indices)
+    places = columns.places(rows.indices)
+    cells = len(rows) * len(columns)
+    if cells <= MOST_PRODUCT_CELLS and len(rows.values) >= LEAST_DENSITY * cells:
+        matrix = np.zeros((len(rows), len(columns)))
+        matrix[rows.row_numbers, places] = rows.values
+        return matrix @ matrix.T
+    from scipy.sparse import csr_array
+
+    sparse = csr_array((rows.values, places, rows.indptr), shape=(len(rows), len(columns)))
+    products: FloatArray = (sparse @ sparse.T).toarray()
+    return products

@@ -11,6 +11,7 @@ import os
 import threading
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_void_p
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -104,7 +105,7 @@ def use_threads(count: int) -> None:
     # kernel entries do not depend on one another, so the count changes no bit of a model
     limit = getattr(_library(), "omp_set_num_threads", None)  # absent where built without OpenMP
     if limit is not None:
-        limit(c_int(min(count, os.cpu_count() or 1)))
+        limit(c_int(1 if count == 1 else min(count, os.cpu_count() or 1)))
 
 
 def train(
@@ -145,6 +146,12 @@ def train(
         library.svm_free_and_destroy_model(byref(model))
 
 
+def _copied(pointer: Any, size: int, kind: type[Any]) -> Any:
+    """Numbers behind a C pointer; np.ctypeslib would make a type for each size."""
+    kept = np.dtype(kind)
+    return np.frombuffer(ctypes.string_at(pointer, size * kept.itemsize), kept)
+
+
 def _iteration_limit(n_rows: int) -> int:
     return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
 
@@ -159,8 +166,8 @@ def _solution(model: _Model, limit: int) -> Solution:
             "LIBSVM stopped before it found a support vector",
             "lower -e/--tolerance; or scale the features, if kernel values overflow",
         )
-    support = np.ctypeslib.as_array(model.sv_indices, (size,)).astype(np.int64) - 1
-    coefficients = np.ctypeslib.as_array(model.sv_coef[0], (size,)).astype(np.float64)
+    support = _copied(model.sv_indices, size, np.int32).astype(np.int64) - 1
+    coefficients = _copied(model.sv_coef[0], size, np.float64)
     rho = float(model.rho[0])
     if not (np.isfinite(coefficients).all() and np.isfinite(rho)):
         raise SolverError(

@@ -1,0 +1,131 @@
+"""Members trained on bags of rows in memory and applied to all of those rows at once.
+
+Candidates share kernel values: dot products or distances of all rows are computed once, a kernel's
+matrix once, and a bag's matrix is a part of it. Where that would take too much memory each bag gets
+its own; which of the two is decided by the number of rows alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from resvm_cli.dataset import FloatArray, Rows
+from resvm_cli.ensemble.fit import fit, rows_drawn
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.svm import _pooled, libsvm
+from resvm_cli.svm.dense import dot_products
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.nodes import GramArena
+from resvm_cli.svm.pool import Uses
+from resvm_cli.svm.problem import Problem
+
+BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
+
+
+class Bench(Protocol):
+    """Where members of one kernel are trained."""
+
+    def member_values(self, problems: Sequence[Problem]) -> FloatArray:
+        """members x rows, P before U; bags are row numbers of the whole P and U."""
+        ...
+
+
+class Workbench:
+    """P and U, and what kernels of all their rows have in common, where there is room for it."""
+
+    def __init__(self, positives: Rows, unlabeled: Rows, gram_mb: float) -> None:
+        self.positives = positives.without_zeros()
+        self.unlabeled = unlabeled.without_zeros()
+        self.rows = Rows.concatenate([self.positives, self.unlabeled])
+        self.shares_kernels = BYTES_A_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
+        self._lock = threading.Lock()
+        self._products: FloatArray | None = None
+        self._exponents: FloatArray | None = None  # of gamma 1: minus the squared distances
+
+    def bench(self, kernel: Kernel) -> Bench:
+        """Room for members of this kernel; what kernels share is computed by the first caller."""
+        if not self.shares_kernels:
+            return _Apart(self)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if kernel.name == "rbf":
+                values = self._shared_exponents() * kernel.gamma
+                np.exp(values, out=values)
+            else:
+                values = self._shared_products()
+                if kernel.name != "linear":
+                    nothing = np.zeros(len(values))  # these kernels have no use for norms
+                    values = kernel.values(values.copy(), nothing, nothing)
+        return _Shared(values, len(self.positives))
+
+    def _shared_products(self) -> FloatArray:
+        with self._lock:
+            if self._products is None:
+                self._products = dot_products(self.rows)
+            return self._products
+
+    def _shared_exponents(self) -> FloatArray:
+        with self._lock:
+            if self._exponents is None:
+                products = dot_products(self.rows)
+                norms = products.diagonal().copy()
+                self._exponents = Kernel("rbf", 1.0).exponents(products, norms, norms)
+            return self._exponents
+
+
+class _Shared:
+    """Bags as parts of one kernel matrix; members judge all rows by its lines."""
+
+    def __init__(self, values: FloatArray, n_positives: int) -> None:
+        self._values = values
+        self._n_positives = n_positives
+
+    def member_values(self, problems: Sequence[Problem]) -> FloatArray:
+        libsvm.use_threads(1)
+        rows, counts, coefficients, rho = [], [], [], []
+        for problem in problems:
+            bag = np.concatenate([problem.positive, problem.unlabeled + self._n_positives])
+            arena = GramArena(self._values[bag[:, None], bag])
+            places = np.arange(len(bag))
+            n_positive = len(problem.positive)
+            solution = libsvm.train(problem, arena, places[:n_positive], places[n_positive:])
+            rows.append(bag[solution.support])
+            counts.append(len(solution.support))
+            coefficients.append(solution.coefficients)
+            rho.append(solution.rho)
+        uses = Uses.of(
+            np.concatenate(rows),
+            np.repeat(np.arange(len(counts)), counts),
+            np.concatenate(coefficients),
+            len(self._values),
+            len(counts),
+        )
+        sums = np.zeros((len(counts), len(self._values)))
+        _pooled.add(
+            self._values, uses.starts, uses.members, uses.coefficients, sums, len(self._values)
+        )
+        sums -= np.array(rho)[:, None]
+        return sums
+
+
+class _Apart:
+    """Each bag with kernel values of its own, as in training; members judge as in prediction."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+
+    def member_values(self, problems: Sequence[Problem]) -> FloatArray:
+        drawn = rows_drawn(problems)
+        ensemble, _ = fit(
+            problems,
+            self._workbench.positives,
+            self._workbench.unlabeled.take(drawn),
+            drawn,
+            single=len(problems) == 1,
+            workers=1,
+            progress=lambda done, total: None,
+        )
+        return Predictor(ensemble).decisions(self._workbench.rows).member_values.T

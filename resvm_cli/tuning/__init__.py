@@ -1,0 +1,1 @@
+"""Choosing hyperparameters: what to try, how to judge it, how to go on."""

@@ -1,0 +1,316 @@
+"""What may be tried: one axis for each hyperparameter, from the user's text or from the data.
+
+An axis is a list of values or an interval. It knows where its edges are and how to go on beyond
+them, up to what makes sense at all: a bag cannot usefully hold more rows than there are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from resvm_cli.ensemble.methods import MethodName
+from resvm_cli.errors import CommandLineError
+from resvm_cli.svm.kernels import KernelName
+
+# In this order they are named, sampled and varied; the last varies fastest in a grid.
+AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
+LOG_AXES = ("gamma", "n_pos", "unl_per_pos", "w_pos", "c_unl")
+WHOLE_AXES = ("degree", "n_pos")
+GRID_POINTS = {"gamma": 5, "c_unl": 4, "w_pos": 3, "n_pos": 3, "unl_per_pos": 2}
+OTHER_GRID_POINTS = 3
+EDGE_SHARE = 0.05  # paper, section 5: optima close to the edge are not accepted
+EXTENSION = 1 / 3  # of the width of an interval
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The values of one hyperparameter: a list, or from low to high."""
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+    values: tuple[float, ...] = ()  # where they were listed
+    floor: float = 0.0
+    ceiling: float = math.inf
+
+    @property
+    def fixed(self) -> bool:
+        return self.low == self.high
+
+    def limited(self, floor: float, ceiling: float) -> Axis:
+        """The same axis, to be extended no further than this."""
+        return replace(self, floor=floor, ceiling=ceiling)
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    def at(self, share: float) -> float:
+        """The value at this share of the way from low to high."""
+        if self.values:
+            return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+        if self.log:
+            value = self.low * (self.high / self.low) ** share
+        else:
+            value = self.low + (self.high - self.low) * share
+        return self._kept(value)
+
+    def _kept(self, value: float) -> float:
+        value = min(max(value, self.low), self.high)
+        return float(round(value)) if self.name in WHOLE_AXES else value
+
+    def points(self) -> tuple[float, ...]:
+        """The values a grid takes."""
+        if self.values:
+            return self.values
+        if self.fixed:
+            return (self.low,)
+        steps = GRID_POINTS.get(self.name, OTHER_GRID_POINTS) - 1
+        return tuple(dict.fromkeys(self.at(step / steps) for step in range(steps + 1)))
+
+    def edge(self, value: float) -> int:
+        """-1 or 1 where the value lies on the lower or the upper edge, else 0."""
+        if self.fixed:
+            return 0
+        if self.values:
+            return -1 if value == self.values[0] else 1 if value == self.values[-1] else 0
+        share = self._share(value)
+        return -1 if share <= EDGE_SHARE else 1 if share >= 1 - EDGE_SHARE else 0
+
+    def _share(self, value: float) -> float:
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def beyond(self, side: int) -> Axis | None:
+        """The part that follows on one side, or None where there is no more that makes sense."""
+        if self.values:
+            last, before = (self.values[0], self.values[1]) if side < 0 else self.values[:-3:-1]
+            value = last * last / before if self.log else 2 * last - before
+            value = min(max(value, self.floor), self.ceiling)
+            value = float(round(value)) if self.name in WHOLE_AXES else value
+            if value in self.values or not value > 0:
+                return None
+            return replace(self, low=value, high=value, values=(value,))
+        if self.log:
+            factor = (self.high / self.low) ** EXTENSION
+            low, high = (
+                (self.low / factor, self.low) if side < 0 else (self.high, self.high * factor)
+            )
+        else:
+            step = (self.high - self.low) * EXTENSION
+            low, high = (self.low - step, self.low) if side < 0 else (self.high, self.high + step)
+        part = replace(self, low=max(low, self.floor), high=min(high, self.ceiling))
+        if part.low >= part.high or (self.name in WHOLE_AXES and round(part.high - part.low) == 0):
+            return None
+        return part
+
+    def joined(self, part: Axis) -> Axis:
+        """This axis and the part beyond it."""
+        return replace(
+            self,
+            low=min(self.low, part.low),
+            high=max(self.high, part.high),
+            values=tuple(sorted({*self.values, *part.values})),
+        )
+
+    def __str__(self) -> str:
+        if self.values or self.fixed:
+            return ",".join(f"{value:.4g}" for value in self.values or (self.low,))
+        return f"{self.low:.4g}..{self.high:.4g}" + (":log" if self.log else "")
+
+
+def parse_axis(name: str, text: str) -> Axis:
+    """``1``, ``0.1,1,10``, ``1..100``, ``1..100:log`` or ``1..100:linear``."""
+    option = "--" + name.replace("_", "-")
+    body, _, kind = text.partition(":")
+    if kind not in ("", "log", "linear"):
+        raise CommandLineError(f"{option} {text}: ':{kind}' is neither :log nor :linear")
+    log = kind == "log" or (kind == "" and name in LOG_AXES)
+    if ".." in body:
+        first, _, second = body.partition("..")
+        low, high = _number(option, text, first), _number(option, text, second)
+        if low > high:
+            raise CommandLineError(
+                f"{option} {text}: the range is reversed", f"write {second}..{first}"
+            )
+        axis = Axis(name, low, high, log)
+    else:
+        listed = [_number(option, text, part) for part in body.split(",")]
+        if len(set(listed)) < len(listed):
+            raise CommandLineError(f"{option} {text}: a value is listed twice")
+        values = tuple(sorted(listed))
+        axis = Axis(name, values[0], values[-1], log, values if len(values) > 1 else ())
+    _check(axis, option, text)
+    return axis
+
+
+def _number(option: str, text: str, part: str) -> float:
+    if not part.strip():
+        raise CommandLineError(
+            f"{option} {text}: a number is missing", "write a list 1,10 or a range 1..10"
+        )
+    try:
+        value = float(part)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise CommandLineError(
+            f"{option} {text}: '{part}' is no number", "write a list 1,10 or a range 1..10[:log]"
+        )
+    return value
+
+
+def _check(axis: Axis, option: str, text: str) -> None:
+    if axis.name != "coef0" and axis.low <= 0:
+        raise CommandLineError(f"{option} {text}: values must be positive")
+    if axis.log and axis.low <= 0:
+        raise CommandLineError(f"{option} {text}: a logarithmic range must be positive")
+    if axis.name in WHOLE_AXES and any(
+        value != round(value) for value in (axis.low, axis.high, *axis.values)
+    ):
+        raise CommandLineError(f"{option} {text}: whole numbers were expected")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting of the hyperparameters."""
+
+    method: MethodName
+    values: tuple[tuple[str, float], ...]  # in the order of AXIS_NAMES
+
+    def __getitem__(self, name: str) -> float | None:
+        return dict(self.values).get(name)
+
+    @property
+    def kernel_key(self) -> tuple[float | None, ...]:
+        """Equal where kernel matrices are."""
+        return self["gamma"], self["degree"], self["coef0"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The axes of one method."""
+
+    method: MethodName
+    axes: tuple[Axis, ...]
+
+    def candidate(self, shares: Sequence[float]) -> Candidate:
+        """The one at these shares of each axis."""
+        values = [
+            (axis.name, axis.at(share)) for axis, share in zip(self.axes, shares, strict=True)
+        ]
+        return Candidate(self.method, tuple(values))
+
+    def grid(self) -> list[Candidate]:
+        """Every combination, those of one kernel next to each other."""
+        names = [axis.name for axis in self.axes]
+        combinations = itertools.product(*(axis.points() for axis in self.axes))
+        return [
+            Candidate(self.method, tuple(zip(names, values, strict=True)))
+            for values in combinations
+        ]
+
+    def edges(self, candidate: Candidate) -> list[tuple[Axis, int]]:
+        """The axes on whose edge a candidate lies, and on which side."""
+        values = dict(candidate.values)
+        sides = [(axis, axis.edge(values[axis.name])) for axis in self.axes]
+        return [(axis, side) for axis, side in sides if side]
+
+    def replaced(self, axis: Axis) -> Space:
+        axes = tuple(axis if old.name == axis.name else old for old in self.axes)
+        return replace(self, axes=axes)
+
+
+def default_space(
+    method: MethodName,
+    kernel: KernelName,
+    n_positives: int,
+    n_unlabeled: int,
+    gamma_scale: float,
+    given: Sequence[Axis] = (),
+    contamination_pos: float | None = None,
+    contamination_unl: float | None = None,
+) -> Space:
+    """The user's axes, and for the rest ranges that the data suggests.
+
+    Sizes are those of the smallest set that a candidate is trained on.
+    """
+    axes = {axis.name: axis for axis in given}
+    used = ["c_unl"]
+    if kernel != "linear":
+        used.append("gamma")
+    if kernel == "poly":
+        used.append("degree")
+    if kernel in ("poly", "sigmoid"):
+        used.append("coef0")
+    if method != "bagging":
+        used.append("w_pos")
+    if method == "resvm":
+        used += ["n_pos", "unl_per_pos"]
+    elif method == "bagging":
+        used.append("unl_per_pos")
+    for axis in given:
+        if axis.name not in used:
+            raise CommandLineError(
+                f"{axis.option} has no meaning for --method {method} with the {kernel} kernel"
+            )
+    defaults = _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging")
+    if contamination_pos is not None or contamination_unl is not None:
+        defaults |= _narrowed(
+            defaults, method, n_positives, contamination_pos or 0.0, contamination_unl or 0.0
+        )
+    chosen = []
+    for name in AXIS_NAMES:
+        if name not in used:
+            continue
+        default = defaults[name]
+        axis = axes.get(name, default)
+        axis = axis.limited(default.floor, default.ceiling)
+        if axis.low < axis.floor or axis.high > axis.ceiling:
+            raise CommandLineError(
+                f"{axis.option} {axis} reaches beyond {axis.floor:.4g}..{axis.ceiling:.4g},"
+                " which is all that the data allows"
+            )
+        chosen.append(axis)
+    return Space(method, tuple(chosen))
+
+
+def _defaults(
+    n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
+) -> dict[str, Axis]:
+    """Ranges that hold what worked best on the paper's data (docs/tuning.md)."""
+    most_pos = float(n_positives)
+    least_pos = min(3.0, most_pos)
+    high_pos = max(least_pos, min(200.0, float(n_positives // 2)))
+    # with small bags there may be more of U for each of P
+    high_ratio = min(20.0, n_unlabeled / (n_positives if all_of_p else high_pos))
+    low_ratio = min(1.0, high_ratio)
+    most_ratio = n_unlabeled / (n_positives if all_of_p else least_pos)
+    axes = (
+        Axis("gamma", gamma_scale / 10, gamma_scale * 100, True).limited(
+            gamma_scale * 1e-6, gamma_scale * 1e6
+        ),
+        Axis("degree", 2.0, 4.0, False, (2.0, 3.0, 4.0)).limited(1.0, 10.0),
+        Axis("coef0", 0.0, 1.0, False, (0.0, 1.0)).limited(-100.0, 100.0),
+        Axis("n_pos", least_pos, high_pos, True).limited(1.0, most_pos),
+        Axis("unl_per_pos", low_ratio, high_ratio, True).limited(low_ratio / 10, most_ratio),
+        Axis("w_pos", 0.25, 16.0, True).limited(1e-4, 1e4),
+        Axis("c_unl", 0.01, 100.0, True).limited(1e-6, 1e6),
+    )
+    return {axis.name: axis for axis in axes}
+
+
+def _narrowed(
+    defaults: dict[str, Axis],
+    method: MethodName,
+    n_positives: int,
+    contamination_pos: float,
+    contamination_unl: float,
+) -> dict[str, Axis]:
+    del method, n_positives, contamination_pos, contamination_unl
+    return defaults

@@ -1,0 +1,173 @@
+"""A candidate judged on P and U alone: by folds, or out of bag with one ensemble.
+
+The same folds and the same random streams serve every candidate, so that candidates differ by
+their parameters and not by luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.ensemble.bags import fold_seed
+from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
+from resvm_cli.ensemble.model import decide
+from resvm_cli.ensemble.oob import Absences, decide_out_of_bag
+from resvm_cli.ensemble.workbench import Bench, Workbench
+from resvm_cli.errors import CommandLineError, DataError, ResvmError, SolverError
+from resvm_cli.svm.problem import Problem
+from resvm_cli.tuning.criteria import Judged, MetricName, Scores, score
+from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.strategies import Task
+
+PARTNERS_KEY = 0x70617274
+
+
+def params_of(
+    candidate: Candidate, base: ResvmParams, n_models: int, rows_pos: int, rows_unl: int
+) -> ResvmParams:
+    """A candidate's parameters for so many rows of P and of U."""
+    n_pos = n_unl = None
+    if candidate.method == "resvm":
+        n_pos = min(int(candidate["n_pos"] or 1), rows_pos)
+    if candidate.method != "cwsvm":
+        per_pos = candidate["unl_per_pos"] or 1.0
+        n_unl = min(max(1, round(per_pos * (n_pos or rows_pos))), rows_unl)
+    return replace(
+        base,
+        method=candidate.method,
+        gamma=candidate["gamma"] or base.gamma,
+        degree=int(candidate["degree"] or base.degree),
+        coef0=base.coef0 if candidate["coef0"] is None else candidate["coef0"],
+        c_unl=candidate["c_unl"] or base.c_unl,
+        w_pos=candidate["w_pos"],
+        n_pos=n_pos,
+        n_unl=n_unl,
+        n_models=None if candidate.method == "cwsvm" else n_models,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judges candidates on one P and U."""
+
+    workbench: Workbench
+    base: ResvmParams  # what candidates have in common
+    folds: Folds
+    out_of_bag: bool
+    metric: MetricName
+    up_to: float
+
+    @property
+    def rows_pos(self) -> int:
+        return len(self.workbench.positives)
+
+    @property
+    def rows_unl(self) -> int:
+        return len(self.workbench.unlabeled)
+
+    def plan(self, task: Task, rows_pos: int, rows_unl: int, seed: int) -> Plan:
+        """The task, settled for so many rows; gamma is a number, so no variance is asked for."""
+        params = params_of(task.candidate, self.base, task.n_models, rows_pos, rows_unl)
+        return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0)
+
+    def scores(self, tasks: Sequence[Task]) -> Iterator[Scores | ResvmError]:
+        """For each task of one kernel its scores, or why it has none."""
+        kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
+        bench = self.workbench.bench(kernel)
+        for task in tasks:
+            try:
+                if self.out_of_bag:
+                    judged = self._out_of_bag(task, bench)
+                else:
+                    judged = self._held_out(task, bench)
+            except (SolverError, DataError, CommandLineError) as error:
+                yield error
+            else:
+                yield score(judged, self.metric, self.up_to, by_folds=not self.out_of_bag)
+
+    def _held_out(self, task: Task, bench: Bench) -> Judged:
+        """Each row judged by an ensemble trained without its fold."""
+        parts = [
+            self.held_out_fold(task, bench, line, fold, repeat * self.folds.n_folds + fold)
+            for repeat, line in enumerate(self.folds.parts)
+            for fold in range(self.folds.n_folds)
+        ]
+        return _joined(parts)
+
+    def held_out_fold(
+        self, task: Task, bench: Bench, line: IntArray, fold: int, number: int
+    ) -> Judged:
+        """The rows of one fold, judged by an ensemble trained on all others."""
+        kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
+        kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
+        seed = fold_seed(self.base.seed, number)
+        plan = self.plan(task, len(kept_pos), len(kept_unl), seed)
+        members = problems(plan, range(plan.n_models))
+        bags = [problem.among(kept_pos, kept_unl) for problem in members]
+        held = np.flatnonzero(line == fold)
+        values = np.ascontiguousarray(bench.member_values(bags)[:, held].T)
+        single = plan.method == "cwsvm"
+        decisions = decide(values, single)
+        return Judged(
+            held < self.rows_pos,
+            decisions.values if single else decisions.values_without_ties(),
+            decisions.sums / plan.n_models,
+            decisions.labels(0.0 if single else 0.5) > 0,
+            np.full(len(held), number),
+            held,
+        )
+
+    def _out_of_bag(self, task: Task, bench: Bench) -> Judged:
+        plan = self.plan(task, self.rows_pos, self.rows_unl, self.base.seed)
+        members = list(problems(plan, range(plan.n_models)))
+        values = np.ascontiguousarray(bench.member_values(members).T)
+        return self.judged_out_of_bag(members, values)
+
+    def judged_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> Judged:
+        """Each row judged by those members whose bags lack it and its group.
+
+        Bags hold a larger share of P than of U. Rows judged by few members vary more, so that rows
+        of P would fill the top and the bottom of a ranking that knows nothing: each row of U gets a
+        row of P for a partner, and is judged by members that lack both. Rows in every bag are left
+        out. The folds serve only to tell how far the criterion varies.
+        """
+        rows = np.arange(self.rows_pos + self.rows_unl)
+        absent = Absences(members, self.rows_pos, self.folds.groups).absent(rows)
+        bits = np.random.PCG64(np.random.SeedSequence((self.base.seed, PARTNERS_KEY)))
+        partners = np.argsort(bits.random_raw(self.rows_unl), kind="stable") % self.rows_pos
+        absent[self.rows_pos :] &= absent[partners]
+        decisions = decide_out_of_bag(values, absent)
+        judged = Judged(
+            rows < self.rows_pos,
+            decisions.values_without_ties(),
+            decisions.sums / len(members),
+            decisions.labels(0.5) > 0,
+            self.folds.parts[0],
+            rows,
+        ).only(decisions.n_members > 0)
+        if not judged.positive.any() or judged.positive.all():
+            which = "P" if not judged.positive.any() else "U"
+            raise DataError(
+                f"every bag holds every row of {which}: none can be judged out of bag",
+                "use more members, smaller bags, or folds (-v) instead of --oob",
+            )
+        return judged
+
+
+def _joined(parts: list[Judged]) -> Judged:
+    def column(name: str) -> FloatArray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    return Judged(
+        column("positive").astype(bool),
+        column("values"),
+        column("means"),
+        column("called").astype(bool),
+        column("parts").astype(np.int64),
+        column("rows").astype(np.int64),
+    )
