@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 20
+BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
@@ -19,6 +20,9 @@ $(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c resvm_cl
 	@touch $@
 $(VENV)/.test: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+$(VENV)/.bench: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
@@ -59,8 +63,8 @@ smoke: demo
 check: lint types test smoke ## lint, types, tests, fuzz and demo: what CI runs
 	$(MAKE) fuzz FUZZ_SECONDS=5
 
-bench: $(VENV)/.test ## measure against scikit-learn on this machine
-	$(BIN)/python benchmarks/reading.py
+bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see benchmarks/
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 clean: ## remove what was built
 	rm -rf build dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \

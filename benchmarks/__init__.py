@@ -1,0 +1,1 @@
+"""resvm beside its peers on identical work, whole process against whole process."""

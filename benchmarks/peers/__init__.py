@@ -1,0 +1,1 @@
+"""What a user without resvm would write: stand-alone scripts, each run as a process of its own."""

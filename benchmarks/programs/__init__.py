@@ -1,0 +1,42 @@
+"""The peers that resvm is measured beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.ensembles import Ensemble
+from benchmarks.programs.program import Program
+from benchmarks.programs.scikit_learn import Pulearn, ScikitLearn
+from benchmarks.programs.solvers import LiblinearPython, LibsvmPython, Stock
+
+SVC_SPARSE = ScikitLearn("scikit-learn SVC, sparse rows", "svc", "sparse")
+SVC_DENSE = ScikitLearn("scikit-learn SVC, dense rows", "svc", "dense")
+# "the scikit-learn script" of the figures asked for: whichever of the two is faster
+SCRIPTS_ASKED = (SVC_SPARSE.title, SVC_DENSE.title)
+SVC_STACKED = ScikitLearn(SVC_SPARSE.title, "svc", "sparse", "stacked", ("linear",))
+LINEAR_SVC = ScikitLearn(
+    "scikit-learn LinearSVC", "linearsvc", "sparse", "loop", ("linear",), "liblinear"
+)
+PROGRAMS: tuple[Program, ...] = (
+    SVC_SPARSE,
+    SVC_DENSE,
+    LINEAR_SVC,
+    LibsvmPython(),
+    LiblinearPython(),
+    Stock(
+        "stock svm-train and svm-predict", "svm-train", "svm-predict", ("linear", "rbf"), "libsvm"
+    ),
+    Stock(
+        "stock liblinear-train and -predict",
+        *("liblinear-train", "liblinear-predict", ("linear",), "liblinear"),
+    ),
+    Pulearn(),
+)
+
+
+def programs(ensemble: Ensemble) -> Iterator[Program]:
+    """Those that are here, are wanted and can train this kernel."""
+    for program in PROGRAMS:
+        wanted = ensemble.bench.wants(program.peer)
+        if wanted and ensemble.kernel in program.kernels and program.installed():
+            yield program
