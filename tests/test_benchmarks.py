@@ -15,8 +15,10 @@ from benchmarks.case import Asked, Case, Group, Part
 from benchmarks.contest import Outcome, Row, Verdict, compete, verdict
 from benchmarks.data import Data
 from benchmarks.measure import Failed, command, run
+from benchmarks.programs.program import script
 from benchmarks.sizes import QUICK
 from benchmarks.work import KINDS
+from tests.conftest import write_svm
 
 SVC = "scikit-learn SVC, sparse rows"
 TINY = replace(
@@ -93,6 +95,14 @@ def test_both_readers_see_the_same_numbers(bench):
     rows = compete(replace(group, cases=(ours, replace(peer, less=None))), TINY, quiet).rows
     assert [row.agrees for row in rows] == [True, True]
     assert "values of 300 rows" in rows[1].agreement
+
+
+@pytest.mark.parametrize("name", ["sklearn_read", "libsvm_read"])
+def test_readers_can_be_checked_on_features_the_member_lacks(tmp_path, name):
+    rows = write_svm(tmp_path / "rows.svm", np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 4.0]]))
+    np.save(tmp_path / "weights.npy", [1.0, 10.0])
+    run(script(name, rows, tmp_path / "weights.npy", tmp_path / "values.npy"))
+    assert np.load(tmp_path / "values.npy").tolist() == [21.0, 10.0]
 
 
 def test_a_program_that_fails_is_reported_with_its_last_words(bench):

@@ -10,4 +10,5 @@ from libsvm.svmutil import svm_read_problem
 labels, rows = svm_read_problem(sys.argv[1], return_scipy=True)
 if len(sys.argv) > 2:
     weights = np.load(sys.argv[2])
-    np.save(sys.argv[3], rows @ weights[: rows.shape[1]])
+    width = min(len(weights), rows.shape[1])  # either may lack the last features
+    np.save(sys.argv[3], rows[:, :width] @ weights[:width])
