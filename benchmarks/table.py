@@ -82,10 +82,14 @@ def markdown(tables: Sequence[Table], quick: bool) -> str:
 
 def put_markdown(path: Path, tables: Sequence[Table], quick: bool) -> None:
     """Write the tables between the marks of a document, or as a document where there are none."""
+    put_between_marks(path, markdown(tables, quick))
+
+
+def put_between_marks(path: Path, written: str) -> None:
+    """Replace what lies between the marks of a document, or all of it where there are none."""
     document = path.read_text() if path.exists() else ""
     before, mark, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
-    written = markdown(tables, quick)
     if mark and end:
         written = f"{before}{BEGIN}\n\n{written}\n{END}{after}"
     path.write_text(written)

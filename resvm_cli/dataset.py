@@ -102,6 +102,12 @@ class Rows:
         """The same rows with explicitly written zeros left out."""
         return self.entries(self.values != 0)
 
+    def cells(self, columns: IntArray, width: int) -> IntArray:
+        """For each entry its place in a matrix of this width, flattened, in the given columns."""
+        cells: IntArray = np.repeat(np.arange(len(self)) * width, self.lengths)
+        cells += columns
+        return cells
+
     def squared_norms(self) -> FloatArray:
         """Sums of squares, each row's added in its own order whatever its neighbours are."""
         with np.errstate(over="ignore"):
@@ -146,7 +152,9 @@ class Columns:
     def places(self, indices: IndexArray) -> IntArray:
         """For each index its place among the columns, -1 where it is none of them."""
         if self._table is not None:
-            return self._table[np.minimum(indices, len(self._table) - 1)]
+            if len(indices) and int(indices.max()) >= len(self._table):
+                indices = np.minimum(indices, len(self._table) - 1)
+            return self._table[indices]
         place = np.searchsorted(self.present, indices)
         place[place == len(self.present)] = 0
         return np.where(self.present[place] == indices, place, -1)

@@ -147,8 +147,8 @@ class Predictor:
         width = len(self._columns)
         if isinstance(self._weights, np.ndarray):
             dense = np.zeros((BLOCK_ROWS, width + 1))
-            # -1 is the last column: features that no member has end there
-            dense[rows.row_numbers, places] = rows.values
+            # features that no member has, at -1, end in the last column, of the row before
+            dense.reshape(-1)[rows.cells(places, width + 1)] = rows.values
             return np.asarray(dense[:, :width] @ self._weights)
         seen = places >= 0
         known = rows.entries(seen)

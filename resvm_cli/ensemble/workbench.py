@@ -59,7 +59,7 @@ class Workbench:
                 if kernel.name != "linear":
                     nothing = np.zeros(len(values))  # these kernels have no use for norms
                     values = kernel.values(values.copy(), nothing, nothing)
-        return _Shared(values, len(self.positives))
+        return _Shared(values, len(self.positives), _Apart(self))
 
     def _shared_products(self) -> FloatArray:
         with self._lock:
@@ -79,11 +79,14 @@ class Workbench:
 class _Shared:
     """Bags as parts of one kernel matrix; members judge all rows by its lines."""
 
-    def __init__(self, values: FloatArray, n_positives: int) -> None:
+    def __init__(self, values: FloatArray, n_positives: int, apart: _Apart) -> None:
         self._values = values
         self._n_positives = n_positives
+        self._apart = apart
 
     def member_values(self, problems: Sequence[Problem]) -> FloatArray:
+        if problems[0].solver == "liblinear":
+            return self._apart.member_values(problems)
         libsvm.use_threads(1)
         rows, counts, coefficients, rho = [], [], [], []
         for problem in problems:

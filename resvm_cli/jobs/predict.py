@@ -52,6 +52,17 @@ class PredictResult:
     n_positive: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What is made of a block of rows where it is parsed."""
+
+    written: PredictionBlock
+    text: bytes
+    first_bad: int | None  # a row whose value is not finite
+    n_strange: int  # rows with features that training did not see
+    largest: int  # index
+
+
 def predict(
     request: PredictRequest,
     progress: Callable[[str, int, int | None], None],
@@ -74,12 +85,23 @@ def predict(
             )
         last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
 
-        def judge(block: Block) -> tuple[Decisions, PredictionBlock, bytes]:
+        def judge(block: Block) -> _Answer:
             decisions = predictor.decisions(block.rows)
             written = _written(decisions, block, request, stored.ensemble)
-            return decisions, written, format_block(request.form, written)
+            strange = 0
+            if block.rows.max_index > last_feature:
+                beyond = block.rows.indices > last_feature
+                strange = len(np.unique(block.rows.row_numbers[beyond]))
+            bad = np.flatnonzero(~np.isfinite(decisions.sums))
+            return _Answer(
+                written,
+                format_block(request.form, written),
+                int(bad[0]) if len(bad) else None,
+                strange,
+                block.rows.max_index,
+            )
 
-        for block, (decisions, written, text) in map_blocks(
+        for block, answer in map_blocks(
             judge,
             request.source,
             zero_based=stored.zero_based,
@@ -87,16 +109,15 @@ def predict(
             workers=lambda: request.jobs or parallel.available_cores(),
             multiple=BLOCK_ROWS,
         ):
-            _require_finite(decisions, block, name_of(request.source))
+            if answer.first_bad is not None:
+                raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
             if n_rows == 0:
-                write(format_header(request.form, written))
-            write(text)
+                write(format_header(request.form, answer.written))
+            write(answer.text)
             n_rows += len(block)
-            n_positive += int((written.labels == 1).sum())
-            strange = block.rows.indices > last_feature
-            if strange.any():
-                n_strange += len(np.unique(block.rows.row_numbers[strange]))
-            largest = max(largest, block.rows.max_index)
+            n_positive += int((answer.written.labels == 1).sum())
+            n_strange += answer.n_strange
+            largest = max(largest, answer.largest)
             n_named += sum(map(bool, block.comments or ()))
             progress("predicting", n_rows, None)
     if n_strange > STRANGE_SHARE * n_rows:
@@ -123,10 +144,8 @@ def _written(
     )
 
 
-def _require_finite(decisions: Decisions, block: Block, name: str) -> None:
-    bad = np.flatnonzero(~np.isfinite(decisions.sums))
-    if len(bad):
-        raise DataError(
-            f"{name}:{block.lines[bad[0]]}: the row's decision value is not finite",
-            "its values are far outside what the model was trained on: scale them as then",
-        )
+def _not_finite(name: str, line: int) -> DataError:
+    return DataError(
+        f"{name}:{line}: the row's decision value is not finite",
+        "its values are far outside what the model was trained on: scale them as then",
+    )

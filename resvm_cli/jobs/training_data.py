@@ -203,20 +203,20 @@ class TrainingData:
     def _read_positives(self, path: str) -> None:
         parts = []
         for block in self._blocks(read_pieces(path), name_of(path)):
-            self._annotate(block, np.ones(len(block), bool))
+            self._annotate(block)
             self._survey(self.survey_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
 
-    def _annotate(self, block: Block, chosen: npt.NDArray[np.bool_]) -> None:
-        if self.input.groups is not None or self.input.data is not None:
-            self._is_positive.append(chosen)
+    def _annotate(self, block: Block) -> None:
         if self.input.groups == QID:
             self._qids.append(block.qids)
 
     def in_order(self, of_lines: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         """What a file says of each row, in the order of the data, as it is of P and then U."""
-        is_positive = np.concatenate(self._is_positive)
+        is_positive = np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
+        if self._is_positive:  # one labelled file, in its own order
+            is_positive = np.concatenate(self._is_positive)
         if len(of_lines) != len(is_positive):
             raise DataError(
                 f"{name}: {len(of_lines):,} lines, and the data has {len(is_positive):,} rows",
@@ -250,18 +250,17 @@ class TrainingData:
         parts: list[Rows] = []
         labels: set[float] = set()
         for block in self._blocks(self._source.pieces(), self._source.name):
+            self._annotate(block)
             if self.input.data is not None:
                 block.require_labels(self._source.name)
                 if len(labels) < 20:
                     labels.update(np.unique(block.labels).tolist())
                 chosen = block.labels == self.input.positive_label
-                self._annotate(block, chosen)
+                self._is_positive.append(chosen)
                 rows = block.rows.take(np.flatnonzero(chosen))
                 self._survey(self.survey_pos, rows)
                 parts.append(rows)
                 block = block.take(np.flatnonzero(~chosen))
-            else:
-                self._annotate(block, np.zeros(len(block), bool))
             self._survey(self.survey_unl, block.rows)
             self._index.add(block.starts)
             if self._kept is not None:

@@ -1,0 +1,335 @@
+"""resvm tune, and train with what it chose, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.conftest import train_arguments, write_svm
+
+
+def data(problem):
+    return train_arguments(problem)[1:]
+
+
+def quick(problem, folder, *more):
+    return [
+        "tune", *data(problem), "-o", folder, "--trials", 6, "--n-models", 5, "-v", 3,
+        "--max-extensions", 0, *more,
+    ]  # fmt: skip
+
+
+def lines(folder, name="trials.jsonl"):
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--oob",),
+        (),
+        ("--search", "halving", "--oob"),
+        ("--search", "grid", "-c", "0.1,1", "-g", "0.1", "--n-pos", 5, "--unl-per-pos", 2),
+        ("-t", "linear"),
+        ("--method", "bagging"),
+        ("--method", "cwsvm"),
+        ("--metric", "pu_score"),
+        ("--repeats", 2),
+    ],
+)
+def test_what_tune_chose_is_what_train_trains(more, problem, resvm, tmp_path):
+    ran = resvm(*quick(problem, tmp_path / "t", *more))
+    assert ran.code == 0, ran.err
+    best = json.loads((tmp_path / "t" / "best.json").read_bytes())
+    params = ("--params", tmp_path / "t" / "best.json")
+    ran = resvm(*train_arguments(problem), *params, "-o", tmp_path / "m", "--json")
+    assert ran.code == 0, ran.err
+    manifest = json.loads(ran.out)["manifest"]
+    assert manifest["method"] == best["method"]
+    assert manifest["kernel"]["name"] == best["kernel"]
+    if best["kernel"] == "rbf":
+        assert manifest["kernel"]["gamma"] == best["gamma"]
+    for name in ("c_unl", "n_pos", "n_unl", "n_models"):
+        if name in best:
+            assert manifest["parameters"][name] == best[name]
+    trials = lines(tmp_path / "t")
+    assert [one["trial"] for one in trials] == list(range(len(trials)))
+    most = max(one["n_models"] for one in trials)
+    metric = best["selected_by"]["metric"]
+    full = [one["values"][metric] for one in trials if one["n_models"] == most]
+    assert best["selected_by"]["score"] == max(full)
+
+
+def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_path):
+    arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
+    ran = resvm(*arguments, "--json")
+    assert "selected, so optimistic" in ran.err
+    command = next(line for line in ran.err.splitlines() if line.strip().startswith("train"))
+    words = command.split()[1:]
+    assert words[:2] == ["resvm", "train"]
+    done = resvm(*words[1:-1], tmp_path / "copied")
+    assert done.code == 0, done.err
+    found = json.loads(ran.out)
+    assert found["kind"] == "tune"
+    assert found["best"] == json.loads((tmp_path / "t" / "best.json").read_bytes())
+
+
+def test_the_number_of_threads_changes_no_byte(problem, resvm, tmp_path):
+    written = set()
+    for jobs in (1, 2, 3):
+        folder = tmp_path / f"t{jobs}"
+        assert resvm(*quick(problem, folder, "-j", jobs, "--search", "halving")).code == 0
+        written.add((folder / "trials.jsonl").read_bytes() + (folder / "best.json").read_bytes())
+    assert len(written) == 1
+
+
+def test_without_shared_kernels_scores_are_the_same(problem, resvm, tmp_path):
+    for name, room in (("shared", 1024), ("apart", 0)):
+        assert resvm(*quick(problem, tmp_path / name, "--gram-mb", room)).code == 0
+    for one, other in zip(lines(tmp_path / "shared"), lines(tmp_path / "apart"), strict=True):
+        assert one["params"] == other["params"]
+        for metric, value in one["values"].items():
+            assert value == pytest.approx(other["values"][metric], abs=1e-6)
+
+
+def killed_after(arguments, seconds):
+    running = subprocess.Popen(
+        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(seconds)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    return running.returncode
+
+
+@pytest.mark.parametrize("strategy", ["random", "halving"])
+def test_a_killed_run_resumes_to_the_same_end(strategy, problem, resvm, tmp_path):
+    def arguments(folder):
+        more = ("--search", strategy, "--n-models", 9, "-j", 1, "--resume")
+        return [
+            "tune", *data(problem), "-o", folder, "--trials", 12, "--max-extensions", 1, *more,
+        ]  # fmt: skip
+
+    started = time.monotonic()
+    assert resvm(*arguments(tmp_path / "whole")).code == 0
+    whole = time.monotonic() - started
+    rng = random.Random(4)
+    for _ in range(3):
+        killed_after(arguments(tmp_path / "torn"), whole * rng.uniform(0.2, 0.9))
+    last = (tmp_path / "torn" / "trials.jsonl") if (tmp_path / "torn").exists() else None
+    if last is not None and last.exists():
+        last.write_bytes(last.read_bytes() + b'{"trial": 99, "par')
+    ran = resvm(*arguments(tmp_path / "torn"))
+    assert ran.code == 0, ran.err
+    for name in ("trials.jsonl", "best.json", "settings.json"):
+        expected = (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "torn" / name).read_bytes() == expected
+    before = {one["trial"] for one in lines(tmp_path / "torn", "timings.jsonl")}
+    ran = resvm(*arguments(tmp_path / "torn"), "--json")
+    found = json.loads(ran.out)
+    assert found["n_repeated"] == found["n_trials"] == len(before)
+    assert {one["trial"] for one in lines(tmp_path / "torn", "timings.jsonl")} == before
+
+
+def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tmp_path):
+    assert resvm(*quick(problem, tmp_path / "t", "--oob")).code == 0
+    ran = resvm(*quick(problem, tmp_path / "t", "--oob"))
+    assert (ran.code, "already there" in ran.err) == (2, True)
+    ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--resume", "-c", "1,2"))
+    assert ran.code == 2
+    assert "other settings: space" in ran.err
+    ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--resume", "--seed", 1))
+    assert "other settings: seed" in ran.err
+    rows = np.random.default_rng(0).standard_normal((40, 4))
+    other = write_svm(tmp_path / "other.svm", rows)
+    arguments = quick(problem, tmp_path / "t", "--oob", "--resume")
+    arguments[arguments.index("-U") + 1] = other
+    ran = resvm(*arguments)
+    assert ran.code == 2
+    assert "data" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("-c", "10..1"), "reversed"),
+        (("-c", ""), "a number is missing"),
+        (("-g", "x"), "'x' is no number"),
+        (("-v", "5000"), "folds, but there are only"),
+        (("--metric", "accuracy"), "was expected"),
+        (("--search", "bayes"), "was expected"),
+        (("--method", "bagging", "--oob"), "--oob judges resvm only"),
+        (("--method", "cwsvm", "--n-models", "auto"), "only --method resvm"),
+        (("--n-models", "many"), "a number or auto"),
+        (("--outer", "1"), "at least 2 folds"),
+        (("--up-to", "0"), "--up-to"),
+        (("--contamination-pos", "1.5"), "a share"),
+        (("--plot", "x.gif"), "--plot"),
+        (("--n-pos", "100000"), "all that the data allows"),
+        (("--oob", "--repeats", "2"), "--repeats"),
+    ],
+)
+def test_what_cannot_work_is_exit_2_and_leaves_nothing(more, message, problem, resvm, tmp_path):
+    ran = resvm("tune", *data(problem), "-o", tmp_path / "t", "--trials", 2, *more)
+    assert ran.code == 2, ran.err
+    assert message in ran.err
+    assert not (tmp_path / "t").exists()
+
+
+def test_an_unwritable_place_is_exit_5_before_any_work(problem, resvm, tmp_path):
+    ran = resvm("tune", *data(problem), "-o", tmp_path / "no" / "such")
+    assert ran.code == 5
+    assert "parent directory" in ran.err
+
+
+def test_all_methods_share_folds_and_train_picks_by_name(problem, resvm, tmp_path):
+    ran = resvm(*quick(problem, tmp_path / "t", "--method", "all", "--json"))
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert {one["method"] for one in found["methods"]} == {"resvm", "bagging", "cwsvm"}
+    scores = [one["values"]["partial_roc_auc"] for one in found["methods"]]
+    assert scores == sorted(scores, reverse=True)
+    params = ("--params", tmp_path / "t" / "best.json")
+    for method in ("resvm", "bagging", "cwsvm"):
+        folder = tmp_path / method
+        ran = resvm(*train_arguments(problem), *params, "--method", method, "-o", folder, "--json")
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["manifest"]["method"] == method
+
+
+def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
+    resvm(*quick(problem, tmp_path / "t", "--oob"))
+    params = ("--params", tmp_path / "t" / "best.json")
+    ran = resvm(*train_arguments(problem), *params, "-c", 1.0, "-o", tmp_path / "m", "--json")
+    manifest = json.loads(ran.out)["manifest"]
+    best = json.loads((tmp_path / "t" / "best.json").read_bytes())
+    assert manifest["parameters"]["c_unl"] == 1.0 != best["c_unl"]
+    assert manifest["parameters"]["w_pos"] == best["w_pos"]
+    ran = resvm(*train_arguments(problem), *params, "-t", "linear", "-o", tmp_path / "l", "--json")
+    assert json.loads(ran.out)["manifest"]["kernel"] == {"name": "linear"}
+    ran = resvm(*train_arguments(problem), *params, "--method", "cwsvm", "-o", tmp_path / "n")
+    assert ran.code == 2
+    assert "not of cwsvm" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "not JSON that resvm wrote"),
+        ("x", "not JSON that resvm wrote"),
+        ('{"kind": "else"}', "holds no parameters"),
+        ('{"kind": "resvm-params", "format": 9}', "format 9"),
+        (
+            '{"kind": "resvm-params", "format": 1, "method": "resvm", "kernel": "rbf",'
+            ' "scale": "none", "n_pos": "many"}',
+            "n_pos is 'many'",
+        ),
+    ],
+)
+def test_params_that_are_none_are_refused(content, message, problem, resvm, tmp_path):
+    (tmp_path / "p.json").write_text(content)
+    ran = resvm(*train_arguments(problem), "--params", tmp_path / "p.json", "-o", tmp_path / "m")
+    assert ran.code in (3, 5)
+    assert message in ran.err
+
+
+def test_auto_tunes_then_trains_and_keeps_what_was_given(problem, resvm, tmp_path):
+    arguments = [word for word in train_arguments(problem) if word != "-q"]
+    ran = resvm(*arguments, "--auto", "--n-models", 7, "-c", 2.5, "-o", tmp_path / "a", "--json")
+    assert ran.code == 0, ran.err
+    assert "tuned out of bag" in ran.err
+    parameters = json.loads(ran.out)["manifest"]["parameters"]
+    assert (parameters["c_unl"], parameters["n_models"]) == (2.5, 7)
+    again = resvm(*arguments, "--auto", "--n-models", 7, "-c", 2.5, "-o", tmp_path / "b", "-j", 2)
+    assert again.code == 0
+    names = sorted(os.listdir(tmp_path / "a" / "members"))
+    for name in names:
+        first = (tmp_path / "a" / "members" / name).read_bytes()
+        assert first == (tmp_path / "b" / "members" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--method", "bagging"), "--auto judges out of bag"),
+        (("--params", "x.json"), "exclude each other"),
+        (("--n-unl", 10), "needs --n-pos too"),
+    ],
+)
+def test_auto_refuses_what_it_cannot_do(more, message, problem, resvm, tmp_path):
+    ran = resvm(*train_arguments(problem), "--auto", *more, "-o", tmp_path / "m")
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_groups_and_folds_of_ones_own(problem, resvm, tmp_path):
+    pos, unl = (len((problem / name).read_text().splitlines()) for name in ("pos.svm", "unl.svm"))
+    folds = tmp_path / "folds.txt"
+    folds.write_text("".join(f"f{number % 3}\n" for number in range(pos + unl)))
+    groups = tmp_path / "groups.txt"
+    groups.write_text("".join(f"g{number % 30}\n" for number in range(pos + unl)))
+    for name, more in (
+        ("a", ("--folds-file", folds)),
+        ("b", ("--groups", groups)),
+        ("c", ("--groups", groups, "--oob")),
+    ):
+        ran = resvm(*quick(problem, tmp_path / name, *more))
+        assert ran.code == 0, ran.err
+    short = tmp_path / "short.txt"
+    short.write_text("a\nb\n")
+    ran = resvm(*quick(problem, tmp_path / "d", "--groups", short))
+    assert ran.code == 3
+    assert f"2 lines, and the data has {pos + unl:,} rows" in ran.err
+    ran = resvm(*quick(problem, tmp_path / "e", "--groups", "qid"))
+    assert ran.code == 3
+    assert "no qid" in ran.err
+
+
+def test_groups_by_qid_and_one_labelled_file(resvm, tmp_path):
+    rng = np.random.default_rng(2)
+    path = tmp_path / "all.svm"
+    rows = []
+    for number in range(120):
+        label = int(number % 4 == 0)
+        x = rng.standard_normal(3) + label
+        pairs = " ".join(f"{i + 1}:{value:.4f}" for i, value in enumerate(x))
+        rows.append(f"{label} qid:{number // 3} {pairs}\n")
+    path.write_text("".join(rows))
+    ran = resvm(
+        "tune", "--data", path, "--positive-label", 1, "--groups", "qid", "-v", 3, "--trials", 3,
+        "--n-models", 4, "-o", tmp_path / "t", "-q",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+
+
+def test_a_nested_estimate_and_growing_members(problem, resvm, tmp_path):
+    ran = resvm(
+        *quick(problem, tmp_path / "t", "--oob", "--outer", 2, "--json"),
+        "--n-models", "auto", "--plot", tmp_path / "t.svg",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert len(found["outer"]) == 2
+    assert all(0 <= value <= 1 for value in found["outer"])
+    assert found["best"]["n_models"] == found["members"][-1]["n_models"]
+    outer = [one for one in lines(tmp_path / "t") if "outer" in one]
+    assert {one["outer"] for one in outer} == {0, 1}
+    assert "<svg" in (tmp_path / "t.svg").read_text()
+
+
+def test_only_some_rows_of_a_large_u_are_judged(problem, resvm, tmp_path):
+    arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
+    ran = resvm(*arguments, "--max-unl", 50)
+    assert ran.code == 0, ran.err
+    assert "judging on 50 of" in ran.err
+    assert all(one["n_judged"] <= 50 + 100 for one in lines(tmp_path / "t"))

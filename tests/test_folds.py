@@ -1,0 +1,51 @@
+"""Folds: equal shares, groups whole, the same for the same seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.tuning.folds import Folds
+
+
+@given(st.integers(2, 8), st.integers(8, 40), st.integers(0, 60), st.integers(0, 2**40))
+def test_each_fold_has_its_share_of_p_and_of_u(n_folds, n_pos, n_unl, seed):
+    line = Folds.drawn(n_pos, n_unl, n_folds, seed).parts[0]
+    for rows in (line[:n_pos], line[n_pos:]):
+        counts = np.bincount(rows, minlength=n_folds)
+        assert counts.max() - counts.min() <= 1
+        assert len(counts) == n_folds
+
+
+def test_repeats_differ_and_the_seed_decides():
+    folds = Folds.drawn(30, 90, 5, 1, repeats=3)
+    assert len({line.tobytes() for line in folds.parts}) == 3
+    assert np.array_equal(folds.parts, Folds.drawn(30, 90, 5, 1, repeats=3).parts)
+    assert not np.array_equal(folds.parts, Folds.drawn(30, 90, 5, 2, repeats=3).parts)
+
+
+@given(st.lists(st.integers(0, 9), min_size=30, max_size=60), st.integers(0, 2**32))
+def test_a_group_is_never_split(names, seed):
+    groups = np.array([*range(10), *names])
+    line = Folds.drawn(20, len(groups) - 20, 4, seed, groups=groups).parts[0]
+    for group in range(10):
+        assert len(set(line[groups == group].tolist())) == 1
+    assert set(line[:20].tolist()) == {0, 1, 2, 3}
+
+
+def test_more_folds_than_positives_or_their_groups_are_refused():
+    with pytest.raises(CommandLineError, match="only 4 rows of P"):
+        Folds.drawn(4, 50, 5, 0)
+    with pytest.raises(CommandLineError, match="only 2 groups"):
+        Folds.drawn(6, 4, 3, 0, groups=np.array([0, 0, 0, 1, 1, 1, 2, 3, 4, 5]))
+
+
+def test_given_folds_must_leave_rows_to_train_on():
+    Folds.given(np.array([0, 1, 0, 1, 0]), 2, None, "folds.txt")
+    with pytest.raises(DataError, match="fold 1 holds 2 of 2 rows of P"):
+        Folds.given(np.array([0, 0, 1, 1, 0]), 2, None, "folds.txt")
+    with pytest.raises(DataError, match="a group is split"):
+        Folds.given(np.array([0, 1, 0, 1, 0]), 2, np.array([0, 1, 0, 0, 2]), "folds.txt")

@@ -1,0 +1,142 @@
+"""Searches as generators: which candidates, in which order, and what edges lead to."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from resvm_cli.tuning.search import Settings, search, winner
+from resvm_cli.tuning.space import Candidate, Space, parse_axis
+from resvm_cli.tuning.strategies import Result, Task, sampled
+
+PLANE = Space(
+    "resvm",
+    (
+        parse_axis("gamma", "0.01..100:log").limited(1e-6, 1e6),
+        parse_axis("c_unl", "0.01..100:log").limited(1e-6, 1e6),
+    ),
+)
+
+
+def drive(space, score, **changes):
+    """Run a search to its end with a function for scores; the tasks come round by round."""
+    settings = {"strategy": "random", "trials": 40, "n_models": 27, "max_extensions": 3, "seed": 5}
+    going = search(space, Settings(**(settings | changes)))
+    rounds = []
+    number = 0
+    try:
+        tasks = next(going)
+        while True:
+            rounds.append(tasks)
+            results = []
+            for task in tasks:
+                results.append(Result(task, score(task), number))
+                number += 1
+            tasks = going.send(results)
+    except StopIteration as ended:
+        return ended.value, rounds
+
+
+def peak(gamma, c_unl):
+    def score(task):
+        one = task.candidate
+        return -abs(math.log(one["gamma"] / gamma)) - 99 * abs(math.log(one["c_unl"] / c_unl))
+
+    return score
+
+
+def test_an_optimum_inside_needs_one_round():
+    outcome, rounds = drive(PLANE, peak(1.0, 1.0))
+    assert len(rounds) == 1
+    assert len(rounds[0]) == 40
+    assert (outcome.extensions, outcome.edges) == (0, ())
+    assert outcome.best.score == max(result.score for result in outcome.results)
+
+
+def test_ranges_are_extended_towards_an_optimum_outside():
+    outcome, rounds = drive(PLANE, peak(1.0, 1000.0), trials=200, max_extensions=8)
+    assert outcome.extensions >= 1
+    assert outcome.best.task.candidate["c_unl"] > 100
+    fresh = [task.candidate["c_unl"] for task in rounds[1]]
+    assert max(fresh) > 100
+    assert max(fresh) <= 100 * 10 ** (4 / 3) * 1.0001
+    assert outcome.edges == ()
+
+
+def test_without_extensions_the_edge_is_only_remarked_on():
+    outcome, rounds = drive(PLANE, peak(1.0, 1e9), trials=200, max_extensions=0)
+    assert len(rounds) == 1
+    assert any("--c-unl: the best lies on the upper edge" in text for text in outcome.edges)
+
+
+def test_at_its_limit_a_range_is_not_extended():
+    space = Space("resvm", (parse_axis("n_pos", "5..20").limited(1.0, 20.0),))
+    outcome, rounds = drive(space, lambda task: task.candidate["n_pos"], trials=15)
+    assert len(rounds) == 1
+    assert "as far as it goes" in outcome.edges[0]
+
+
+def test_a_grid_gains_the_whole_next_line():
+    space = Space(
+        "resvm",
+        (parse_axis("gamma", "1,10"), parse_axis("c_unl", "1,2,4").limited(1e-6, 1e6)),
+    ).replaced(parse_axis("gamma", "1,10").limited(1e-9, 1e9))
+    outcome, rounds = drive(
+        space,
+        lambda task: -abs(task.candidate["c_unl"] - 8) - abs(task.candidate["gamma"] - 1) / 99,
+        strategy="grid",
+    )
+    assert len(rounds[0]) == 6
+    added = {(task.candidate["gamma"], task.candidate["c_unl"]) for task in rounds[1]}
+    assert {(1.0, 8.0), (10.0, 8.0)} <= added
+    assert outcome.best.task.candidate["c_unl"] == 8
+
+
+def test_halving_starts_with_few_members_and_keeps_a_third():
+    outcome, rounds = drive(PLANE, peak(1.0, 1.0), strategy="halving")
+    assert [(len(tasks), tasks[0].n_models) for tasks in rounds] == [(40, 3), (14, 9), (5, 27)]
+    assert all(result.task.n_models == 27 for result in outcome.results)
+    whole, _ = drive(PLANE, peak(1.0, 1.0))
+    assert outcome.best.task.candidate == whole.best.task.candidate
+
+
+def test_candidates_that_cannot_be_judged_lose():
+    outcome, _ = drive(
+        PLANE, lambda task: None if task.candidate["gamma"] > 1 else 1.0, strategy="halving"
+    )
+    assert outcome.best.task.candidate["gamma"] <= 1
+    nothing, _ = drive(PLANE, lambda task: None)
+    assert nothing is None
+
+
+def test_of_equal_scores_the_cheaper_candidate_wins():
+    def candidate(n_pos, unl_per_pos, c_unl):
+        values = (("n_pos", n_pos), ("unl_per_pos", unl_per_pos), ("c_unl", c_unl))
+        return Task(Candidate("resvm", values), 50)
+
+    results = [
+        Result(candidate(20, 5, 1), 0.8, 0),
+        Result(candidate(10, 5, 10), 0.8, 1),
+        Result(candidate(10, 5, 1), 0.8, 2),
+        Result(candidate(10, 5, 1), 0.8, 3),
+        Result(candidate(1, 1, 1), 0.7, 4),
+    ]
+    assert winner(results).number == 2
+
+
+def test_sampling_depends_on_the_seed_alone_and_repeats_nothing():
+    first = sampled(PLANE, 50, 3, 0)
+    assert first == sampled(PLANE, 50, 3, 0)
+    assert first[:20] == sampled(PLANE, 20, 3, 0)
+    assert len(set(first)) == 50
+    assert sampled(PLANE, 5, 4, 0) != first[:5]
+    few = Space("resvm", (parse_axis("c_unl", "1,2,3"),))
+    assert len(sampled(few, 50, 0, 0)) == 3
+
+
+@pytest.mark.parametrize("strategy", ["random", "halving", "grid"])
+def test_a_search_is_deterministic(strategy):
+    assert drive(PLANE, peak(0.2, 500.0), strategy=strategy) == drive(
+        PLANE, peak(0.2, 500.0), strategy=strategy
+    )

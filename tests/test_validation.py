@@ -1,0 +1,185 @@
+"""Judging candidates: against a plain loop over scikit-learn's SVC, and without leaks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble import workbench
+from resvm_cli.ensemble.bags import Stream, fold_seed
+from resvm_cli.ensemble.methods import ResvmParams, problems
+from resvm_cli.ensemble.model import decide
+from resvm_cli.ensemble.workbench import Workbench
+from resvm_cli.errors import DataError
+from resvm_cli.tuning.criteria import METRIC_NAMES, Judged, criterion, score
+from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.growth import grow
+from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.strategies import Task
+from resvm_cli.tuning.validation import Judge
+
+RNG = np.random.default_rng(21)
+P = RNG.standard_normal((24, 3)) + 1.2
+U = RNG.standard_normal((80, 3))
+CANDIDATE = Candidate(
+    "resvm",
+    (("gamma", 0.3), ("n_pos", 6.0), ("unl_per_pos", 3.0), ("w_pos", 2.0), ("c_unl", 0.7)),
+)
+TASK = Task(CANDIDATE, 8)
+
+
+def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
+    folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
+    bench = Workbench(Rows.from_dense(P), Rows.from_dense(U), 100)
+    base = ResvmParams(seed=7, tolerance=1e-6)
+    return replace(Judge(bench, base, folds, out_of_bag, "roc_auc", 0.2), **changes)
+
+
+def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
+    made = judge()
+    line = made.folds.parts[0]
+    found = made._held_out(TASK, made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel))
+    rows = np.vstack([P, U])
+    for fold in range(4):
+        kept_pos = np.flatnonzero(line[:24] != fold)
+        kept_unl = np.flatnonzero(line[24:] != fold)
+        held = np.flatnonzero(line == fold)
+        values = []
+        for member in range(8):
+            stream = Stream(fold_seed(7, fold), member)
+            positive = kept_pos[stream.draw(len(kept_pos), 6)]
+            unlabeled = kept_unl[stream.draw(len(kept_unl), 18)]
+            svc = SVC(
+                kernel="rbf", gamma=0.3, C=1.0, tol=1e-6,
+                class_weight={1: 0.7 * 2.0 * 18 / 6, -1: 0.7},
+            )  # fmt: skip
+            svc.fit(np.vstack([P[positive], U[unlabeled]]), np.repeat([1, -1], [6, 18]))
+            values.append(svc.decision_function(rows[held]))
+        expected = decide(np.array(values).T.copy(), False)
+        part = found.only(found.parts == fold)
+        assert np.array_equal(part.rows, held)
+        np.testing.assert_allclose(part.means, expected.sums / 8, atol=1e-4)
+        np.testing.assert_allclose(part.values, expected.values_without_ties(), atol=1e-3)
+
+
+def bags_of(made, monkeypatch):
+    """The bags that judging trains on, as row numbers of P and then U."""
+    bags = []
+    real = workbench._Shared.member_values
+
+    def spying(self, problems):
+        bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in problems])
+        return real(self, problems)
+
+    monkeypatch.setattr(workbench._Shared, "member_values", spying)
+    list(made.scores([TASK]))
+    return bags
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_row_that_is_judged_nor_its_group_is_in_a_bag(grouped, monkeypatch):
+    groups = RNG.integers(0, 30, 104) if grouped else np.arange(104)
+    made = judge(groups=groups if grouped else None)
+    for fold, bags in enumerate(bags_of(made, monkeypatch)):
+        held = groups[made.folds.parts[0] == fold]
+        for bag in bags:
+            assert not np.isin(groups[bag], held).any()
+
+
+def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its_partner():
+    groups = RNG.integers(0, 60, 104)
+    made = judge(out_of_bag=True, groups=groups, n_folds=3)
+    plan = made.plan(TASK, 24, 80, 7)
+    bench = made.workbench.bench(plan.kernel)
+    found = made._out_of_bag(TASK, bench)
+    counts = {}
+    members = list(problems(plan, range(8)))
+    values = bench.member_values(members)
+    for row, mean in zip(found.rows.tolist(), found.means.tolist(), strict=True):
+        outside = [
+            m
+            for m, one in enumerate(members)
+            if groups[row] not in groups[np.concatenate([one.positive, one.unlabeled + 24])]
+        ]
+        counts[row] = len(outside)
+        if row < 24:  # rows of P have no partner
+            assert mean == pytest.approx(values[outside, row].mean())
+    assert all(counts.values())
+
+
+def test_knowing_nothing_scores_like_chance_out_of_bag():
+    """Rows of P are judged by fewer members; that alone must not put them on top."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
+    bench = Workbench(Rows.from_dense(rows[0]), Rows.from_dense(rows[1]), 100)
+    candidate = replace(
+        CANDIDATE,
+        values=(
+            ("gamma", 1e3),
+            ("n_pos", 40.0),
+            ("unl_per_pos", 2.0),
+            ("w_pos", 1.0),
+            ("c_unl", 1.0),
+        ),
+    )
+    found = []
+    for seed in range(6):
+        folds = Folds.drawn(60, 600, 5, seed)
+        made = Judge(bench, ResvmParams(seed=seed), folds, True, "partial_roc_auc", 0.05)
+        (scores,) = made.scores([Task(candidate, 20)])
+        found.append(scores.values["partial_roc_auc"])
+    assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
+
+
+def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
+    made = judge()
+    (scores,) = made.scores([TASK])
+    judged = made._held_out(TASK, made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel))
+    parts = [judged.only(judged.parts == part) for part in range(4)]
+    for name in METRIC_NAMES:
+        by_fold = [criterion(part, name, 0.2) for part in parts]
+        expected = criterion(judged, name, 0.2) if name == "pu_score_pooled" else np.mean(by_fold)
+        assert scores.values[name] == pytest.approx(expected)
+    deviation = np.std([criterion(part, "roc_auc", 0.2) for part in parts], ddof=1)
+    assert scores.deviation == pytest.approx(deviation)
+
+
+def test_pu_score_is_the_papers():
+    judged = Judged(
+        np.array([True, True, True, True, False, False]),
+        np.zeros(6),
+        np.zeros(6),
+        np.array([True, True, True, False, True, False]),
+        np.zeros(6, np.int64),
+        np.arange(6),
+    )
+    found = score(judged, "pu_score", 0.2, by_folds=False)
+    assert found.recall == 0.75
+    assert found.fraction_positive == pytest.approx(4 / 6)
+    assert found.values["pu_score"] == pytest.approx(0.75**2 / (4 / 6))
+
+
+def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
+    huge = replace(
+        CANDIDATE, values=(("gamma", 0.3), ("n_pos", 24.0), ("unl_per_pos", 3.0), ("c_unl", 1.0))
+    )
+    made = judge(out_of_bag=True, groups=np.zeros(104, np.int64), n_folds=1)
+    (answer,) = made.scores([Task(huge, 3)])
+    assert isinstance(answer, DataError)
+    assert "none can be judged out of bag" in answer.message
+
+
+def test_members_are_grown_until_halves_agree():
+    made = judge(out_of_bag=True)
+    steps = list(grow(made, CANDIDATE))
+    assert [step.n_models for step in steps] == [25, 50, 100, 200, 400, 800][: len(steps)]
+    assert steps[-1].stable or len(steps) == 6
+    assert not any(step.stable for step in steps[:-1])
+    judged = made._out_of_bag(
+        Task(CANDIDATE, 25), made.workbench.bench(made.plan(TASK, 24, 80, 7).kernel)
+    )
+    assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))

@@ -1,0 +1,60 @@
+"""Shared kernel values: the same members as training by bag, to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.workbench import Workbench
+from resvm_cli.svm import dense
+from resvm_cli.svm.kernels import KERNEL_NAMES
+
+RNG = np.random.default_rng(8)
+POSITIVES = RNG.standard_normal((20, 6)) + 0.8
+UNLABELED = RNG.standard_normal((70, 6))
+
+
+def members(method, kernel):
+    sizes = {} if method == "cwsvm" else {"n_models": 7, "n_unl": 25}
+    params = ResvmParams(method=method, kernel=kernel, gamma=0.2, coef0=0.5, degree=2, **sizes)
+    plan = settle(params, 20, 70, 6, lambda: 1.0)
+    return plan, list(problems(plan, range(plan.n_models)))
+
+
+def bench(kernel, gram_mb):
+    rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
+    return Workbench(*rows, gram_mb).bench(kernel)
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
+@pytest.mark.parametrize("kernel", KERNEL_NAMES)
+def test_values_agree_with_those_of_training_and_predicting(method, kernel):
+    plan, tasks = members(method, kernel)
+    shared = bench(plan.kernel, 10).member_values(tasks)
+    apart = bench(plan.kernel, 0).member_values(tasks)
+    assert shared.shape == (plan.n_models, 90)
+    np.testing.assert_allclose(shared, apart, atol=1e-9)
+
+
+def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():
+    rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
+    assert Workbench(*rows, 16 * 90 * 90 / 1e6).shares_kernels
+    assert not Workbench(*rows, 16 * 90 * 90 / 1e6 - 1e-9).shares_kernels
+
+
+def test_sparse_rows_have_the_same_products(monkeypatch):
+    rows = Rows.from_dense(UNLABELED * (RNG.random(UNLABELED.shape) < 0.3))
+    expected = dense.dot_products(rows)
+    monkeypatch.setattr(dense, "MOST_PRODUCT_CELLS", 0)
+    np.testing.assert_allclose(dense.dot_products(rows), expected, atol=1e-12)
+
+
+def test_a_linear_member_of_liblinear_is_trained_by_it():
+    params = ResvmParams(kernel="linear", solver="liblinear", n_models=3, n_unl=25)
+    plan = settle(params, 20, 70, 6, lambda: 1.0)
+    tasks = list(problems(plan, range(3)))
+    shared = bench(plan.kernel, 10).member_values(tasks)
+    apart = bench(plan.kernel, 0).member_values(tasks)
+    assert shared.tobytes() == apart.tobytes()
