@@ -185,7 +185,7 @@ def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     assert (low[:, 0] == 1).all()
     ran = resvm("predict", model, problem / "test.svm", "-T", "high")
     assert ran.code == 2
-    assert "-T/--threshold is 'high'; a number was expected" in ran.err
+    assert "-T/--threshold is 'high'; a number, recall=R, top=K or fraction=F" in ran.err
     assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
 
 
@@ -353,3 +353,100 @@ def test_a_model_with_a_line_removed_is_exit_4(model, resvm, tmp_path):
     assert "members/00003.model: changed since it was written" in ran.err
     assert ran.out == b""
     assert resvm("inspect", tmp_path / "m").code == 4
+
+
+def called(ran):
+    assert ran.code == 0, ran.err
+    lines = [line.split() for line in ran.out.decode().splitlines()]
+    return np.array([int(line[0]) for line in lines]), np.array([float(line[1]) for line in lines])
+
+
+def test_a_recall_is_placed_by_out_of_bag_values(model, problem, resvm):
+    table = [line.split("\t") for line in (model / "out_of_bag.tsv").read_text().splitlines()[1:]]
+    stored = np.sort([float(row[1]) for row in table])[::-1]
+    assert len(stored) == 30
+    ran = resvm("predict", model, problem / "test.svm", "-T", "recall=0.8")
+    labels, values = called(ran)
+    assert np.array_equal(labels == 1, values >= stored[23])  # 24 of 30
+    assert "24 of 30 known positives lie above it, out of bag" in ran.err
+
+
+def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, problem, resvm):
+    from resvm_cli.ensemble.bags import Stream
+
+    everything = resvm(
+        "predict", model, problem / "pos.svm", "--member-values", "--format", "jsonl"
+    ).out.decode()
+    members = np.array([json.loads(line)["member_values"] for line in everything.splitlines()])
+    manifest = json.loads((model / "manifest.json").read_text())
+    n_pos = manifest["parameters"]["n_pos"]
+    bags = [set(Stream(0, member).draw(30, n_pos).tolist()) for member in range(9)]
+    table = [line.split("\t") for line in (model / "out_of_bag.tsv").read_text().splitlines()[1:]]
+    for row, value, count in table:
+        absent = [member for member in range(9) if int(row) - 1 not in bags[member]]
+        assert int(count) == len(absent)
+        votes = (len(absent) + np.sign(members[int(row) - 1, absent]).sum()) / (2 * len(absent))
+        total = members[int(row) - 1, absent].sum() * 9 / len(absent)
+        expected = total if votes == 0 else 1 + total if votes == 1 else votes
+        assert float(value) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("form", ["text", "tsv", "csv", "jsonl"])
+def test_the_best_rows_of_a_file_are_called_and_nothing_else_changes(form, model, problem, resvm):
+    test = problem / "test.svm"
+    options = ["--format", form, "--ids", "--votes", "--member-values", "--break-ties"]
+    plain = resvm("predict", model, test, *options).out.decode().splitlines()
+    best = resvm("predict", model, test, *options, "-T", "top=17").out.decode().splitlines()
+    share = resvm("predict", model, test, *options, "-T", "fraction=0.056").out
+    assert share.decode().splitlines() == best  # 16.8 rows of 300
+    values = called(resvm("predict", model, test, "--break-ties"))[1]
+    chosen = np.isin(np.arange(300), np.argsort(-values, kind="stable")[:17])
+    header = len(plain) - 300
+    for number, (before, after) in enumerate(zip(plain[header:], best[header:], strict=True)):
+        if form == "jsonl":
+            one, other = json.loads(before), json.loads(after)
+            assert {**one, "label": 0} == {**other, "label": 0}
+            assert (other["label"] == 1) == chosen[number]
+        else:
+            place = 0 if form == "text" else 1
+            split = {"text": " ", "tsv": "\t", "csv": ","}[form]
+            one, other = before.split(split), after.split(split)
+            assert (other[place] == "1") == chosen[number]
+            one[place] = other[place] = ""
+            assert one == other
+
+
+def test_ties_at_the_last_place_are_called_together_and_said_so(model, problem, resvm):
+    ran = resvm("predict", model, problem / "test.svm", "-T", "top=60")
+    labels, values = called(ran)
+    least = np.sort(values)[::-1][59]
+    assert np.array_equal(labels == 1, values >= least)
+    assert (labels == 1).sum() > 60
+    assert "rows are called positive, not 60: those that tie" in ran.err
+
+
+def test_more_rows_than_there_are_means_all(model, problem, resvm):
+    ran = resvm("predict", model, problem / "test.svm", "-T", "top=1000")
+    assert (called(ran)[0] == 1).all()
+    assert "all 300 rows are called positive" in ran.err
+
+
+@pytest.mark.parametrize("method", ["bagging", "cwsvm"])
+def test_methods_that_hold_p_in_every_bag_have_no_recall_to_aim_at(
+    method, problem, resvm, tmp_path
+):
+    resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "recall=0.9")
+    assert ran.code == 4
+    assert f"{method} trains every member on all of P" in ran.err
+    assert resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "top=3").code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["recall=0", "recall=1.1", "recall=", "top=0", "top=1.5", "top=-1", "fraction=2", "best=3"],
+)
+def test_a_threshold_that_makes_no_sense_is_exit_2(text, model, resvm):
+    ran = resvm("predict", model, "-T", text, stdin=b"1 1:2\n")
+    assert ran.code == 2
+    assert "-T/--threshold" in ran.err

@@ -17,6 +17,7 @@ from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files import atomic, model_dir
+from resvm_cli.files.out_of_bag import OutOfBag
 from tests.test_model import KERNELS, ensemble
 
 DESCRIPTION = {
@@ -334,3 +335,55 @@ def test_a_link_to_a_model_is_kept_when_the_model_is_replaced(stored, tmp_path):
     model_dir.save(str(link), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
     assert link.is_symlink()
     assert len(snapshot(stored)) == 3
+
+
+def with_out_of_bag(path: Path) -> OutOfBag:
+    table = OutOfBag(np.array([1, 4]), np.array([0.25, -3.5]), np.array([7, 9]))
+    machine = ensemble(KERNELS[2], n_models=3)
+    model_dir.save(str(path), machine, DESCRIPTION, force=True, out_of_bag=table)
+    return table
+
+
+def test_out_of_bag_values_are_stored_and_read_only_when_asked_for(stored):
+    table = with_out_of_bag(stored)
+    manifest = model_dir.load(str(stored)).manifest
+    assert manifest["out_of_bag"]["positives"] == 2
+    found = model_dir.load_out_of_bag(str(stored), manifest)
+    assert found.values.tolist() == table.values.tolist()
+    (stored / "out_of_bag.tsv").write_text("other")
+    model_dir.load(str(stored))
+    with pytest.raises(ModelError, match=r"out_of_bag\.tsv: changed since it was written"):
+        model_dir.load_out_of_bag(str(stored), manifest)
+    (stored / "out_of_bag.tsv").unlink()
+    with pytest.raises(ModelError, match=r"out_of_bag\.tsv: cannot read"):
+        model_dir.load_out_of_bag(str(stored), manifest)
+
+
+def test_a_model_with_out_of_bag_values_is_still_only_a_model(stored):
+    with_out_of_bag(stored)
+    with_out_of_bag(stored)  # replaces itself
+    model_dir.check_target(str(stored), force=True)
+
+
+def test_a_model_without_out_of_bag_values_says_why(stored):
+    manifest = model_dir.load(str(stored)).manifest
+    for method, why in (("resvm", "older version"), ("bagging", "all of P"), ("cwsvm", "all of P")):
+        with pytest.raises(ModelError, match=why):
+            model_dir.load_out_of_bag(str(stored), manifest | {"method": method})
+    del manifest["out_of_bag"]
+    with pytest.raises(ModelError, match="no out-of-bag values"):
+        model_dir.load_out_of_bag(str(stored), manifest)
+
+
+def test_a_forged_table_of_out_of_bag_values_is_parsed_with_care(stored):
+    with_out_of_bag(stored)
+    for text in (b"nonsense\n", b"row\tdecision_value\tmembers\n"):
+        (stored / "out_of_bag.tsv").write_bytes(text)
+        digest = hashlib.sha256(text).hexdigest()
+        entry = {"file": "x", "sha256": digest, "bytes": len(text), "positives": 2}
+        rewrite(stored, out_of_bag=entry)
+        with pytest.raises(ModelError, match=r"damaged|none is out of bag"):
+            model_dir.load_out_of_bag(str(stored), model_dir.read_manifest(str(stored)))
+    rewrite(stored, out_of_bag={"bytes": -1})
+    with pytest.raises(ModelError, match="inconsistent"):
+        model_dir.read_manifest(str(stored))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.ensemble.methods import ResvmParams, problems, settle
 from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.oob import Absences, decide_out_of_bag
+from resvm_cli.ensemble.oob import Absences, decide_out_of_bag, sampled_rows
 
 N_POS, N_UNL = 7, 23
 
@@ -83,3 +83,14 @@ def test_each_row_is_judged_by_its_own_members_alone(seed):
         scaled = own.sum() * 6 / len(own)
         expected = scaled if votes == 0 else 1 + scaled if votes == 1 else votes
         assert judged.values[row] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [3, 10, 5000])
+def test_at_most_so_many_rows_are_sampled_each_once_from_the_seed_alone(n_rows):
+    found = sampled_rows(n_rows, 10, 4)
+    assert len(found) == min(10, n_rows)
+    assert (np.diff(found) > 0).all()
+    assert found.max() < n_rows
+    assert np.array_equal(found, sampled_rows(n_rows, 10, 4))
+    if n_rows > 10:
+        assert not np.array_equal(found, sampled_rows(n_rows, 10, 5))

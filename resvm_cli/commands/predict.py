@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from resvm_cli.commands import options as given
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import terminal
+
+if TYPE_CHECKING:
+    from resvm_cli.jobs.predict import ThresholdRule
 
 
 def predict(
@@ -66,7 +69,7 @@ def predict(
             "--threshold",
             metavar="T",
             rich_help_panel=given.METHOD,
-            help="Positive above this decision value.",
+            help="Positive above this decision value; or recall=0.9, top=100, fraction=0.01.",
             show_default="0.5; cwsvm: 0",
         ),
     ] = None,
@@ -88,7 +91,7 @@ def predict(
     """
     if form not in ("text", "tsv", "csv", "jsonl"):
         raise CommandLineError(f"--format is '{form}'; text, tsv, csv or jsonl was expected")
-    level = None if threshold is None else given.parse_number("-T/--threshold", threshold)
+    level = None if threshold is None else _threshold(threshold)
     from resvm_cli.jobs import predict as job
 
     request = job.PredictRequest(
@@ -108,3 +111,25 @@ def predict(
         terminal.announce_stdin()
     with terminal.Progress(quiet) as progress:
         job.predict(request, progress, terminal.no_note if quiet else terminal.note)
+
+
+def _threshold(text: str) -> float | ThresholdRule:
+    """A number, or what the threshold is to reach."""
+    option = "-T/--threshold"
+    kind, equals, amount = text.partition("=")
+    if not equals:
+        return given.parse_number(option, text, "a number, recall=R, top=K or fraction=F")
+    from resvm_cli.jobs.predict import ThresholdRule
+
+    if kind == "top":
+        if not (amount.isdecimal() and 0 < int(amount) < 2**53):
+            raise CommandLineError(f"{option} is '{text}'; a whole number of rows was expected")
+        return ThresholdRule("top", int(amount))
+    if kind not in ("recall", "fraction"):
+        raise CommandLineError(
+            f"{option} is '{text}'; a number, recall=R, top=K or fraction=F was expected"
+        )
+    share = given.parse_number(option, amount, "a share above 0, up to 1")
+    if not 0 < share <= 1:
+        raise CommandLineError(f"{option} is '{text}'; a share above 0, up to 1, was expected")
+    return ThresholdRule(kind, share)  # type: ignore[arg-type]

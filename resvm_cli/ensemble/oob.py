@@ -7,13 +7,14 @@ memory by the sample: U may have any number of rows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray, IntArray
-from resvm_cli.ensemble.model import Decisions
+from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.ensemble.model import Decisions, Predictor
 from resvm_cli.svm.problem import Problem
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -65,3 +66,26 @@ def decide_out_of_bag(member_values: FloatArray, absent: BoolArray) -> Decisions
         sums = np.where(absent, member_values, 0.0).sum(axis=1) * (n_models / n_members)
     values = np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
     return Decisions(member_values, votes, sums, values, n_members)
+
+
+def sampled_rows(n_rows: int, most: int, seed: int) -> IntArray:
+    """At most so many row numbers, ascending, drawn without replacement from the seed alone."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0, 2)))
+    keys = bits.random_raw(n_rows)
+    return np.sort(np.argsort(keys, kind="stable")[:most])
+
+
+def judge_positives(
+    predictor: Predictor, problems: Iterable[Problem], positives: Rows, numbers: IntArray
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Of these rows of P, those that some member's bag lacks: number, d out of bag, m(x)."""
+    nothing = np.zeros(0, np.int64)
+    absences = Absences(
+        (replace(problem, unlabeled=nothing) for problem in problems), len(positives)
+    )
+    judged = predictor.decisions(positives.take(numbers))
+    found = decide_out_of_bag(judged.member_values, absences.absent(numbers))
+    kept = found.n_members > 0
+    return numbers[kept], found.values[kept], found.n_members[kept]

@@ -1,5 +1,8 @@
 """The model directory, format 1: ``manifest.json`` and ``members/00000.model ...``.
 
+Where members were trained on parts of P, ``out_of_bag.tsv`` holds what the others say of known
+positives; it is read only when a threshold is asked for.
+
 Reading trusts nothing: sizes and digests are checked before anything is parsed, names are computed
 and not taken from the manifest, links are not followed. See the README for the specification.
 """
@@ -20,12 +23,14 @@ from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import recover, whole_directory
 from resvm_cli.files.model_text import format_members, parse_members
+from resvm_cli.files.out_of_bag import OutOfBag
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
 FORMAT = 1
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
 MEMBERS = "members"
+OUT_OF_BAG = "out_of_bag.tsv"
 LARGEST_MANIFEST = 1 << 28
 LONGEST_NAME = 200
 TRAIN_AGAIN = "copy the model again from where it was whole, or train it again"
@@ -79,7 +84,7 @@ def check_target(path: str, *, force: bool) -> None:
 def _is_only_a_model(path: Path) -> bool:
     """Whether this directory is a model and holds nothing that replacing it would lose."""
     try:
-        if set(os.listdir(path)) - {MANIFEST, MEMBERS}:
+        if set(os.listdir(path)) - {MANIFEST, MEMBERS, OUT_OF_BAG}:
             return False
         with open(path / MANIFEST, "rb") as handle:
             return f'"kind": "{KIND}"'.encode() in handle.read(4096)
@@ -88,7 +93,12 @@ def _is_only_a_model(path: Path) -> bool:
 
 
 def save(
-    path: str, ensemble: Ensemble, description: dict[str, Any], *, force: bool
+    path: str,
+    ensemble: Ensemble,
+    description: dict[str, Any],
+    *,
+    force: bool,
+    out_of_bag: OutOfBag | None = None,
 ) -> dict[str, Any]:
     """Write a model and return its manifest: ``description`` and the list of members."""
     with whole_directory(
@@ -107,7 +117,23 @@ def save(
                     "support_vectors": len(member.support),
                 }
             )
-        manifest = {"kind": KIND, "format": FORMAT, **description, "members": entries}
+        judged = None
+        if out_of_bag is not None:
+            text = out_of_bag.format()
+            (directory / OUT_OF_BAG).write_bytes(text)
+            judged = {
+                "file": OUT_OF_BAG,
+                "sha256": hashlib.sha256(text).hexdigest(),
+                "bytes": len(text),
+                "positives": len(out_of_bag.values),
+            }
+        manifest = {
+            "kind": KIND,
+            "format": FORMAT,
+            **description,
+            "out_of_bag": judged,
+            "members": entries,
+        }
         manifest["manifest_sha256"] = _own_digest(manifest)
         (directory / MANIFEST).write_bytes(_render(manifest))
     return manifest
@@ -138,6 +164,31 @@ def load(path: str) -> StoredModel:
     return StoredModel(manifest, ensemble, scaling or None)
 
 
+def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
+    """The out-of-bag values of known positives that were stored with a model."""
+    entry = manifest.get("out_of_bag")
+    if entry is None:
+        why = f"{manifest['method']} trains every member on all of P"
+        hint = "use --method resvm, or -T with a number, top=K or fraction=F"
+        if manifest["method"] == "resvm":
+            why, hint = "an older version of resvm wrote it", "train it again, with the same seed"
+        raise ModelError(f"{path}: holds no out-of-bag values of known positives: {why}", hint)
+    name = f"{path}/{OUT_OF_BAG}"
+    text = _read_bounded(Path(path), OUT_OF_BAG, name, entry["bytes"])
+    if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
+        raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
+    try:
+        found = OutOfBag.parse(text)
+    except ValueError:
+        raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
+    if not len(found.values):
+        raise ModelError(
+            f"{path}: every member was trained on every known positive: none is out of bag",
+            "train with a smaller --n-pos, or give -T a number",
+        )
+    return found
+
+
 # What a manifest of format 1 must hold for the commands that read it.
 _NUMBER = (int, float)
 _REQUIRED: dict[str, Any] = {
@@ -154,6 +205,7 @@ _REQUIRED: dict[str, Any] = {
     "unconverged": int,
     "versions": {},
 }
+_JUDGED = {"file": str, "sha256": str, "bytes": int, "positives": int}
 _MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
 
 
@@ -173,6 +225,9 @@ def _makes_sense(manifest: dict[str, Any]) -> bool:
     if not _fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
         return False
     kernel = manifest["kernel"]
+    judged = manifest.get("out_of_bag")
+    if judged is not None and not (_fits(judged, _JUDGED) and judged["bytes"] >= 0):
+        return False
     return (
         all(_fits(kernel[name], _NUMBER) for name in ("gamma", "coef0") if name in kernel)
         and _fits(kernel.get("degree", 3), int)

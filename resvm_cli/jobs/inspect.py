@@ -23,6 +23,8 @@ class Inspection:
 def inspect(path: str) -> Inspection:
     """Read and verify a model; raises ModelError on its first fault."""
     stored = model_dir.load(path)
+    if stored.manifest.get("out_of_bag") is not None:
+        model_dir.load_out_of_bag(path, stored.manifest)
     members = stored.manifest["members"]
     return Inspection(
         path=path,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import ceil
+from typing import Any, Literal
 
 import numpy as np
 
 from resvm_cli import parallel
+from resvm_cli.dataset import FloatArray
 from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files import model_dir
@@ -18,6 +21,7 @@ from resvm_cli.files.predictions import (
     format_header,
     output,
 )
+from resvm_cli.files.spool import BlockSpool, labelled
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, map_blocks
@@ -28,6 +32,14 @@ STRANGE_SHARE = 0.01
 
 
 @dataclass(frozen=True)
+class ThresholdRule:
+    """A threshold by what it is to reach: a recall, or how many rows of the file to call."""
+
+    kind: Literal["recall", "top", "fraction"]
+    amount: float
+
+
+@dataclass(frozen=True)
 class PredictRequest:
     """What to predict and what to write of it."""
 
@@ -35,7 +47,7 @@ class PredictRequest:
     source: str = "-"
     target: str = "-"
     form: FormatName = "text"
-    threshold: float | None = None  # None: the model's own
+    threshold: float | ThresholdRule | None = None  # None: the model's own
     break_ties: bool = False
     votes: bool = False
     member_values: bool = False
@@ -74,66 +86,162 @@ def predict(
             f"-o and the input are the same file: {request.source}", "choose another file with -o"
         )
     stored = model_dir.load(request.model)
-    n_rows = n_positive = n_strange = n_named = 0
-    largest = -1
+    if request.zero_based and not stored.zero_based:
+        raise CommandLineError(
+            "--zero-based, but the model was trained on features counted from 1",
+            "train it with --zero-based too, or leave the option out",
+        )
+    rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
+    threshold = stored.ensemble.default_threshold
+    if isinstance(request.threshold, float | int):
+        threshold = request.threshold
+    elif rule is not None and rule.kind == "recall":
+        threshold = _threshold_for_recall(request.model, stored.manifest, rule.amount, notice)
+        rule = None
+    job = _Judging(request, stored, progress)
     with parallel.inner_threads_held(), output(request.target) as write:
-        predictor = Predictor(stored.ensemble, stored.scaling)
-        if request.zero_based and not stored.zero_based:
-            raise CommandLineError(
-                "--zero-based, but the model was trained on features counted from 1",
-                "train it with --zero-based too, or leave the option out",
-            )
-        last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
+        if rule is None:
+            for answer in job.answers(threshold, formatted=True):
+                job.write(write, answer.written, answer.text)
+        else:
+            _predict_best(job, rule, write, notice)
+    job.finish(notice)
+    return PredictResult(job.n_rows, job.n_positive)
+
+
+class _Judging:
+    """One pass over the rows: judged block by block, with what is counted on the way."""
+
+    def __init__(
+        self,
+        request: PredictRequest,
+        stored: model_dir.StoredModel,
+        progress: Callable[[str, int, int | None], None],
+    ) -> None:
+        self._request = request
+        self._stored = stored
+        self._progress = progress
+        self._last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
+        self._n_strange = self._n_named = self._n_written = 0
+        self._largest = -1
+        self.n_rows = self.n_positive = 0
+
+    def answers(self, threshold: float, *, formatted: bool) -> Iterator[_Answer]:
+        """What is to be written of every block of rows, as they arrive."""
+        request = self._request
+        predictor = Predictor(self._stored.ensemble, self._stored.scaling)
 
         def judge(block: Block) -> _Answer:
             decisions = predictor.decisions(block.rows)
-            written = _written(decisions, block, request, stored.ensemble)
+            written = _written(decisions, block, request, self._stored.ensemble, threshold)
+            largest = block.rows.max_index
             strange = 0
-            if block.rows.max_index > last_feature:
-                beyond = block.rows.indices > last_feature
+            if largest > self._last_feature:
+                beyond = block.rows.indices > self._last_feature
                 strange = len(np.unique(block.rows.row_numbers[beyond]))
             bad = np.flatnonzero(~np.isfinite(decisions.sums))
             return _Answer(
                 written,
-                format_block(request.form, written),
+                format_block(request.form, written) if formatted else b"",
                 int(bad[0]) if len(bad) else None,
                 strange,
-                block.rows.max_index,
+                largest,
             )
 
         for block, answer in map_blocks(
             judge,
             request.source,
-            zero_based=stored.zero_based,
+            zero_based=self._stored.zero_based,
             with_comments=request.ids,
             workers=lambda: request.jobs or parallel.available_cores(),
             multiple=BLOCK_ROWS,
         ):
             if answer.first_bad is not None:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
-            if n_rows == 0:
-                write(format_header(request.form, answer.written))
-            write(answer.text)
-            n_rows += len(block)
-            n_positive += int((answer.written.labels == 1).sum())
-            n_strange += answer.n_strange
-            largest = max(largest, answer.largest)
-            n_named += sum(map(bool, block.comments or ()))
-            progress("predicting", n_rows, None)
-    if n_strange > STRANGE_SHARE * n_rows:
+            self.n_rows += len(block)
+            self._n_strange += answer.n_strange
+            self._largest = max(self._largest, answer.largest)
+            self._n_named += sum(map(bool, block.comments or ()))
+            yield answer
+            self._progress("predicting", self.n_rows, None)
+
+    def write(
+        self, write: Callable[[bytes], object], block: PredictionBlock, text: bytes | None = None
+    ) -> None:
+        if self._n_written == 0:
+            write(format_header(self._request.form, block))
+        write(format_block(self._request.form, block) if text is None else text)
+        self._n_written += len(block.labels)
+        self.n_positive += int((block.labels == 1).sum())
+
+    def finish(self, notice: Callable[[str], None]) -> None:
+        """Say what looked wrong."""
+        if self._n_strange > STRANGE_SHARE * self.n_rows:
+            notice(
+                f"{self._n_strange:,} of {self.n_rows:,} rows have features up to {self._largest};"
+                f" the model was trained on features up to {self._last_feature}"
+            )
+        if self._request.ids and not self._n_named:
+            notice("no row has a trailing comment (# name) to take its id from")
+
+
+def _threshold_for_recall(
+    path: str, manifest: dict[str, Any], recall: float, notice: Callable[[str], None]
+) -> float:
+    """The highest threshold above which this share of the known positives lies, out of bag."""
+    values = np.sort(model_dir.load_out_of_bag(path, manifest).values)[::-1]
+    wanted = max(1, ceil(round(recall * len(values), 9)))
+    threshold = float(np.nextafter(values[wanted - 1], -np.inf))
+    notice(
+        f"T = {threshold:.6g}: {wanted:,} of {len(values):,} known positives lie above it,"
+        " out of bag"
+    )
+    return threshold
+
+
+def _predict_best(
+    job: _Judging,
+    rule: ThresholdRule,
+    write: Callable[[bytes], object],
+    notice: Callable[[str], None],
+) -> None:
+    """Call the best rows of the file positive: all are judged and kept before any is written."""
+    with BlockSpool() as spool:
+        best: FloatArray = np.zeros(0)
+        for answer in job.answers(0.0, formatted=False):
+            spool.add(answer.written)
+            if rule.kind == "top":
+                best = _largest(best, answer.written.decision_values, int(rule.amount))
+        wanted = int(rule.amount)
+        if rule.kind == "fraction":
+            wanted = max(1, ceil(round(rule.amount * job.n_rows, 9)))
+            for block in spool:
+                best = _largest(best, block.decision_values, wanted)
+        least = float(best.min())
+        for block in spool:
+            job.write(write, labelled(block, least))
+    if job.n_positive > wanted:
         notice(
-            f"{n_strange:,} of {n_rows:,} rows have features up to {largest};"
-            f" the model was trained on features up to {last_feature}"
+            f"{job.n_positive:,} rows are called positive, not {wanted:,}:"
+            f" those that tie at {least:.6g} are called together"
         )
-    if request.ids and not n_named:
-        notice("no row has a trailing comment (# name) to take its id from")
-    return PredictResult(n_rows, n_positive)
+    elif job.n_positive < wanted:
+        notice(f"all {job.n_rows:,} rows are called positive: there are no {wanted:,}")
+
+
+def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
+    """The largest so many of both."""
+    both = np.concatenate([kept, values])
+    return both if len(both) <= count else np.partition(both, len(both) - count)[-count:]
 
 
 def _written(
-    decisions: Decisions, block: Block, request: PredictRequest, ensemble: Ensemble
+    decisions: Decisions,
+    block: Block,
+    request: PredictRequest,
+    ensemble: Ensemble,
+    threshold: float,
 ) -> PredictionBlock:
-    threshold = ensemble.default_threshold if request.threshold is None else request.threshold
     break_ties = request.break_ties and not ensemble.single  # one SVM's own values have none
     return PredictionBlock(
         labels=decisions.labels(threshold),

@@ -12,12 +12,16 @@ from resvm_cli import __version__, parallel
 from resvm_cli.ensemble import bags
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
-from resvm_cli.ensemble.model import Ensemble, numeric_fingerprint
+from resvm_cli.ensemble.model import Ensemble, Predictor, numeric_fingerprint
+from resvm_cli.ensemble.oob import judge_positives, sampled_rows
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
+from resvm_cli.files.out_of_bag import OutOfBag
 from resvm_cli.jobs.training_data import Progress, TrainingData, TrainingInput
 from resvm_cli.svm import liblinear, libsvm
 
+# So many known positives place a recall to a few hundredths; more would only cost time.
+MOST_OUT_OF_BAG = 1000
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 5e8
 # A number of a dense row: twice as it is joined with others, and once as a node.
@@ -78,14 +82,14 @@ def train(
 
         for text in (*data.notes, *_warnings(plan)):
             tell(text)
-        ensemble, n_unconverged = _fit(plan, data, jobs, progress, tell)
+        ensemble, n_unconverged, out_of_bag = _fit(plan, data, jobs, progress, tell)
         if n_unconverged:
             tell(
                 f"{n_unconverged} of {plan.n_models} members stopped at"
                 f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
             )
         description = _describe(plan, data, source, n_unconverged)
-        manifest = model_dir.save(target, ensemble, description, force=force)
+        manifest = model_dir.save(target, ensemble, description, force=force, out_of_bag=out_of_bag)
     return TrainResult(target, manifest, plan, n_unconverged, tuple(notes))
 
 
@@ -119,7 +123,7 @@ def _fit(
     jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
-) -> tuple[Ensemble, int]:
+) -> tuple[Ensemble, int, OutOfBag | None]:
     tasks = list(problems(plan, range(plan.n_models)))
     drawn = rows_drawn(tasks)
     positives, unlabeled = data.positives, data.fetch(drawn)
@@ -134,7 +138,7 @@ def _fit(
     row_length = (len(positives.values) + len(unlabeled.values)) / (len(positives) + len(drawn))
     work = plan.n_models * plan.bag_size**2 * (row_length + 8)
     workers = jobs or (1 if work < SMALL_WORK else parallel.available_cores())
-    return fit(
+    ensemble, n_unconverged = fit(
         tasks,
         positives,
         unlabeled,
@@ -143,6 +147,12 @@ def _fit(
         workers=workers,
         progress=lambda done, total: progress("training", done, total),
     )
+    out_of_bag = None
+    if plan.method == "resvm":
+        chosen = sampled_rows(len(positives), MOST_OUT_OF_BAG, plan.seed)
+        numbers, values, members = judge_positives(Predictor(ensemble), tasks, positives, chosen)
+        out_of_bag = OutOfBag(numbers + 1, values, members)
+    return ensemble, n_unconverged, out_of_bag
 
 
 def _describe(

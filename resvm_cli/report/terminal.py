@@ -254,6 +254,8 @@ def show_inspection(found: Inspection) -> None:
     table.add_row("members", f"{found.n_members:,} ({found.n_bytes:,} bytes)")
     vectors = "weight vectors" if name == "linear" else "support vectors"
     table.add_row(vectors, f"{found.n_support_vectors:,}, {found.n_pool:,} distinct")
+    if judged := manifest.get("out_of_bag"):
+        table.add_row("out of bag", f"{judged['positives']:,} known positives judged")
     if manifest["unconverged"]:
         table.add_row("unconverged", f"{manifest['unconverged']} members")
     features = f"{manifest['n_features']:,}"
