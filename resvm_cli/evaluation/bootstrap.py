@@ -87,7 +87,9 @@ def replicate(
 
 
 def interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
-    """The percentile interval around a figure."""
+    """The percentile interval around a figure; without replicates the figure itself."""
+    if not len(replicates):
+        return Interval(value, value, value)
     tail = (1 - level) / 2
     # of n replicates the k-th has the level k / (n + 1); numpy's usual rule covers too little
     low, high = np.quantile(replicates, [tail, 1 - tail], method="weibull")
@@ -189,8 +191,7 @@ def paired_differences(
     for name, values in parts.items():
         difference = float(exact[1][name] - exact[0][name])
         moved = difference - float(rough[1][name] - rough[0][name])
-        spread = np.concatenate(values) + moved if values else np.array([difference])
-        result[name] = interval(difference, spread)
+        result[name] = interval(difference, np.concatenate([np.zeros(0), *values]) + moved)
     return result
 
 

@@ -204,7 +204,7 @@ def threshold_bands(
 def _band(cases: Sequence[tuple[FloatArray, FloatArray | None]]) -> Band:
     values = [float(value) for value, _ in cases]
     bounds = [
-        interval(value, np.array([value]) if drawn is None else drawn)
+        interval(value, np.zeros(0) if drawn is None else drawn)
         for value, (_, drawn) in zip(values, cases, strict=True)
     ]
     return Band(

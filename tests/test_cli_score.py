@@ -1,0 +1,436 @@
+"""score, as users run it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn import metrics as oracle
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two files of predictions with ids, and their labels in several forms."""
+    path = tmp_path_factory.mktemp("score")
+    rng = np.random.default_rng(11)
+    truth = rng.random(400) < 0.25
+    first = np.round(rng.standard_normal(400) + 1.5 * truth, 2)
+    second = np.round(first + rng.standard_normal(400), 2)
+    for name, values in (("a", first), ("b", second)):
+        lines = [
+            f"{1 if value > 0.5 else -1} {value!r} # row-{number}"
+            for number, value in enumerate(values.tolist())
+        ]
+        (path / f"{name}.pred").write_text("\n".join(lines) + "\n")
+        (path / f"{name}.num").write_text("".join(f"{value!r}\n" for value in values.tolist()))
+    (path / "b.shuffled").write_text(
+        "".join(sorted((path / "b.pred").read_text().splitlines(keepends=True)))
+    )
+    rows = [f"{1 if positive else -1} 1:{n} 7:0.5" for n, positive in enumerate(truth, 1)]
+    (path / "test.svm").write_text("\n".join(rows) + "\n")
+    (path / "zeros").write_text("".join(f"{int(positive)}\n" for positive in truth))
+    (path / "classes").write_text("".join(f"{7 if positive else 3}\n" for positive in truth))
+    names = [f"row-{number}" for number in np.flatnonzero(truth)]
+    (path / "ids").write_text("\n".join(names) + "\n")
+    np.savez(path / "truth.npz", truth=truth, first=first, second=second)
+    return path
+
+
+@pytest.fixture(scope="module")
+def arrays(folder):
+    loaded = np.load(folder / "truth.npz")
+    return loaded["truth"], loaded["first"], loaded["second"]
+
+
+@pytest.fixture(scope="module")
+def report(folder, resvm):
+    """What --json says of the first file."""
+    ran = resvm("score", folder / "a.pred", "--labels", folder / "test.svm", "--json")
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_the_json_is_versioned_and_flat_and_agrees_with_scikit_learn(report, arrays):
+    truth, first, _ = arrays
+    assert (report["schema"], report["kind"]) == (1, "score")
+    (one,) = report["files"]
+    close = {"abs": 1e-12}
+    precision, recall, _ = oracle.precision_recall_curve(truth, first)
+    called = first > 0.5
+    expected = {
+        "average_precision": oracle.average_precision_score(truth, first),
+        "roc_auc": oracle.roc_auc_score(truth, first),
+        "pr_auc_trapezoid": oracle.auc(recall, precision),
+        "precision": oracle.precision_score(truth, called),
+        "recall": oracle.recall_score(truth, called),
+        "f1": oracle.f1_score(truth, called),
+        "mcc": oracle.matthews_corrcoef(truth, called),
+        "threshold": 0.5,
+        "n_rows": 400,
+    }
+    assert {name: one[name] for name in expected} == {
+        name: pytest.approx(value, **close) for name, value in expected.items()
+    }
+    for name in (
+        "average_precision",
+        "roc_auc",
+        "precision",
+        "bedroc_20",
+        "enrichment_at_1_percent",
+    ):
+        assert one[f"{name}_low"] <= one[name] <= one[f"{name}_high"]
+    assert one["average_precision_low"] < one["average_precision"]
+    assert one["tp"] + one["fp"] + one["fn"] + one["tn"] == 400
+    assert {"precision_at_10", "recall_at_100", "enrichment_at_0.5_percent", "partial_roc_auc",
+            "pr_auc_interpolated", "bedroc_80.5", "screened_to_recover_90_percent", "best_f1",
+            "best_f1_from"} <= one.keys()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["--labels", "zeros"],
+        ["--labels", "classes", "--positive-label", "7"],
+        ["--positive-ids", "ids"],
+    ],
+)
+def test_labels_come_in_several_forms(labels, folder, report, resvm):
+    ran = resvm("score", "a.pred", *labels, "--json", cwd=folder)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["files"] == [{**report["files"][0], "file": "a.pred"}]
+
+
+def test_stdin_gzip_and_bare_numbers_give_the_same(folder, report, resvm):
+    text = (folder / "a.pred").read_bytes()
+    wanted = report["files"][0]
+    for options, stdin in (
+        (["-"], text),
+        (["-"], gzip.compress(text)),
+        (["-", "-T", "0.5"], (folder / "a.num").read_bytes()),
+    ):
+        ran = resvm("score", *options, "--labels", folder / "test.svm", "--json", stdin=stdin)
+        (one,) = json.loads(ran.out)["files"]
+        said = "threshold_from"
+        assert {**one, "file": "", said: ""} == {**wanted, "file": "", said: ""}
+
+
+def test_predict_can_be_piped_into_it(model, problem, resvm):
+    predicted = resvm("predict", model, problem / "test.svm").out
+    ran = resvm("score", "-", "--labels", problem / "test.svm", stdin=predicted)
+    assert ran.code == 0, ran.err
+    assert "average precision" in ran.out.decode()
+    assert ran.err == ""
+
+
+def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report):
+    ran = resvm("score", "a.pred", "--labels", "test.svm", cwd=folder)
+    text = ran.out.decode()
+    one = report["files"][0]
+    assert f"average precision                      {one['average_precision']:.4f}" in text
+    assert f"predicted +{one['tp']:>13}{one['fp']:>13}" in text
+    assert "from the file's labels" in text
+    assert ran.err == ""
+    assert resvm("score", "a.pred", "--labels", "test.svm", "-q", cwd=folder).out == b""
+
+
+def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm, arrays):
+    ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", cwd=folder)
+    lines = ran.out.decode().splitlines()
+    assert lines[1].split() == ["a.pred", "b.pred"]
+    best = next(line for line in lines if line.startswith("  average precision"))
+    assert best.split()[2].endswith("*")  # a.pred is b.pred without its noise
+    assert not best.split()[3].endswith("*")
+    assert "difference to a.pred, same rows resampled" in lines
+    ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", "--json", cwd=folder)
+    first, second = json.loads(ran.out)["files"]
+    for name in ("average_precision", "roc_auc"):
+        difference = second[f"{name}_minus_first"]
+        assert difference == pytest.approx(second[name] - first[name])
+        assert second[f"{name}_minus_first_low"] < difference < second[f"{name}_minus_first_high"]
+        assert second[f"{name}_minus_first_high"] < 0
+    assert "roc_auc_minus_first" not in first
+
+
+def test_files_in_another_order_are_joined_by_id(folder, resvm):
+    options = ["--positive-ids", "ids", "--json"]
+    straight = resvm("score", "a.pred", "b.pred", *options, cwd=folder)
+    shuffled = resvm("score", "a.pred", "b.shuffled", *options, cwd=folder)
+    assert shuffled.code == 0, shuffled.err
+    one, other = (json.loads(ran.out)["files"][1] for ran in (straight, shuffled))
+    assert {**one, "file": ""} == {**other, "file": ""}
+    assert (folder / "b.pred").read_text() != (folder / "b.shuffled").read_text()
+
+
+def test_the_same_seed_gives_the_same_intervals(folder, report, resvm):
+    options = ["score", folder / "a.pred", "--labels", folder / "test.svm", "--json"]
+    assert json.loads(resvm(*options).out) == report
+    other = json.loads(resvm(*options, "--seed", 1).out)["files"][0]
+    mine = report["files"][0]
+    assert other["average_precision"] == mine["average_precision"]
+    assert other["average_precision_low"] != mine["average_precision_low"]
+    without = json.loads(resvm(*options, "--bootstrap", 0).out)["files"][0]
+    assert not [name for name in without if name.endswith(("_low", "_high"))]
+    assert without["average_precision"] == mine["average_precision"]
+
+
+def test_a_prevalence_reweights_precision(folder, resvm, arrays):
+    truth, first, _ = arrays
+    options = ["--labels", "test.svm", "--prevalence", "0.001", "--json"]
+    ran = resvm("score", "a.pred", *options, cwd=folder)
+    (one,) = json.loads(ran.out)["files"]
+    weights = np.where(truth, 0.001 / truth.mean(), 0.999 / (~truth).mean())
+    expected = oracle.average_precision_score(truth, first, sample_weight=weights)
+    assert one["average_precision_at_prevalence"] == pytest.approx(expected, abs=1e-12)
+    expected = oracle.precision_score(truth, first > 0.5, sample_weight=weights)
+    assert one["precision_at_prevalence"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_curve_is_every_threshold(folder, resvm, arrays):
+    truth, first, _ = arrays
+    ran = resvm("score", "a.pred", "--labels", "test.svm", "--curve", "-", cwd=folder)
+    rows = list(csv.DictReader(io.StringIO(ran.out.decode())))
+    assert list(rows[0]) == ["threshold", "precision", "recall", "fpr", "tp", "fp"]
+    precision, recall, thresholds = oracle.precision_recall_curve(truth, first)
+    assert [float(row["threshold"]) for row in rows] == thresholds[::-1].tolist()
+    assert [float(row["precision"]) for row in rows] == pytest.approx(precision[-2::-1])
+    assert [float(row["recall"]) for row in rows] == pytest.approx(recall[-2::-1])
+    assert int(rows[-1]["tp"]) + int(rows[-1]["fp"]) == 400
+    resvm("score", "a.pred", "b.pred", "--labels", "test.svm", "--curve", "c.csv", cwd=folder)
+    with open(folder / "c.csv") as handle:
+        assert {row["file"] for row in csv.DictReader(handle)} == {"a.pred", "b.pred"}
+
+
+def test_positive_and_unlabeled_rows_give_what_they_allow(folder, resvm, arrays):
+    truth, first, _ = arrays
+    options = ["--labels", "test.svm", "--pu", "--contamination-pos", "0.05..0.15"]
+    options += ["--contamination-unl", "0.1", "--values", "out-of-bag"]
+    ran = resvm("score", "a.pred", *options, "--json", cwd=folder)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    (one,) = found["files"]
+    recall, fraction = (first[truth] > 0.5).mean(), (first > 0.5).mean()
+    assert one["pu_score"] == pytest.approx(recall**2 / fraction)
+    assert one["recall"] == pytest.approx(recall)
+    assert one["roc_auc_pu"] == pytest.approx(oracle.roc_auc_score(truth, first))
+    expected = 0.5 + (one["roc_auc_pu"] - 0.5) / (1 - 0.1 - 0.1)
+    assert one["corrected_roc_auc"] == pytest.approx(min(1, expected))
+    low, high = one["corrected_roc_auc_least"], one["corrected_roc_auc_most"]
+    assert one["corrected_roc_auc_low"] < low < one["corrected_roc_auc"] < high
+    assert one["provenance"] == "out-of-bag"
+    assert len(found["assumptions"]) == 3
+    assert found["warnings"] == []
+    assert "average_precision" not in one  # of known positives only: it would mislead
+    text = resvm("score", "a.pred", *options, cwd=folder).out.decode()
+    assert "assumed: known positives were drawn at random" in text
+    assert "values are out-of-bag" in text
+
+
+def test_the_share_of_positives_in_u_can_be_estimated(folder, resvm):
+    options = ["--labels", "test.svm", "--pu", "--contamination-unl", "estimate", "--json"]
+    (one,) = json.loads(resvm("score", "a.pred", *options, cwd=folder).out)["files"]
+    low, high = (one[f"contamination_unl_estimate_{end}"] for end in ("low", "high"))
+    assert 0 <= low <= one["contamination_unl_estimate"] <= high < 0.5
+    assert one["contamination_unl"] == one["contamination_unl_estimate"]
+
+
+def test_doubtful_values_are_warned_of(folder, resvm):
+    base = ["score", "a.pred", "--labels", "test.svm", "--pu", "--bootstrap", 0]
+    assert "does not say where its values come from" in resvm(*base, cwd=folder).out.decode()
+    told = resvm(*base, "--values", "trained-on", cwd=folder).out.decode()
+    assert "these rows were trained on: every figure flatters" in told
+
+
+@pytest.mark.parametrize(("threshold", "what"), [("99", "nothing"), ("-99", "everything")])
+@pytest.mark.parametrize("pu", [[], ["--pu"]])
+def test_a_degenerate_predictor_is_called_so(threshold, what, pu, folder, resvm):
+    options = ["--labels", "test.svm", "-T", threshold, "--bootstrap", 20, *pu]
+    ran = resvm("score", "a.pred", *options, cwd=folder)
+    assert ran.code == 0, ran.err
+    assert f"degenerate: calls {what} positive at T" in ran.out.decode()
+
+
+def bad(resvm, folder, *arguments, **more):
+    ran = resvm("score", *arguments, cwd=folder, **more)
+    assert ran.out == b""
+    return ran.code, ran.err
+
+
+def test_lengths_that_differ_are_refused_with_the_difference(folder, resvm):
+    text = (folder / "a.pred").read_bytes()
+    shorter = b"".join(text.splitlines(keepends=True)[:-3])
+    code, told = bad(resvm, folder, "-", "--labels", "test.svm", stdin=shorter)
+    assert code == 3
+    assert "stdin has 397 predictions and test.svm 400 labels: test.svm is longer by 3" in told
+    code, told = bad(resvm, folder, "-", "--labels", "test.svm", stdin=text + b"1 2\n")
+    assert "stdin is longer by 1" in told
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ("-1\n" * 400, [], "no row is positive"),
+        ("1\n" * 400, [], "every row is positive; negative rows are needed"),
+        ("1\n" * 400, ["--pu"], "every row is positive; unlabeled rows are needed"),
+        ("1\n3\n" * 200, [], "which label means positive? labels that are there: 1, 3"),
+        ("1\n0\n-1\n1\n" * 100, [], "labels that are there: -1, 0, 1"),
+        ("1\n3\n" * 200, ["--positive-label", "5"], "no row has the label 5"),
+        ("1\nnan\n" * 200, [], "'nan' has no rank"),
+        ("", [], "no labels"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_exit_3(labels, options, message, folder, resvm):
+    (folder / "bad").write_text(labels)
+    code, told = bad(resvm, folder, "a.pred", "--labels", "bad", *options)
+    assert code == 3
+    assert message in told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "stdin: no predictions"),
+        (b"0.5\nnan\n", "stdin:2:1: 'nan' has no rank"),
+        (b"1 1:2 3:4\n", "a svmlight file, not predictions"),
+        (b"PK\x03\x04...\n", "not a prediction file"),
+    ],
+)
+def test_predictions_that_are_none_are_exit_3(text, message, folder, resvm):
+    code, told = bad(resvm, folder, "-", "--labels", "test.svm", stdin=text)
+    assert code == 3
+    assert message in told
+
+
+def test_ids_that_do_not_fit_are_refused(folder, resvm):
+    (folder / "foreign").write_text("BRCA1\nTP53\n")
+    code, told = bad(resvm, folder, "a.pred", "--positive-ids", "foreign")
+    assert (code, "none of the 2 ids of foreign is in a.pred" in told) == (3, True)
+    (folder / "part").write_text("row-1\nTP53\n")
+    ran = resvm("score", "a.pred", "--positive-ids", "part", "--bootstrap", 0, cwd=folder)
+    assert "1 of the 2 ids of part are not in a.pred: TP53" in ran.out.decode()
+    lines = (folder / "b.pred").read_text().splitlines(keepends=True)
+    (folder / "b.cut").write_text("".join(lines[1:]))
+    code, told = bad(resvm, folder, "a.pred", "b.cut", "--positive-ids", "ids")
+    assert "do not hold the same rows: 1 ids are in one of them alone" in told
+    (folder / "twice").write_text("".join([*lines, lines[5]]))
+    code, told = bad(resvm, folder, "twice", "a.pred", "--positive-ids", "ids")
+    assert "the id 'row-5' comes twice" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no prediction file is given"),
+        (["a.pred"], "--labels or by --positive-ids"),
+        (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "one of them"),
+        (["-", "--labels", "-"], "only one input can be stdin"),
+        (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "go with --pu"),
+        (["a.pred", "--labels", "zeros", "--values", "held-out"], "--values goes with --pu"),
+        (["a.pred", "--labels", "zeros", "--pu", "--values", "new"], "--values is 'new'"),
+        (["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.1"], "needs"),
+        (
+            ["a.pred", "--labels", "zeros", "--pu", "--contamination-unl", "0.3..0.1"],
+            "a share such as 0.1 or a range",
+        ),
+        (
+            ["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.5",
+             "--contamination-unl", "0.5"],
+            "add up to 1 or more",
+        ),
+        (["a.pred", "--labels", "zeros", "--prevalence", "1"], "a share between 0 and 1"),
+        (["a.pred", "--labels", "zeros", "-k", "ten"], "-k/--top is 'ten'"),
+        (["a.pred", "--labels", "zeros", "--plot", "x.gif"], ".png, .svg or .pdf was expected"),
+        (["a.pred", "--labels", "zeros", "--reference", "x"], "--reference goes with --compare"),
+        (["a.pred", "--compare", "zeros"], "--compare takes no prediction files"),
+        (["a.pred", "--labels", "zeros", "--json", "--curve", "-"], "cannot both go to stdout"),
+        (["a.pred", "--positive-ids", "ids", "--positive-label", "1"], "goes with --labels"),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_exit_2(arguments, message, folder, resvm):
+    code, told = bad(resvm, folder, *arguments)
+    assert code == 2
+    assert message in told
+
+
+def test_without_matplotlib_a_plot_is_refused_with_the_pip_command(folder):
+    script = (
+        "import sys; sys.modules['matplotlib'] = None; sys.argv[1:] = "
+        "['score', 'a.pred', '--labels', 'zeros', '--plot', 'x.png'];"
+        "from resvm_cli.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "--plot needs matplotlib" in done.stderr
+    assert "pip install 'resvm-cli[plot]'" in done.stderr
+    assert not (folder / "x.png").exists()
+
+
+def test_scoring_imports_no_matplotlib_and_a_small_one_no_scipy(folder):
+    script = (
+        "import sys; sys.argv[1:] = ['score', 'a.pred', '--labels', 'zeros', '-q'];"
+        "from resvm_cli.cli import main\n"
+        "try: main()\n"
+        "finally: print([n for n in ('matplotlib', 'scipy', 'joblib') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+RUNS = "data set,repetition,method,value\n" + "".join(
+    f"{name},{repetition},{method},{base + 0.01 * repetition + gain}\n"
+    for name, base in (("digits", 0.5), ("rings", 0.7), ("genes", 0.6))
+    for repetition in range(6)
+    for method, gain in (("cwsvm", 0.0), ("bagging", 0.003 * (repetition % 3)), ("resvm", 0.02))
+)
+
+
+def test_repeated_runs_are_compared(folder, resvm):
+    (folder / "runs.csv").write_text(RUNS)
+    ran = resvm("score", "--compare", "runs.csv", "--json", cwd=folder)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert found["kind"] == "compare"
+    assert found["reference"] == "resvm"
+    assert found["overall"]["average_ranks"] == [3.0, 2.0, 1.0]
+    assert found["data_sets"][0]["p_reference_greater"] == [
+        pytest.approx(1 / 64),
+        pytest.approx(1 / 64),
+        None,
+    ]
+    assert found["wins"] == [0, 0, 18]
+    text = resvm("score", "--compare", "runs.csv", cwd=folder).out.decode()
+    assert "Friedman test over 3 data sets" in text
+    assert "p, resvm > cwsvm" in text
+    assert "critical difference (Nemenyi, 5 %): 1.914" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("", 3, "bad.csv: empty"),
+        ("data set,repetition,method\n", 3, "no column 'value'"),
+        (RUNS + "digits,9,resvm,1\n", 3, "no result of cwsvm on digits, repetition 9"),
+        (RUNS + "digits,0,resvm,1\n", 3, "is already on line"),
+        (RUNS + "digits,0,resvm,much\n", 3, "bad.csv:56: a data set"),
+        ("dataset,repetition,method,value\na,1,x,1\n", 3, "only the method x"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(text, code, message, folder, resvm):
+    (folder / "bad.csv").write_text(text)
+    assert bad(resvm, folder, "--compare", "bad.csv")[0] == code
+    assert message in bad(resvm, folder, "--compare", "bad.csv")[1]
+
+
+def test_an_unknown_reference_is_refused(folder, resvm):
+    (folder / "runs.csv").write_text(RUNS)
+    code, told = bad(resvm, folder, "--compare", "runs.csv", "--reference", "forest")
+    assert (code, "methods that are there: cwsvm, bagging, resvm" in told) == (2, True)
