@@ -6,7 +6,8 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow check lint types fmt fuzz fuzz_svmlight fuzz_pooled smoke bench clean
+.PHONY: help install demo test slow browser check lint types fmt fuzz fuzz_svmlight fuzz_pooled smoke \
+	bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -38,6 +39,9 @@ test: $(VENV)/.test ## run the tests
 
 slow: $(VENV)/.test ## run the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
+
+browser: $(VENV)/.test ## open the pages in a headless Chromium, if one is on the PATH
+	$(BIN)/python -m pytest -m browser -rs
 
 lint: $(VENV)/.dev ## ruff and the import contracts
 	$(BIN)/ruff check .

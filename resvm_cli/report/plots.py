@@ -112,9 +112,9 @@ def _draw_file(pr: Any, roc: Any, one: FileScore, number: int, pu: bool) -> None
     roc_name = "corrected_roc_auc" if drawing.corrected else "roc_auc_pu" if pu else "roc_auc"
     # a $ would start a formula
     name = one.name.replace("$", r"\$")
-    label = f"{name}: average precision {values[precision_name]:.3f}"
-    if pu and not drawing.corrected:
-        label = name
+    label = name
+    if precision_name in values:
+        label += f": average precision {values[precision_name]:.3f}"
     curve = drawing.corrected or drawing.points
     recall = drawing.corrected.tpr if drawing.corrected else drawing.points.recall
     # steps: average precision is the area under them

@@ -69,9 +69,8 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
     if result.pu:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
     else:
-        rows += [
-            (name, label.replace("precision", "precision at T")) for name, label in AT_THRESHOLD
-        ]
+        for name, label in AT_THRESHOLD:
+            rows.append((name, label if label[0] == " " else f"{label} at T"))
         rows += [("best_f1", "F1, largest"), ("best_f1_from", "  from this value on")]
         for name in result.files[0].figures.values:
             what, _, depth = name.partition("_at_")

@@ -1,0 +1,179 @@
+"""A headless Chromium driven over its own debugging pipe: nothing to install but the browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE_SECONDS = 30
+
+
+def find() -> str | None:
+    """The first browser on the PATH."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One page in a headless browser, with everything it said and asked for."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        to_browser, self._write = os.pipe()
+        self._read, from_browser = os.pipe()
+
+        def connect() -> None:  # the browser reads descriptor 3 and writes descriptor 4
+            os.dup2(to_browser, 63)
+            os.dup2(from_browser, 64)
+            os.dup2(63, 3)
+            os.dup2(64, 4)
+
+        self._process = subprocess.Popen(
+            [
+                program,
+                "--headless",
+                "--no-sandbox",  # the page is our own, and containers have no user namespaces
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={folder}",
+            ],
+            close_fds=False,
+            preexec_fn=connect,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_browser)
+        os.close(from_browser)
+        os.set_blocking(self._read, False)
+        self._waiting = b""
+        self._number = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._read)
+        os.close(self._write)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer; what happens meanwhile is kept in ``events``."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            for answer in self._messages():
+                if answer.get("id") == self._number:
+                    assert "error" not in answer, answer
+                    return dict(answer.get("result", {}))
+                self.events.append(answer)
+            time.sleep(0.01)
+        raise TimeoutError(method)
+
+    def _messages(self) -> list[dict[str, Any]]:
+        while True:
+            try:
+                piece = os.read(self._read, 1 << 20)
+            except BlockingIOError:
+                break
+            if not piece:
+                raise EOFError("the browser has gone")
+            self._waiting += piece
+        *whole, self._waiting = self._waiting.split(b"\0")
+        return [json.loads(text) for text in whole]
+
+    def open(self, path: Path, width: int, dark: bool = False) -> None:
+        """Load a file at this width and colour scheme, and wait until it is drawn."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.events.clear()
+        self.call("Page.navigate", url=path.as_uri())
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            if self.run("document.readyState === 'complete' && location.protocol === 'file:'"):
+                return
+            time.sleep(0.02)
+        raise TimeoutError(path)
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def press(self, key: str, times: int = 1) -> None:
+        """Press a key as a user would."""
+        for _ in range(times):
+            for kind in ("keyDown", "keyUp"):
+                self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                          windowsVirtualKeyCode={"ArrowRight": 39, "ArrowLeft": 37, "Home": 36,
+                                                 "End": 35}[key])  # fmt: skip
+
+    def point(self, x: float, y: float) -> None:
+        """Move the pointer there, in pixels of the window."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def screenshot(self, path: Path) -> None:
+        """The whole page as PNG."""
+        height = self.run("document.documentElement.scrollHeight")
+        width = self.run("window.innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
+        )
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def requests(self) -> list[str]:
+        """The addresses that the page asked for."""
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+
+    def complaints(self) -> list[str]:
+        """Errors and warnings on the console, and exceptions."""
+        found = []
+        for event in self.events:
+            if event["method"] == "Runtime.exceptionThrown":
+                found.append(str(event["params"]["exceptionDetails"]))
+            elif event["method"] == "Runtime.consoleAPICalled":
+                found.append(str(event["params"]))
+            elif event["method"] == "Log.entryAdded":
+                found.append(str(event["params"]["entry"]))
+        return found
