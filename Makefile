@@ -31,7 +31,7 @@ $(VENV)/.dev: $(VENV)/.test
 
 install: $(VENV)/.core ## make a virtual environment in .venv and install resvm there
 
-demo: $(VENV)/.core ## train, predict and inspect on sample_data/
+demo: $(VENV)/.core ## train, predict, score and inspect on sample_data/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh sample_data/demo.sh
 
 test: $(VENV)/.test ## run the tests

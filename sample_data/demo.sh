@@ -17,5 +17,5 @@ show "sort -k3,3gr $out/digits.tsv | head -n 5"
 show "resvm inspect $out/digits"
 show "resvm train -P sample_data/synthetic/pos.svm -U sample_data/synthetic/unl.svm -q -o $out/synthetic"
 show "cat sample_data/synthetic/test.svm | resvm predict $out/synthetic > $out/synthetic.pred"
-show "paste -d ' ' $out/synthetic.pred sample_data/synthetic/test.svm | awk '{ n++; ok += \$1 == \$3 } END { print ok \" of \" n \" test rows labelled correctly, from sets with 30 % wrong labels\" }'"
+show "resvm score $out/synthetic.pred --labels sample_data/synthetic/test.svm --html $out/synthetic.html"
 printf '\nNext: .venv/bin/resvm train --help, or your own files:\n      .venv/bin/resvm train -P pos.svm -U unl.svm -o model/\n'

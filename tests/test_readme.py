@@ -60,7 +60,7 @@ def test_the_session_covers_every_command():
     assert used == commands - {"__init__", "options"}
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "inspect", "simulate", "check"])
+@pytest.mark.parametrize("command", ["train", "predict", "score", "inspect", "simulate", "check"])
 def test_every_command_and_option_is_documented(command, resvm):
     assert f"### {command}\n" in README
     shown = resvm(command, "--help").out.decode()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from resvm_cli.report.terminal import print_data
 
@@ -115,19 +115,7 @@ class _Lines:
 
 
 def _colours() -> bool:
-    import os
-
     return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _rendered(table: Any) -> str:
-    from rich.console import Console
-
-    colours = _colours()
-    text = StringIO()
-    width = None if colours else 120
-    Console(file=text, force_terminal=colours, width=width, highlight=False).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
 def _number(value: float | None) -> str:
@@ -250,33 +238,33 @@ def _confusion(values: dict[str, float]) -> str:
 
 
 def show_comparison(result: CompareResult) -> None:
-    """Means, wins and tests of repeated runs, on stdout."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("mean (wins)", no_wrap=True)
-    for method in result.methods:
-        table.add_column(escape(method), justify="right")
+    """Means, wins and tests of repeated runs, on stdout; the best mean is starred."""
     tested = any(p is not None for one in result.data_sets for p in one.p_reference_greater)
-    for method in result.methods:
-        if tested and method != result.reference:
-            table.add_column(escape(f"p, {result.reference} > {method}"), justify="right")
+    others = [method for method in result.methods if tested and method != result.reference]
+    heads = [f"p, {result.reference} > {method}" for method in others]
+    rows = [["mean (wins)", *(f"{method} " for method in result.methods), *heads]]
     for one in result.data_sets:
         best = max(one.means)
         means = [
-            f"[bold]{mean:.4g} ({won})[/bold]" if mean == best else f"{mean:.4g} ({won})"
+            f"{mean:.4g} ({won}){'*' if mean == best else ' '}"
             for mean, won in zip(one.means, one.wins, strict=True)
         ]
         p_values = [
             _p(p)
             for method, p in zip(result.methods, one.p_reference_greater, strict=True)
-            if tested and method != result.reference
+            if method in others
         ]
-        table.add_row(escape(one.name), *means, *p_values)
-    table.add_row("wins", *[str(won) for won in result.wins])
-    table.add_row("average rank", *[f"{rank:.3f}" for rank in result.overall.average_ranks])
-    print_data(_rendered(table) + "\n" + _verdict(result.overall))
+        rows.append([one.name, *means, *p_values])
+    nothing = [""] * len(others)
+    rows.append(["wins", *(f"{won} " for won in result.wins), *nothing])
+    ranks = (f"{rank:.3f} " for rank in result.overall.average_ranks)
+    rows.append(["average rank", *ranks, *nothing])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    text = ""
+    for row in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+        text += "  ".join([f"{row[0]:<{widths[0]}}", *cells]).rstrip() + "\n"
+    print_data(text + "\n" + _verdict(result.overall))
 
 
 def _p(value: float | None) -> str:
