@@ -127,3 +127,15 @@ def test_a_file_does_not_differ_from_itself():
     positive, scores = cloud(np.random.default_rng(9), 20, 50)
     for one in bootstrap.paired_differences(positive, scores, scores, areas, 50, 0).values():
         assert (one.low, one.value, one.high) == (0, 0, 0)
+
+
+@given(rankings(), st.integers(1, 8))
+def test_every_row_is_placed_in_the_block_that_counts_it(case, n_blocks):
+    positive, scores = case
+    small, cells = bootstrap._placed(Ranking.of(positive, scores), positive, scores, n_blocks)
+    width = len(small.thresholds)
+    assert np.bincount(cells[positive], minlength=width).tolist() == small.positives.tolist()
+    negatives = np.bincount(cells[~positive], minlength=2 * width + 1)
+    assert negatives[0 : 2 * width : 2].tolist() == small.above.tolist()
+    assert negatives[1 : 2 * width : 2].tolist() == small.tied.tolist()
+    assert negatives[2 * width] == small.below

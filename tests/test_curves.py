@@ -54,7 +54,7 @@ def test_a_band_holds_its_curve_and_narrows_with_more_rows():
         inside = (band.tpr_low - 1e-9 <= across) & (across <= band.tpr_high + 1e-9)
         assert inside[1:].mean() > 0.95
         assert (band.precision_low <= band.precision_high).all()
-        assert band.precision_high[0] == 1  # the first positive, not the rows before it
+        assert band.precision_low[0] > 0  # at the first positive, not at the rows before it
         widths.append((band.tpr_high - band.tpr_low).mean())
     assert widths[1] < 0.4 * widths[0]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from resvm_cli.evaluation.metrics import Confusion
 from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking
 
-MOST_BLOCKS = 10_000
+MOST_BLOCKS = 4_000
 # Differences need the joint place of each row in two rankings: cells grow with the square.
 MOST_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
