@@ -246,6 +246,23 @@ def test_doubtful_values_are_warned_of(folder, resvm):
     assert "these rows were trained on: every figure flatters" in told
 
 
+def test_rows_the_model_was_trained_on_are_recognised(model, problem, resvm, tmp_path):
+    both = tmp_path / "both.svm"
+    parts = []
+    for label, name in (("1", "pos.svm"), ("0", "unl.svm")):
+        for line in (problem / name).read_text().splitlines():
+            parts.append(" ".join([label, *line.split(" ")[1:]]))
+    both.write_text("\n".join(parts) + "\n")
+    predictions = resvm("predict", model, both).out
+    base = ["score", "-", "--pu", "--model", model, "--bootstrap", 0]
+    told = resvm(*base, "--labels", both, stdin=predictions).out.decode()
+    assert "stdin: values are trained-on" in told
+    assert "these rows were trained on: every figure flatters" in told
+    predictions = resvm("predict", model, problem / "test.svm").out
+    told = resvm(*base, "--labels", problem / "test.svm", stdin=predictions).out.decode()
+    assert "stdin: values are unknown" in told
+
+
 @pytest.mark.parametrize(("threshold", "what"), [("99", "nothing"), ("-99", "everything")])
 @pytest.mark.parametrize("pu", [[], ["--pu"]])
 def test_a_degenerate_predictor_is_called_so(threshold, what, pu, folder, resvm):
@@ -343,6 +360,8 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
             "add up to 1 or more",
         ),
         (["a.pred", "--labels", "zeros", "--prevalence", "1"], "a share between 0 and 1"),
+        (["a.pred", "--labels", "zeros", "-T", "inf"], "a finite number was expected"),
+        (["a.pred", "--labels", "zeros", "--model", "m"], "--model goes with --pu"),
         (["a.pred", "--labels", "zeros", "-k", "ten"], "-k/--top is 'ten'"),
         (["a.pred", "--labels", "zeros", "--plot", "x.gif"], ".png, .svg or .pdf was expected"),
         (["a.pred", "--labels", "zeros", "--reference", "x"], "--reference goes with --compare"),

@@ -1,4 +1,4 @@
-"""The job of score in memory: thresholds that labels imply, labels that mean positive."""
+"""The job of score in memory: thresholds that labels imply."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.errors import DataError
-from resvm_cli.jobs import score
 from resvm_cli.jobs.score import implied_threshold
 
 finite = st.floats(-1e6, 1e6)
@@ -41,16 +39,3 @@ def test_labels_that_follow_no_threshold_leave_the_default():
     assert found == 0.5
     assert "follow no threshold" in source
     assert implied_threshold(np.array([3.0]), None) == (0.5, "the default")
-
-
-def test_many_labels_are_not_all_listed():
-    with pytest.raises(DataError) as caught:
-        score._chosen(np.arange(50.0), None, "x")
-    assert "0, 1, 2" in caught.value.message
-    assert caught.value.message.endswith("19, ...")
-
-
-@pytest.mark.parametrize("labels", [[1.0, -1.0], [1.0, 0.0], [1.0], [0.0], [-1.0]])
-def test_one_is_positive_beside_minus_one_or_zero(labels):
-    chosen = score._chosen(np.array(labels), None, "x")
-    assert chosen.tolist() == [label == 1 for label in labels]

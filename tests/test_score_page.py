@@ -10,7 +10,8 @@ import pytest
 
 from resvm_cli.evaluation import curves
 from resvm_cli.evaluation.summary import Known, Settings
-from resvm_cli.jobs.score import ScoreRequest, score
+from resvm_cli.jobs.score import score
+from resvm_cli.jobs.scored_rows import ScoreRequest
 from resvm_cli.report import html, score_page
 
 

@@ -126,6 +126,14 @@ def score(
             rich_help_panel=UNLABELED,
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="The model that judged the rows of --labels: was it trained on them?",
+            rich_help_panel=UNLABELED,
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -207,16 +215,18 @@ def score(
         raise CommandLineError("--json and --curve - cannot both go to stdout")
     from resvm_cli.evaluation.summary import Settings
     from resvm_cli.jobs import score as job_score
+    from resvm_cli.jobs.scored_rows import ScoreRequest
 
-    request = job_score.ScoreRequest(
+    request = ScoreRequest(
         files=tuple(files),
         labels=labels,
         positive_ids=positive_ids,
         positive_label=positive_label,
         pu=pu,
         known=_known(contamination_pos, contamination_unl),
-        threshold=None if threshold is None else given.parse_number("-T/--threshold", threshold),
+        threshold=None if threshold is None else _threshold(threshold),
         provenance=_provenance(values),
+        model=model,
         settings=Settings(_depths(top), _share("--prevalence", prevalence), bootstrap, seed),
         all_points=curve is not None,
         drawings=plot is not None or html is not None,
@@ -243,6 +253,13 @@ def score(
         from resvm_cli.report import score_table
 
         score_table.show_scores(result)
+
+
+def _threshold(text: str) -> float:
+    number = given.parse_number("-T/--threshold", text)
+    if abs(number) == float("inf"):
+        raise CommandLineError(f"-T/--threshold is '{text}'; a finite number was expected")
+    return number
 
 
 def _share(option: str, value: float | None) -> float | None:
