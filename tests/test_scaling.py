@@ -214,4 +214,4 @@ def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, m
         train(source, ResvmParams(n_models=4), str(path), progress=lambda *_: None)
         models.append({p.name: p.read_bytes() for p in Path(path).rglob("*") if p.is_file()})
     assert models[0] == models[1]
-    assert len(models[0]) == 5
+    assert len(models[0]) == 6  # manifest, out-of-bag values and four members

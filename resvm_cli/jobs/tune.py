@@ -172,6 +172,7 @@ def tune_quickly(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
         axes=tuple(_fixed_axes(params, kept)),
         out_of_bag=True,
+        strategy="halving",
         trials=AUTO_TRIALS,
         n_models=params.n_models or 50,
         max_extensions=AUTO_EXTENSIONS,

@@ -54,6 +54,17 @@ def print_data(text: str) -> None:
     write_stdout(text.encode("utf-8", "surrogateescape"))
 
 
+def rendered(table: Any, width: int | None, *, colours: bool = False) -> str:
+    """A rich table as text, without blanks at the ends of lines."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    text = StringIO()
+    Console(file=text, force_terminal=colours, width=width, highlight=False).print(table)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
 class Progress:
     """How far a job is: a live bar on a terminal, elsewhere a line now and then."""
 
@@ -223,9 +234,6 @@ def _listed(count: int, names: Sequence[object]) -> str:
 
 def show_inspection(found: Inspection) -> None:
     """A table of what a model holds, on stdout."""
-    from io import StringIO
-
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -267,8 +275,4 @@ def show_inspection(found: Inspection) -> None:
     table.add_row("versions", pairs(manifest["versions"]))
     table.add_row("format", str(manifest["format"]))
     colours = sys.stdout is not None and sys.stdout.isatty()
-    text = StringIO()
-    width = None if colours else 100
-    Console(file=text, force_terminal=colours, width=width, highlight=False).print(table)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
-    print_data("\n".join(lines) + "\n")
+    print_data(rendered(table, None if colours else 100, colours=colours))

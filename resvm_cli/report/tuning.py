@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.report.machine import print_json
 from resvm_cli.report.plots import COLOURS, GREY, STYLE, Kind, saved
-from resvm_cli.report.terminal import Progress, say
+from resvm_cli.report.terminal import Progress, rendered, say
 
 if TYPE_CHECKING:
     from resvm_cli.jobs.trial_log import Trial
@@ -49,7 +48,7 @@ def show_tuning(result: TuneResult) -> None:
         + (f"; {result.n_repeated:,} were there already" if result.n_repeated else "")
     )
     for line in _table(result).splitlines():
-        say(line.rstrip())
+        say(line)
     if len(result.winners) > 1:
         for winner in result.winners:
             say(f"{winner.params['method']:>10}  {metric} {_scored(winner, metric)}")
@@ -108,7 +107,6 @@ def _described(params: dict[str, Any]) -> str:
 
 
 def _table(result: TuneResult) -> str:
-    from rich.console import Console
     from rich.table import Table
 
     metric = result.request.metric
@@ -139,9 +137,7 @@ def _table(result: TuneResult) -> str:
             f"{100 * one.scores.fraction_positive:.3g} %",
         ]
         table.add_row(*cells)
-    text = StringIO()
-    Console(file=text, width=120, highlight=False).print(table)
-    return text.getvalue()
+    return rendered(table, 120)
 
 
 def print_tuning(result: TuneResult) -> None:
@@ -184,6 +180,7 @@ def draw_tuning(result: TuneResult, kind: Kind) -> bytes:
     """The score against each parameter, and against members where they were grown."""
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     metric = result.request.metric
     method = result.best.params["method"]
@@ -228,6 +225,10 @@ def draw_tuning(result: TuneResult, kind: Kind) -> bytes:
             panel.set_xlabel(NAMES[axis.name])
             if axis.log:
                 panel.set_xscale("log")
+                panel.xaxis.set_minor_formatter(NullFormatter())
+                if axis.high < 30 * axis.low:  # too narrow for powers of ten alone
+                    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                    panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))
         if result.growth:
             panel = panels[len(axes)]
             panel.plot(
