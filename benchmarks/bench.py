@@ -35,7 +35,7 @@ class Bench:
     @cached_property
     def _takes_jobs(self) -> set[str]:
         taking = set()
-        for name in ("train", "predict"):
+        for name in ("train", "predict", "tune"):
             text = self.folder / f"{name}.help"
             run(self.resvm_help(name), stdout=text)
             if "--jobs" in text.read_text():

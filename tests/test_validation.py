@@ -71,9 +71,9 @@ def bags_of(made, monkeypatch):
     bags = []
     real = workbench._Shared.member_values
 
-    def spying(self, problems):
+    def spying(self, problems, rows=None):
         bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in problems])
-        return real(self, problems)
+        return real(self, problems, rows)
 
     monkeypatch.setattr(workbench._Shared, "member_values", spying)
     list(made.scores([TASK]))

@@ -36,6 +36,10 @@ def test_values_agree_with_those_of_training_and_predicting(method, kernel):
     apart = bench(plan.kernel, 0).member_values(tasks)
     assert shared.shape == (plan.n_models, 90)
     np.testing.assert_allclose(shared, apart, atol=1e-9)
+    some = np.array([3, 20, 50, 89])
+    for room in (10, 0):
+        found = bench(plan.kernel, room).member_values(tasks, some)
+        np.testing.assert_allclose(found, shared[:, some], atol=1e-9)
 
 
 def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():

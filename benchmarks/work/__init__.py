@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.bench import Bench
 from benchmarks.case import Group
-from benchmarks.work import million, parse, predict, startup, train
+from benchmarks.work import million, parse, predict, startup, train, tune
 
 
 @dataclass(frozen=True)
@@ -20,5 +20,5 @@ class Work:
 
 KINDS = {
     module.__name__.rpartition(".")[2]: Work(module.TITLE, module.groups)
-    for module in (startup, parse, train, predict, million)
+    for module in (startup, parse, train, predict, million, tune)
 }

@@ -220,7 +220,8 @@ def problems(plan: Plan, members: range) -> Iterator[Problem]:
             plan.cache_mb,
             plan.solver,
             plan.bias,
-            solver_seed(plan.seed, member),
+            # LIBSVM draws nothing
+            solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
         )
 
 

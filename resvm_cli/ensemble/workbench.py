@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.svm import _pooled, libsvm
@@ -29,8 +29,10 @@ BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
 class Bench(Protocol):
     """Where members of one kernel are trained."""
 
-    def member_values(self, problems: Sequence[Problem]) -> FloatArray:
-        """members x rows, P before U; bags are row numbers of the whole P and U."""
+    def member_values(
+        self, problems: Sequence[Problem], rows: IntArray | None = None
+    ) -> FloatArray:
+        """members x rows, of all rows, P before U, or of some; bags are numbers of P and of U."""
         ...
 
 
@@ -84,32 +86,33 @@ class _Shared:
         self._n_positives = n_positives
         self._apart = apart
 
-    def member_values(self, problems: Sequence[Problem]) -> FloatArray:
+    def member_values(
+        self, problems: Sequence[Problem], rows: IntArray | None = None
+    ) -> FloatArray:
         if problems[0].solver == "liblinear":
-            return self._apart.member_values(problems)
+            return self._apart.member_values(problems, rows)
         libsvm.use_threads(1)
-        rows, counts, coefficients, rho = [], [], [], []
+        supports, counts, coefficients, rho = [], [], [], []
         for problem in problems:
             bag = np.concatenate([problem.positive, problem.unlabeled + self._n_positives])
             arena = GramArena(self._values[bag[:, None], bag])
             places = np.arange(len(bag))
             n_positive = len(problem.positive)
             solution = libsvm.train(problem, arena, places[:n_positive], places[n_positive:])
-            rows.append(bag[solution.support])
+            supports.append(bag[solution.support])
             counts.append(len(solution.support))
             coefficients.append(solution.coefficients)
             rho.append(solution.rho)
         uses = Uses.of(
-            np.concatenate(rows),
+            np.concatenate(supports),
             np.repeat(np.arange(len(counts)), counts),
             np.concatenate(coefficients),
             len(self._values),
             len(counts),
         )
-        sums = np.zeros((len(counts), len(self._values)))
-        _pooled.add(
-            self._values, uses.starts, uses.members, uses.coefficients, sums, len(self._values)
-        )
+        lines = self._values if rows is None else np.take(self._values, rows, axis=1)
+        sums = np.zeros((len(counts), lines.shape[1]))
+        _pooled.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
         sums -= np.array(rho)[:, None]
         return sums
 
@@ -120,7 +123,9 @@ class _Apart:
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
 
-    def member_values(self, problems: Sequence[Problem]) -> FloatArray:
+    def member_values(
+        self, problems: Sequence[Problem], rows: IntArray | None = None
+    ) -> FloatArray:
         drawn = rows_drawn(problems)
         ensemble, _ = fit(
             problems,
@@ -131,4 +136,5 @@ class _Apart:
             workers=1,
             progress=lambda done, total: None,
         )
-        return Predictor(ensemble).decisions(self._workbench.rows).member_values.T
+        judged = self._workbench.rows if rows is None else self._workbench.rows.take(rows)
+        return Predictor(ensemble).decisions(judged).member_values.T

@@ -110,7 +110,7 @@ class Judge:
         members = problems(plan, range(plan.n_models))
         bags = [problem.among(kept_pos, kept_unl) for problem in members]
         held = np.flatnonzero(line == fold)
-        values = np.ascontiguousarray(bench.member_values(bags)[:, held].T)
+        values = np.ascontiguousarray(bench.member_values(bags, held).T)
         single = plan.method == "cwsvm"
         decisions = decide(values, single)
         return Judged(
