@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.evaluation import bootstrap, screening
@@ -18,6 +18,7 @@ def cloud(rng, n_pos, n_neg, shift=1.0, decimals=3):
     return positive, np.round(rng.standard_normal(len(positive)) + shift * positive, decimals)
 
 
+@settings(max_examples=50)
 @given(rankings(), st.integers(1, 5))
 def test_every_replicate_has_as_many_rows_of_each_class(case, n):
     ranking = Ranking.of(*case)
@@ -129,6 +130,7 @@ def test_a_file_does_not_differ_from_itself():
         assert (one.low, one.value, one.high) == (0, 0, 0)
 
 
+@settings(max_examples=50)
 @given(rankings(), st.integers(1, 8))
 def test_every_row_is_placed_in_the_block_that_counts_it(case, n_blocks):
     positive, scores = case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -17,6 +17,7 @@ from tests.test_ranking import rankings
 SHIFT = 1.5
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_without_contamination_the_areas_are_the_usual_ones(case):
     ranking = Ranking.of(*case)
@@ -75,6 +76,7 @@ def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
     assert corrected.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
 
 
+@settings(max_examples=50)
 @given(rankings(), st.floats(0, 0.45), st.floats(0.01, 0.45))
 def test_what_comes_out_is_possible(case, a, b):
     ranking, known = Ranking.of(*case), Contamination(a, b)

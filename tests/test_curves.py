@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from sklearn import metrics as oracle
 
 from resvm_cli.evaluation import curves
@@ -14,6 +14,7 @@ from resvm_cli.evaluation.ranking import Ranking
 from tests.test_ranking import rankings
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_points_are_scikit_learns_curves(case):
     positive, scores = case

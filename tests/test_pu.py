@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -18,6 +18,7 @@ def test_pu_score_is_recall_squared_over_the_fraction_called_positive():
     assert pu.pu_score([0.5, 0.0], [0.25, 0.0]).tolist() == [1.0, 0.0]
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_the_best_pu_score_is_the_largest_of_all_thresholds(case):
     positive, scores = case
@@ -31,6 +32,7 @@ def test_the_best_pu_score_is_the_largest_of_all_thresholds(case):
     assert pu.pu_score(recall, fraction) == pytest.approx(value)
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_the_fraction_may_be_of_the_unlabeled_alone(case):
     positive, scores = case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from sklearn import metrics as oracle
@@ -54,11 +54,13 @@ def partial_oracle(positive, scores, limit):
     return float((np.diff(x) * (y[1:] + y[:-1])).sum() / (2 * limit))
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_areas_are_scikit_learns(case):
     agree(*case)
 
 
+@settings(max_examples=50)
 @given(rankings(), st.floats(0.001, 1))
 def test_the_partial_area_is_that_of_scikit_learns_curve(case, limit):
     positive, scores = case
@@ -112,6 +114,7 @@ def test_both_zeros_are_one_score():
     agree(np.array([True, False, True, False]), np.array([0.0, -0.0, -0.0, 0.0]))
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_the_interpolated_area_is_the_integral_of_davis_and_goadrichs_curve(case):
     positive, scores = case
@@ -132,6 +135,7 @@ def test_the_interpolated_area_is_the_integral_of_davis_and_goadrichs_curve(case
     assert ours == pytest.approx(total / positive.sum(), abs=1e-9)
 
 
+@settings(max_examples=50)
 @given(rankings(), st.integers(1, 10))
 def test_merging_keeps_the_counts_and_what_precedes_the_first_positive(case, n_blocks):
     ranking = Ranking.of(*case)
@@ -155,6 +159,7 @@ def test_many_blocks_merged_change_areas_little():
     assert merged.average_precision() == pytest.approx(ranking.average_precision(), abs=1e-3)
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_reweighting_equals_repeating_rows(case):
     positive, scores = case
@@ -167,6 +172,7 @@ def test_reweighting_equals_repeating_rows(case):
         assert getattr(weighted, name)() == pytest.approx(getattr(repeated, name)(), abs=1e-12)
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_the_best_f1_is_the_largest_of_all_thresholds(case):
     positive, scores = case

@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.evaluation import screening
@@ -33,6 +33,7 @@ def small(draw):
     return np.array(positive), np.array(scores, float)
 
 
+@settings(max_examples=50)
 @given(small())
 def test_figures_at_k_are_means_over_all_orders_of_ties(case):
     ranking, every = Ranking.of(*case), orders(*case)
@@ -46,6 +47,7 @@ def test_figures_at_k_are_means_over_all_orders_of_ties(case):
         assert screening.enrichment_at(ranking, depth) == pytest.approx(found / random)
 
 
+@settings(max_examples=50)
 @given(small(), st.sampled_from(screening.RECOVERED))
 def test_the_depth_to_recover_is_a_mean_over_all_orders_of_ties(case, share):
     ranking, every = Ranking.of(*case), orders(*case)
@@ -66,6 +68,7 @@ def published_bedroc(order, alpha):
     return rie * factor + 1 / (1 - np.exp(alpha * (1 - ratio)))
 
 
+@settings(max_examples=50)
 @given(small(), st.sampled_from((0.5, 20.0, 80.5)))
 def test_bedroc_is_the_published_formula_averaged_over_orders(case, alpha):
     expected = np.mean([published_bedroc(order, alpha) for order in orders(*case)])
@@ -87,6 +90,7 @@ def test_the_best_and_worst_rankings_have_bedroc_1_and_0():
     assert screening.bedroc(Ranking.of(positive, np.arange(100.0)), 20.0) == pytest.approx(0)
 
 
+@settings(max_examples=50)
 @given(rankings())
 def test_everything_is_recovered_at_the_end_and_enrichment_is_then_1(case):
     ranking = Ranking.of(*case)

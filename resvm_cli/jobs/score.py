@@ -173,7 +173,10 @@ def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
     if request.known is not None:
         told.append("contamination of P and of U is as given, and independent of the score")
         if request.known.b is None:
-            told.append("near the top of the ranking U holds positives only (best-bin estimation)")
+            told.append(
+                "near the top of the ranking U holds positives only (best-bin estimation);"
+                " where it does not, the estimate and all figures that follow err upwards"
+            )
     return tuple(told)
 
 
