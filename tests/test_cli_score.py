@@ -231,6 +231,19 @@ def test_positive_and_unlabeled_rows_give_what_they_allow(folder, resvm, arrays)
     assert "values are out-of-bag" in text
 
 
+def test_the_curve_of_contaminated_sets_has_corrected_columns(folder, resvm):
+    options = ["--labels", "test.svm", "--pu", "--contamination-unl", "0.1", "--bootstrap", 0]
+    ran = resvm("score", "a.pred", *options, "--curve", "-", cwd=folder)
+    rows = list(csv.DictReader(io.StringIO(ran.out.decode())))
+    recalls = [float(row["corrected_recall"]) for row in rows]
+    assert recalls == pytest.approx([float(row["recall"]) for row in rows])  # P is clean
+    assert recalls[-1] == float(rows[-1]["corrected_fpr"]) == 1
+    assert float(rows[-1]["corrected_precision"]) == pytest.approx(0.1)
+    middle = rows[len(rows) // 2]
+    expected = (float(middle["fpr"]) - 0.1 * float(middle["recall"])) / 0.9
+    assert float(middle["corrected_fpr"]) == pytest.approx(max(0, expected), abs=0.02)
+
+
 def test_the_share_of_positives_in_u_can_be_estimated(folder, resvm):
     options = ["--labels", "test.svm", "--pu", "--contamination-unl", "estimate", "--json"]
     (one,) = json.loads(resvm("score", "a.pred", *options, cwd=folder).out)["files"]

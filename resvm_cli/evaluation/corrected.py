@@ -105,12 +105,22 @@ class Curve:
 
 
 def curve(ranking: Ranking, known: Contamination) -> Curve:
-    """Rates that a classifier can have: between 0 and 1, never falling as more is called."""
-    tpr, fpr = known.rates(
-        ranking.tp / ranking.n_positives[..., None], ranking.fp / ranking.n_negatives[..., None]
+    """The corrected curve, at the scores of known positives."""
+    return possible(
+        ranking.thresholds,
+        ranking.tp / ranking.n_positives[..., None],
+        ranking.fp / ranking.n_negatives[..., None],
+        known,
     )
+
+
+def possible(
+    thresholds: FloatArray, recall: FloatArray, fraction: FloatArray, known: Contamination
+) -> Curve:
+    """Rates that a classifier can have: between 0 and 1, never falling as more is called."""
+    tpr, fpr = known.rates(recall, fraction)
     tpr, fpr = (np.maximum.accumulate(np.clip(rate, 0.0, 1.0), axis=-1) for rate in (tpr, fpr))
-    return Curve(ranking.thresholds, tpr, fpr, known.precision(tpr, fpr))
+    return Curve(thresholds, tpr, fpr, known.precision(tpr, fpr))
 
 
 def at_threshold(

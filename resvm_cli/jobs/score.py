@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli.evaluation import bootstrap
 from resvm_cli.evaluation.bootstrap import Interval
-from resvm_cli.evaluation.corrected import Contamination, Curve
+from resvm_cli.evaluation.corrected import Contamination, Curve, possible
 from resvm_cli.evaluation.corrected import curve as corrected_curve
 from resvm_cli.evaluation.curves import Band, Histogram, Points, band, corrected_rates, plain
 from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking, areas
@@ -42,6 +42,7 @@ class FileScore:
     degenerate: str | None
     differences: dict[str, Interval]  # to the first file, of the same rows resampled
     points: Points | None
+    corrected: Curve | None  # at the same thresholds
     drawing: Drawing | None
 
 
@@ -123,9 +124,12 @@ def _score_file(
             settings.n_replicates,
             settings.seed,
         )
-    points = drawing = None
+    points = corrected = drawing = None
     if request.all_points or request.drawings:
         points = Points.of(positive, one.values)
+    if request.all_points and cases:
+        assert points is not None
+        corrected = possible(points.thresholds, points.recall, points.fpr, cases[0])
     if request.drawings:
         assert points is not None
         drawing = _draw(positive, one.values, points, cases, settings)
@@ -137,6 +141,7 @@ def _score_file(
         degenerate=degenerate,
         differences=differences,
         points=points if request.all_points else None,
+        corrected=corrected,
         drawing=drawing,
     )
 

@@ -109,7 +109,10 @@ def print_scores(result: ScoreResult) -> None:
 def curve_lines(result: ScoreResult) -> Iterator[bytes]:
     """Every threshold of every file as CSV; with several files their names come first."""
     several = len(result.files) > 1
-    header = "threshold,precision,recall,fpr,tp,fp\n"
+    header = "threshold,precision,recall,fpr,tp,fp"
+    if result.files[0].corrected is not None:
+        header += ",corrected_precision,corrected_recall,corrected_fpr"
+    header += "\n"
     yield (f"file,{header}" if several else header).encode()
     for one in result.files:
         points = one.points
@@ -125,6 +128,11 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
                 list(map(str, array[part].astype("int64").tolist()))
                 for array in (points.tp, points.fp)
             ]
+            if (curve := one.corrected) is not None:
+                columns += [
+                    list(map(repr, array[part].tolist()))
+                    for array in (curve.precision, curve.tpr, curve.fpr)
+                ]
             lines = map(",".join, zip(*columns, strict=True))
             yield "".join(f"{name}{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
