@@ -10,8 +10,11 @@ way of choosing would have reached. Lines already in the log are not computed ag
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -29,7 +32,7 @@ from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.workbench import Workbench
 from resvm_cli.evaluation.metrics import pr_auc_trapezoid
 from resvm_cli.experiments.contamination import Sizes, split
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.files.svmlight import Block, format_block, read_file
 from resvm_cli.tuning.criteria import METRIC_NAMES
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.space import default_space
@@ -48,6 +51,7 @@ SETS = {
     "ijcnn1": (100, 10000, 0.1, 290, 2710),
 }
 SETTINGS = ("pu", "semi")
+DEFAULTS, AUTO = -1, -2  # in place of a trial's number
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +162,11 @@ def test_area(params: ResvmParams, drawn: Draw) -> float:
     return 100 * pr_auc_trapezoid(drawn.truth, values)
 
 
-def measure(name: str, setting: str, number: int, drawn: Draw, trials: int) -> Iterator[dict]:
+def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
     """One record for the untuned defaults, then one for each candidate."""
+    number = key["draw"]
     base = ResvmParams(seed=number)
-    key = {"set": name, "setting": setting, "draw": number}
-    yield key | {"trial": -1, "test": test_area(base, drawn)}
+    yield key | {"trial": DEFAULTS, "test": test_area(base, drawn)}
     unlabeled = drawn.unlabeled
     if len(unlabeled) > MAX_UNL:
         some = np.random.default_rng(number).choice(len(unlabeled), MAX_UNL, replace=False)
@@ -197,30 +201,58 @@ def measure(name: str, setting: str, number: int, drawn: Draw, trials: int) -> I
         yield record | {"test": test_area(params, drawn)}
 
 
+def measure_auto(key: dict, drawn: Draw, folder: Path) -> dict:
+    """``resvm train --auto`` as a user runs it: seconds, and the area of its predictions."""
+    for stem, rows in (("pos", drawn.positives), ("unl", drawn.unlabeled), ("test", drawn.test)):
+        (folder / f"{stem}.svm").write_bytes(format_block(Block.of(rows, np.zeros(len(rows)))))
+    resvm = [sys.executable, "-m", "resvm_cli"]
+    files = ["-P", folder / "pos.svm", "-U", folder / "unl.svm"]
+    started = time.perf_counter()
+    subprocess.run(
+        [*resvm, "train", *files, "--auto", "--seed", str(key["draw"]), "-o", folder / "m", "-q"],
+        check=True,
+    )
+    seconds = time.perf_counter() - started
+    done = subprocess.run(
+        [*resvm, "predict", folder / "m", folder / "test.svm", "-q"],
+        check=True,
+        capture_output=True,
+    )
+    values = np.array([float(line.split()[1]) for line in done.stdout.splitlines()])
+    area = 100 * pr_auc_trapezoid(drawn.truth, values)
+    return key | {"trial": AUTO, "test": area, "auto_seconds": round(seconds, 2)}
+
+
 def run(arguments: argparse.Namespace) -> None:
     log = Path(arguments.log)
     lines = log.read_text().splitlines() if log.exists() else []
     done = {
-        (record["set"], record["setting"], record["draw"])
+        (record["set"], record["setting"], record["draw"], record["trial"])
         for record in map(json.loads, lines)
-        if record["trial"] == arguments.trials - 1
     }
+    last = AUTO if arguments.auto else arguments.trials - 1
     sources: dict[str, Source] = {}
     with log.open("a") as handle:
-        for number in range(arguments.draws):
-            for name in arguments.sets:
-                for setting in SETTINGS:
-                    if (name, setting, number) in done:
-                        continue
-                    if name not in sources:
-                        sources[name] = load(name, Path(arguments.data_dir))
-                    started = time.perf_counter()
-                    drawn = draw(sources[name], name, setting, number)
-                    for record in measure(name, setting, number, drawn, arguments.trials):
-                        handle.write(json.dumps(record) + "\n")
-                        handle.flush()
-                    seconds = time.perf_counter() - started
-                    print(name, setting, number, f"{seconds:.0f} s", file=sys.stderr, flush=True)
+        for number, name, setting in itertools.product(
+            range(arguments.draws), arguments.sets, SETTINGS
+        ):
+            if (name, setting, number, last) in done:
+                continue
+            if name not in sources:
+                sources[name] = load(name, Path(arguments.data_dir))
+            started = time.perf_counter()
+            drawn = draw(sources[name], name, setting, number)
+            key = {"set": name, "setting": setting, "draw": number}
+            if arguments.auto:
+                with tempfile.TemporaryDirectory() as folder:
+                    records = [measure_auto(key, drawn, Path(folder))]
+            else:
+                records = measure(key, drawn, arguments.trials)
+            for record in records:
+                handle.write(json.dumps(record) + "\n")
+                handle.flush()
+            seconds = time.perf_counter() - started
+            print(name, setting, number, f"{seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 def chosen_by_halving(records: list[dict], metric: str) -> dict:
@@ -256,7 +288,11 @@ def tables(records: list[dict]) -> str:
     ways: list[tuple[str, object]] = [("best candidate there was", None)]
     for estimate in ("oob", "folds", "halving"):
         ways += [(f"{estimate}: {metric}", (estimate, metric)) for metric in METRIC_NAMES]
-    ways += [("untuned defaults", "defaults"), ("median candidate", "median")]
+    ways += [
+        ("train --auto", AUTO),
+        ("untuned defaults", DEFAULTS),
+        ("median candidate", "median"),
+    ]
     rows = []
     for title, way in ways:
         cells = []
@@ -267,12 +303,14 @@ def tables(records: list[dict]) -> str:
                     continue
                 trials = [record for record in group if record["trial"] >= 0]
                 tests = [record["test"] for record in trials]
-                if way is None:
+                if way in (AUTO, DEFAULTS):
+                    areas += [record["test"] for record in group if record["trial"] == way]
+                elif not trials:
+                    continue
+                elif way is None:
                     areas.append(max(tests))
                 elif way == "median":
                     areas.append(float(np.median(tests)))
-                elif way == "defaults":
-                    areas += [record["test"] for record in group if record["trial"] < 0]
                 elif way[0] == "halving":
                     areas.append(chosen_by_halving(trials, way[1])["test"])
                 else:
@@ -289,6 +327,12 @@ def tables(records: list[dict]) -> str:
     draws = {key[2] for key in groups}
     trials = max(record["trial"] for record in records) + 1
     lines.append("")
+    seconds = [record["auto_seconds"] for record in records if "auto_seconds" in record]
+    if seconds:
+        lines.append(
+            f"`train --auto` took {np.median(seconds):.1f} s in the median, {max(seconds):.1f} s"
+            " at most, whole process.\n"
+        )
     lines.append(
         f"Test PR area (trapezoidal, percent), mean of {len(draws)} draws; {trials} random"
         f" candidates a draw, {N_MODELS} members, rbf."
@@ -303,6 +347,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--auto", action="store_true", help="measure train --auto instead")
     parser.add_argument("--markdown", help="a page whose tables are to be replaced")
     arguments = parser.parse_args()
     with parallel.inner_threads_held():

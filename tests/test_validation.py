@@ -42,7 +42,8 @@ def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = judge()
     line = made.folds.parts[0]
-    found = made._held_out(TASK, made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel))
+    with made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel) as bench:
+        found = made._held_out(TASK, bench)
     rows = np.vstack([P, U])
     for fold in range(4):
         kept_pos = np.flatnonzero(line[:24] != fold)
@@ -94,11 +95,12 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     groups = RNG.integers(0, 60, 104)
     made = judge(out_of_bag=True, groups=groups, n_folds=3)
     plan = made.plan(TASK, 24, 80, 7)
-    bench = made.workbench.bench(plan.kernel)
-    found = made._out_of_bag(TASK, bench)
+    with made.workbench.bench(plan.kernel) as bench:
+        found = made._out_of_bag(TASK, bench)
     counts = {}
     members = list(problems(plan, range(8)))
-    values = bench.member_values(members)
+    with made.workbench.bench(plan.kernel) as bench:
+        values = bench.member_values(members)
     for row, mean in zip(found.rows.tolist(), found.means.tolist(), strict=True):
         outside = [
             m
@@ -138,7 +140,8 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
 def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     made = judge()
     (scores,) = made.scores([TASK])
-    judged = made._held_out(TASK, made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel))
+    with made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel) as bench:
+        judged = made._held_out(TASK, bench)
     parts = [judged.only(judged.parts == part) for part in range(4)]
     for name in METRIC_NAMES:
         by_fold = [criterion(part, name, 0.2) for part in parts]
@@ -179,7 +182,6 @@ def test_members_are_grown_until_halves_agree():
     assert [step.n_models for step in steps] == [25, 50, 100, 200, 400, 800][: len(steps)]
     assert steps[-1].stable or len(steps) == 6
     assert not any(step.stable for step in steps[:-1])
-    judged = made._out_of_bag(
-        Task(CANDIDATE, 25), made.workbench.bench(made.plan(TASK, 24, 80, 7).kernel)
-    )
+    with made.workbench.bench(made.plan(TASK, 24, 80, 7).kernel) as bench:
+        judged = made._out_of_bag(Task(CANDIDATE, 25), bench)
     assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))

@@ -8,7 +8,8 @@ its own; which of the two is decided by the number of rows alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -45,23 +46,32 @@ class Workbench:
         self.rows = Rows.concatenate([self.positives, self.unlabeled])
         self.shares_kernels = BYTES_A_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
         self._lock = threading.Lock()
+        self._free: list[FloatArray] = []
         self._products: FloatArray | None = None
         self._exponents: FloatArray | None = None  # of gamma 1: minus the squared distances
 
-    def bench(self, kernel: Kernel) -> Bench:
+    @contextmanager
+    def bench(self, kernel: Kernel) -> Iterator[Bench]:
         """Room for members of this kernel; what kernels share is computed by the first caller."""
         if not self.shares_kernels:
-            return _Apart(self)
+            yield _Apart(self)
+            return
+        if kernel.name == "linear":
+            yield _Shared(self._shared_products(), len(self.positives), _Apart(self))
+            return
+        shared = self._shared_exponents() if kernel.name == "rbf" else self._shared_products()
+        # large arrays are used again: getting their pages anew costs more than filling them
+        values = self._free.pop() if self._free else np.empty_like(shared)
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name == "rbf":
-                values = self._shared_exponents() * kernel.gamma
+                np.multiply(shared, kernel.gamma, out=values)
                 np.exp(values, out=values)
             else:
-                values = self._shared_products()
-                if kernel.name != "linear":
-                    nothing = np.zeros(len(values))  # these kernels have no use for norms
-                    values = kernel.values(values.copy(), nothing, nothing)
-        return _Shared(values, len(self.positives), _Apart(self))
+                np.copyto(values, shared)
+                nothing = np.zeros(len(values))  # these kernels have no use for norms
+                values = kernel.values(values, nothing, nothing)
+        yield _Shared(values, len(self.positives), _Apart(self))
+        self._free.append(values)
 
     def _shared_products(self) -> FloatArray:
         with self._lock:

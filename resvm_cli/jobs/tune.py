@@ -521,7 +521,6 @@ def _outer_estimates(request: TuneRequest, ground: _Ground, log: TrialLog) -> It
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0)
         whole = ground.judge(request)
         plan = whole.plan(best.best.task, n_pos, n_unl, 0)
-        held = whole.held_out_fold(
-            best.best.task, ground.workbench.bench(plan.kernel), line, fold, 10_000 + fold
-        )
+        with ground.workbench.bench(plan.kernel) as bench:
+            held = whole.held_out_fold(best.best.task, bench, line, fold, 10_000 + fold)
         yield criterion(held, request.metric, request.up_to)

@@ -41,29 +41,29 @@ def grow(judge: Judge, candidate: Candidate) -> Iterator[Growth]:
     """More and more members, until halves agree or there are many."""
     most = Task(candidate, STEPS[-1])
     plan = judge.plan(most, judge.rows_pos, judge.rows_unl, judge.base.seed)
-    bench = judge.workbench.bench(plan.kernel)
     members = list(problems(plan, range(STEPS[-1])))
     values = np.zeros((judge.rows_pos + judge.rows_unl, 0))
-    for n_models in STEPS:
-        more = bench.member_values(members[values.shape[1] : n_models]).T
-        values = np.ascontiguousarray(np.hstack([values, more]))
-        whole = judge.judged_out_of_bag(members[:n_models], values)
-        halves = [
-            judge.judged_out_of_bag(
-                members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
+    with judge.workbench.bench(plan.kernel) as bench:
+        for n_models in STEPS:
+            more = bench.member_values(members[values.shape[1] : n_models]).T
+            values = np.ascontiguousarray(np.hstack([values, more]))
+            whole = judge.judged_out_of_bag(members[:n_models], values)
+            halves = [
+                judge.judged_out_of_bag(
+                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
+                )
+                for side in (0, 1)
+            ]
+            first, second = (criterion(half, judge.metric, judge.up_to) for half in halves)
+            step = Growth(
+                n_models,
+                criterion(whole, judge.metric, judge.up_to),
+                first - second,
+                _overlap(*halves),
             )
-            for side in (0, 1)
-        ]
-        first, second = (criterion(half, judge.metric, judge.up_to) for half in halves)
-        step = Growth(
-            n_models,
-            criterion(whole, judge.metric, judge.up_to),
-            first - second,
-            _overlap(*halves),
-        )
-        yield step
-        if step.stable:
-            return
+            yield step
+            if step.stable:
+                return
 
 
 def _overlap(first: Judged, second: Judged) -> float:

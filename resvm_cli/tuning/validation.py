@@ -78,17 +78,17 @@ class Judge:
     def scores(self, tasks: Sequence[Task]) -> Iterator[Scores | ResvmError]:
         """For each task of one kernel its scores, or why it has none."""
         kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
-        bench = self.workbench.bench(kernel)
-        for task in tasks:
-            try:
-                if self.out_of_bag:
-                    judged = self._out_of_bag(task, bench)
+        with self.workbench.bench(kernel) as bench:
+            for task in tasks:
+                try:
+                    if self.out_of_bag:
+                        judged = self._out_of_bag(task, bench)
+                    else:
+                        judged = self._held_out(task, bench)
+                except (SolverError, DataError, CommandLineError) as error:
+                    yield error
                 else:
-                    judged = self._held_out(task, bench)
-            except (SolverError, DataError, CommandLineError) as error:
-                yield error
-            else:
-                yield score(judged, self.metric, self.up_to, by_folds=not self.out_of_bag)
+                    yield score(judged, self.metric, self.up_to, by_folds=not self.out_of_bag)
 
     def _held_out(self, task: Task, bench: Bench) -> Judged:
         """Each row judged by an ensemble trained without its fold."""
