@@ -204,7 +204,7 @@ def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, m
     from resvm_cli.ensemble.methods import ResvmParams
     from resvm_cli.jobs import training_data
     from resvm_cli.jobs.train import train
-    from resvm_cli.jobs.training_data import TrainingInput
+    from resvm_cli.jobs.training_input import TrainingInput
 
     models = []
     for kept in (1 << 22, 0):

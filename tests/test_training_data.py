@@ -18,7 +18,8 @@ from resvm_cli.files import row_index, streams
 from resvm_cli.files.streams import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
 from resvm_cli.jobs import training_data
-from resvm_cli.jobs.training_data import TrainingData, TrainingInput
+from resvm_cli.jobs.training_data import TrainingData
+from resvm_cli.jobs.training_input import TrainingInput
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(11)

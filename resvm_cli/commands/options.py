@@ -43,6 +43,40 @@ PositiveLabel = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+PositiveIds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="With --data: rows whose ids are listed here, one a line, are P, all others U.",
+        rich_help_panel=DATA,
+    ),
+]
+IdsFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The ids of all rows in their order, one a line.",
+        show_default="their trailing comments, # name",
+        rich_help_panel=DATA,
+    ),
+]
+AllowMissing = Annotated[
+    bool,
+    typer.Option(
+        "--allow-missing",
+        help="Go on where ids of --positive-ids are not in the data.",
+        rich_help_panel=DATA,
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|qid",
+        help="Rows of one group are never split between a bag and the rows it judges:"
+        " a name a row, or the data's qid:.",
+        rich_help_panel=DATA,
+    ),
+]
 ZeroBased = Annotated[
     bool,
     typer.Option("--zero-based", help="The files count features from 0.", rich_help_panel=DATA),

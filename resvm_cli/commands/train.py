@@ -17,6 +17,9 @@ def train(
     unlabeled: given.Unlabeled = None,
     data: given.Data = None,
     positive_label: given.PositiveLabel = None,
+    positive_ids: given.PositiveIds = None,
+    ids_file: given.IdsFile = None,
+    allow_missing: given.AllowMissing = False,
     zero_based: given.ZeroBased = False,
     features: given.Features = None,
     scale: given.Scale = "none",
@@ -68,7 +71,7 @@ def train(
         raise CommandLineError("--auto and --params exclude each other")
     from resvm_cli.ensemble.methods import ResvmParams
     from resvm_cli.jobs import train as job
-    from resvm_cli.jobs.training_data import TrainingInput
+    from resvm_cli.jobs.training_input import TrainingInput
 
     said = given.explicit(context)
     asked = ResvmParams(
@@ -106,6 +109,9 @@ def train(
         features,
         given.parse_scale(scale),
         no_check,
+        positive_ids=positive_ids,
+        ids_file=ids_file,
+        allow_missing=allow_missing,
     )
     with terminal.Progress(quiet) as progress:
         result = job.train(

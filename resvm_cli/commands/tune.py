@@ -36,18 +36,13 @@ def tune(
     unlabeled: given.Unlabeled = None,
     data: given.Data = None,
     positive_label: given.PositiveLabel = None,
+    positive_ids: given.PositiveIds = None,
+    ids_file: given.IdsFile = None,
+    allow_missing: given.AllowMissing = False,
     zero_based: given.ZeroBased = False,
     features: given.Features = None,
     scale: given.Scale = "none",
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|qid",
-            help="Rows of one group are never split between a bag and the rows it judges:"
-            " a name a row, or the data's qid:.",
-            rich_help_panel=given.DATA,
-        ),
-    ] = None,
+    groups: given.Groups = None,
     max_unl: Annotated[
         int,
         typer.Option(
@@ -213,7 +208,7 @@ def tune(
     from resvm_cli.ensemble.methods import METHOD_NAMES, ResvmParams
     from resvm_cli.files.predictions import output as output_file
     from resvm_cli.jobs import tune as job
-    from resvm_cli.jobs.training_data import TrainingInput
+    from resvm_cli.jobs.training_input import TrainingInput
     from resvm_cli.report import tuning
     from resvm_cli.tuning.criteria import METRIC_NAMES
     from resvm_cli.tuning.space import parse_axis
@@ -254,6 +249,9 @@ def tune(
             features,
             given.parse_scale(scale),
             groups=groups,
+            positive_ids=positive_ids,
+            ids_file=ids_file,
+            allow_missing=allow_missing,
         ),
         target=output,
         methods=METHOD_NAMES if method == "all" else (given.parse_method(method),),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, parallel
+from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.ensemble import bags
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
@@ -17,8 +18,10 @@ from resvm_cli.ensemble.oob import judge_positives, sampled_rows
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
 from resvm_cli.files.out_of_bag import OutOfBag
-from resvm_cli.jobs.training_data import Progress, TrainingData, TrainingInput
+from resvm_cli.jobs.training_data import Progress, TrainingData
+from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.problem import Problem
 
 # So many known positives place a recall to a few hundredths; more would only cost time.
 MOST_OUT_OF_BAG = 1000
@@ -44,6 +47,18 @@ class TrainResult:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """An ensemble in memory, what it was trained on, and its manifest but for the members."""
+
+    plan: Plan
+    ensemble: Ensemble
+    drawn: IntArray  # the rows of U that any bag holds, ascending
+    unlabeled: Rows  # those rows, unscaled
+    n_unconverged: int
+    description: dict[str, Any]
+
+
 def train(
     source: TrainingInput,
     params: ResvmParams,
@@ -60,37 +75,75 @@ def train(
     With ``auto`` parameters are tuned first, except those it names. ``notice`` is told what the
     user should know before it happens.
     """
+    check(source, params)
+    model_dir.check_target(target, force=force)
+    notes: list[str] = []
+
+    def tell(text: str) -> None:
+        notes.append(text)
+        notice(text)
+
+    with (
+        parallel.inner_threads_held(),
+        TrainingData(source, params.method == "cwsvm", progress) as data,
+    ):
+        trained = train_on(data, params, auto=auto, jobs=jobs, progress=progress, notice=tell)
+        manifest = save(trained, data, target, force=force)
+    return TrainResult(target, manifest, trained.plan, trained.n_unconverged, tuple(notes))
+
+
+def check(source: TrainingInput, params: ResvmParams) -> None:
+    """Refuse what cannot work, before any file is read."""
     source.check()
     params.check()
     if source.unchecked and params.kernel != "linear" and params.gamma == "scale":
         raise CommandLineError(
             "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
         )
-    model_dir.check_target(target, force=force)
-    with (
-        parallel.inner_threads_held(),
-        TrainingData(source, params.method == "cwsvm", progress) as data,
-    ):
-        if auto is not None:
-            params = _tuned(params, auto, data, jobs, progress, notice)
-        plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
-        notes: list[str] = []
 
-        def tell(text: str) -> None:
-            notes.append(text)
-            notice(text)
 
-        for text in (*data.notes, *_warnings(plan)):
-            tell(text)
-        ensemble, n_unconverged, out_of_bag = _fit(plan, data, jobs, progress, tell)
-        if n_unconverged:
-            tell(
-                f"{n_unconverged} of {plan.n_models} members stopped at"
-                f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
-            )
-        description = _describe(plan, data, source, n_unconverged)
-        manifest = model_dir.save(target, ensemble, description, force=force, out_of_bag=out_of_bag)
-    return TrainResult(target, manifest, plan, n_unconverged, tuple(notes))
+def train_on(
+    data: TrainingData,
+    params: ResvmParams,
+    *,
+    auto: Sequence[str] | None = None,
+    jobs: int | None = None,
+    progress: Progress,
+    notice: Callable[[str], None] = lambda text: None,
+) -> Trained:
+    """Train an ensemble on sets that are read already."""
+    if auto is not None:
+        params = _tuned(params, auto, data, jobs, progress, notice)
+    plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
+    for text in (*data.notes, *_warnings(plan)):
+        notice(text)
+    tasks = list(problems(plan, range(plan.n_models)))
+    drawn = rows_drawn(tasks)
+    unlabeled = data.fetch(drawn)
+    ensemble, n_unconverged = _fit(plan, tasks, data, drawn, unlabeled, jobs, progress, notice)
+    if n_unconverged:
+        notice(
+            f"{n_unconverged} of {plan.n_models} members stopped at"
+            f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
+        )
+    description = _describe(plan, data, n_unconverged)
+    return Trained(plan, ensemble, drawn, unlabeled, n_unconverged, description)
+
+
+def save(trained: Trained, data: TrainingData, target: str, *, force: bool) -> dict[str, Any]:
+    """Write the model, with what members say of the known positives their bags lack."""
+    plan, out_of_bag = trained.plan, None
+    if plan.method == "resvm":
+        numbers, values, members = judge_positives(
+            Predictor(trained.ensemble, data.scaling),
+            problems(plan, range(plan.n_models)),
+            data.positives,
+            sampled_rows(len(data.positives), MOST_OUT_OF_BAG, plan.seed),
+        )
+        out_of_bag = OutOfBag(numbers + 1, values, members)
+    return model_dir.save(
+        target, trained.ensemble, trained.description, force=force, out_of_bag=out_of_bag
+    )
 
 
 def _tuned(
@@ -119,14 +172,15 @@ def _tuned(
 
 def _fit(
     plan: Plan,
+    tasks: Sequence[Problem],
     data: TrainingData,
+    drawn: IntArray,
+    unlabeled: Rows,
     jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
-) -> tuple[Ensemble, int, OutOfBag | None]:
-    tasks = list(problems(plan, range(plan.n_models)))
-    drawn = rows_drawn(tasks)
-    positives, unlabeled = data.positives, data.fetch(drawn)
+) -> tuple[Ensemble, int]:
+    positives = data.positives
     if data.scaling is not None:
         if data.scaling.moves_zeros:
             cells = (len(positives) + len(unlabeled)) * len(data.scaling.indices)
@@ -138,7 +192,7 @@ def _fit(
     row_length = (len(positives.values) + len(unlabeled.values)) / (len(positives) + len(drawn))
     work = plan.n_models * plan.bag_size**2 * (row_length + 8)
     workers = jobs or (1 if work < SMALL_WORK else parallel.available_cores())
-    ensemble, n_unconverged = fit(
+    return fit(
         tasks,
         positives,
         unlabeled,
@@ -147,17 +201,9 @@ def _fit(
         workers=workers,
         progress=lambda done, total: progress("training", done, total),
     )
-    out_of_bag = None
-    if plan.method == "resvm":
-        chosen = sampled_rows(len(positives), MOST_OUT_OF_BAG, plan.seed)
-        numbers, values, members = judge_positives(Predictor(ensemble), tasks, positives, chosen)
-        out_of_bag = OutOfBag(numbers + 1, values, members)
-    return ensemble, n_unconverged, out_of_bag
 
 
-def _describe(
-    plan: Plan, data: TrainingData, source: TrainingInput, n_unconverged: int
-) -> dict[str, Any]:
+def _describe(plan: Plan, data: TrainingData, n_unconverged: int) -> dict[str, Any]:
     """The manifest, without its members: nothing here depends on time, place or paths."""
     kernel: dict[str, Any] = {"name": plan.kernel.name}
     if plan.kernel.uses_gamma:
@@ -173,9 +219,9 @@ def _describe(
         "parameters": plan.parameters(),
         "seed": plan.seed,
         "bags": bags.RULE,
-        "labels": {"positive": 1, "unlabeled": -1, "trained_on": source.positive_label},
+        "labels": {"positive": 1, "unlabeled": -1, "trained_on": data.input.positive_label},
         "n_features": data.n_features,
-        "zero_based": source.zero_based,
+        "zero_based": data.input.zero_based,
         "scaling": None if data.scaling is None else data.scaling.description(),
         "data": data.description(),
         "solver": plan.solver,

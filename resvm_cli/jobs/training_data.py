@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -17,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import IntArray, Rows, Survey, variance
-from resvm_cli.ensemble.scaling import FeatureStats, Scaling, ScalingName
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.ensemble.scaling import FeatureStats, Scaling
+from resvm_cli.errors import DataError
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.streams import Source, name_of, read_names, read_pieces, same_source
+from resvm_cli.files.streams import Source, name_of, read_names, read_pieces
 from resvm_cli.files.svmlight import Block, Refusal, format_number, parse_pieces
+from resvm_cli.jobs.row_ids import RowIds
+from resvm_cli.jobs.training_input import QID, TrainingInput
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
@@ -31,61 +33,7 @@ KEPT_NONZEROS = 1 << 22
 SAMPLE_STEP = 1 << 26
 SAMPLE_BYTES = 1 << 12
 READING_THREADS = 2
-QID = "qid"
 COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
-
-
-@dataclass(frozen=True)
-class TrainingInput:
-    """Where P and U come from, two files or one labelled file, and how they are to be read."""
-
-    positives: str | None = None
-    unlabeled: str | None = None
-    data: str | None = None
-    positive_label: float | None = None
-    zero_based: bool = False
-    features: int | None = None
-    scale: ScalingName | None = None
-    unchecked: bool = False
-    groups: str | None = None  # a file of names, one a row, or "qid" for those in the data
-
-    def check(self) -> None:
-        """Refuse what is missing or contradictory, before any file is read."""
-        if self.features is not None and self.features < 1:
-            raise CommandLineError(f"--features is {self.features}; it must be at least 1")
-        if self.unchecked:
-            self._check_unchecked()
-        if self.data is not None:
-            if self.positives is not None or self.unlabeled is not None:
-                raise CommandLineError("--data and -P/-U exclude each other")
-            if self.positive_label is None:
-                raise CommandLineError(
-                    "--data needs --positive-label",
-                    "say which label means positive: --data train.svm --positive-label 1",
-                )
-            return
-        if self.positive_label is not None:
-            raise CommandLineError("--positive-label goes with --data")
-        if self.positives is None or self.unlabeled is None:
-            missing = "-P (known positives)" if self.positives is None else "-U (unlabeled)"
-            raise CommandLineError(
-                f"{missing} is missing",
-                "resvm train -P pos.svm -U unl.svm, or --data train.svm --positive-label 1",
-            )
-        if same_source(self.positives, self.unlabeled):
-            raise CommandLineError(
-                f"-P and -U are the same: {name_of(self.positives)}",
-                "known positives and unlabeled rows come from two files",
-            )
-
-    def _check_unchecked(self) -> None:
-        why = "it does not look into the rows of U that are not drawn"
-        if self.data is not None:
-            raise CommandLineError(f"--no-check goes with -P and -U: {why}")
-        if self.features is None:
-            raise CommandLineError(f"--no-check needs --features N: {why}")
-        if self.scale is not None:
-            raise CommandLineError(f"--no-check needs --scale none: {why}")
 
 
 class TrainingData:
@@ -102,8 +50,10 @@ class TrainingData:
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
+        self._labels: set[float] = set()  # some of those that are there
         self._qids: list[IntArray] = []  # in the order of the files, only where asked for
-        self._is_positive: list[npt.NDArray[np.bool_]] = []
+        self._is_positive: list[npt.NDArray[np.bool_]] = []  # of --data, in its order
+        self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
         path = source.data if source.data is not None else source.unlabeled
         assert path is not None
         if source.data is None:
@@ -115,6 +65,8 @@ class TrainingData:
                 self._count_unlabeled()
             else:
                 self._read_unlabeled()
+                self.notes += self._row_ids.finish(self._source.name, source.allow_missing)
+                self._require_both_sets()
         except BaseException:
             self._source.close()
             raise
@@ -139,7 +91,7 @@ class TrainingData:
 
     @property
     def n_unlabeled(self) -> int:
-        return self._index.n_rows
+        return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
 
     @property
     def n_features(self) -> int:
@@ -194,7 +146,11 @@ class TrainingData:
     def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
         n_rows = 0
         for block in parse_pieces(
-            pieces, name, zero_based=self.input.zero_based, workers=READING_THREADS
+            pieces,
+            name,
+            zero_based=self.input.zero_based,
+            with_comments=self._row_ids.from_comments,
+            workers=READING_THREADS,
         ):
             yield block
             n_rows += len(block)
@@ -204,6 +160,7 @@ class TrainingData:
         parts = []
         for block in self._blocks(read_pieces(path), name_of(path)):
             self._annotate(block)
+            self._row_ids.add(block, name_of(path))
             self._survey(self.survey_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
@@ -212,11 +169,35 @@ class TrainingData:
         if self.input.groups == QID:
             self._qids.append(block.qids)
 
+    @cached_property
+    def _positive_rows(self) -> npt.NDArray[np.bool_]:
+        """Which rows are of P, in the order of the data."""
+        if self._is_positive:
+            return np.concatenate(self._is_positive)
+        return np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
+
+    def _rows_of_file(self, numbers: IntArray) -> IntArray:
+        """The numbers that these rows of U have in the file they come from."""
+        if not self._is_positive:
+            return numbers
+        positive = np.flatnonzero(self._positive_rows)
+        # row u has as many positives before it as have at most u unlabeled rows before them
+        before = positive - np.arange(len(positive))
+        return numbers + np.searchsorted(before, numbers, "right")
+
+    def ids(self) -> list[str]:
+        """The id of each row of P and then of U; where it has none, its number in its file."""
+        rows = np.flatnonzero(self._positive_rows)
+        unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
+        numbers = np.concatenate([rows, unlabeled]) + 1
+        if not self._row_ids.ids:
+            return list(map(str, numbers.tolist()))
+        named = self.in_order(self._row_ids.named(), self._source.name)
+        return [one or str(number) for one, number in zip(named, numbers.tolist(), strict=True)]
+
     def in_order(self, of_lines: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         """What a file says of each row, in the order of the data, as it is of P and then U."""
-        is_positive = np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
-        if self._is_positive:  # one labelled file, in its own order
-            is_positive = np.concatenate(self._is_positive)
+        is_positive = self._positive_rows
         if len(of_lines) != len(is_positive):
             raise DataError(
                 f"{name}: {len(of_lines):,} lines, and the data has {len(is_positive):,} rows",
@@ -248,39 +229,42 @@ class TrainingData:
     def _read_unlabeled(self) -> None:
         """Check and survey every row; with one labelled file, take the positives out on the way."""
         parts: list[Rows] = []
-        labels: set[float] = set()
         for block in self._blocks(self._source.pieces(), self._source.name):
             self._annotate(block)
+            known = self._row_ids.add(block, self._source.name)
+            self._index.add(block.starts)
             if self.input.data is not None:
-                block.require_labels(self._source.name)
-                if len(labels) < 20:
-                    labels.update(np.unique(block.labels).tolist())
-                chosen = block.labels == self.input.positive_label
-                self._is_positive.append(chosen)
-                rows = block.rows.take(np.flatnonzero(chosen))
+                if self.input.positive_label is not None:
+                    block.require_labels(self._source.name)
+                    if len(self._labels) < 20:
+                        self._labels.update(np.unique(block.labels).tolist())
+                    known = block.labels == self.input.positive_label
+                self._is_positive.append(known)
+                rows = block.rows.take(np.flatnonzero(known))
                 self._survey(self.survey_pos, rows)
                 parts.append(rows)
-                block = block.take(np.flatnonzero(~chosen))
+                block = block.take(np.flatnonzero(~known))
             self._survey(self.survey_unl, block.rows)
-            self._index.add(block.starts)
             if self._kept is not None:
                 self._kept.append(block.rows)
                 if self.survey_unl.n_nonzeros > KEPT_NONZEROS and not self._keep_all:
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
-            self._require_both_sets(labels)
 
-    def _require_both_sets(self, labels: set[float]) -> None:
+    def _require_both_sets(self) -> None:
         name = self._source.name
-        wanted = format_number(self.input.positive_label or 0.0)
-        there = ", ".join(format_number(label) for label in sorted(labels)[:20])
-        if not len(self.positives):
+        if self.input.positive_label is not None and not len(self.positives):
+            there = ", ".join(format_number(label) for label in sorted(self._labels)[:20])
             raise DataError(
-                f"{name}: no row has the label {wanted}", f"labels that are there: {there}"
+                f"{name}: no row has the label {format_number(self.input.positive_label)}",
+                f"labels that are there: {there}",
             )
         if not self.n_unlabeled:
-            raise DataError(f"{name}: every row has the label {wanted}; none is left as unlabeled")
+            which = f"the label {format_number(self.input.positive_label or 0.0)}"
+            if self.input.positive_ids is not None:
+                which = f"an id of {name_of(self.input.positive_ids)}"
+            raise DataError(f"{name}: every row has {which}; none is left as unlabeled")
 
     def _count_unlabeled(self) -> None:
         """Count lines and sample the text, without looking into rows."""
@@ -302,11 +286,36 @@ class TrainingData:
         digest.update(str(end).encode())
         self._sampled_digest = digest.hexdigest()
 
+    def unlabeled(self) -> Iterator[Rows]:
+        """All rows of U again, in order, in blocks."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        read = of_unlabeled = 0
+        for block in parse_pieces(
+            self._source.pieces(),
+            self._source.name,
+            zero_based=self.input.zero_based,
+            workers=READING_THREADS,
+        ):
+            rows = block.rows
+            if self._is_positive:
+                positive = self._positive_rows[read : read + len(rows)]
+                rows = rows.take(np.flatnonzero(~positive))
+            read += len(block)
+            of_unlabeled += len(rows)
+            yield rows
+        if of_unlabeled != self.n_unlabeled:
+            raise DataError(
+                f"{self._source.name}: {self.n_unlabeled:,} rows of U at first, then"
+                f" {of_unlabeled:,}; --no-check needs one row a line"
+            )
+
     def fetch(self, numbers: IntArray) -> Rows:
         """The rows of U of these ascending numbers."""
         if self._kept is not None:
             return Rows.concatenate(self._kept).take(numbers)
-        spans = self._index.spans(numbers)
+        spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
         places = spans.places
         name = self._source.name
@@ -322,8 +331,6 @@ class TrainingData:
         for block in parse_pieces(
             joined(texts, PIECE), name, zero_based=self.input.zero_based, on_refusal=refuse
         ):
-            if self.input.data is not None:
-                block = block.take(np.flatnonzero(block.labels != self.input.positive_label))
             first, last = np.searchsorted(places, [before, before + len(block)])
             parts.append(block.rows.take(places[first:last] - before))
             before += len(block)

@@ -16,7 +16,8 @@ from resvm_cli.ensemble.workbench import Workbench
 from resvm_cli.errors import CommandLineError, DataError, ResvmError
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.files.streams import read_names
-from resvm_cli.jobs.training_data import Progress, TrainingData, TrainingInput
+from resvm_cli.jobs.training_data import Progress, TrainingData
+from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trial_log import TRIALS, Trial, TrialLog, Watch
 from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName, Scores, criterion
 from resvm_cli.tuning.folds import Folds

@@ -76,11 +76,15 @@ def train_command(result: TuneResult) -> str:
         ("-P", source.positives),
         ("-U", source.unlabeled),
         ("--data", source.data),
+        ("--positive-ids", source.positive_ids),
+        ("--ids-file", source.ids_file),
     ):
         if value is not None:
             words += [flag, value]
     if source.positive_label is not None:
         words += ["--positive-label", f"{source.positive_label:g}"]
+    if source.allow_missing:
+        words.append("--allow-missing")
     if source.zero_based:
         words.append("--zero-based")
     if source.features is not None:

@@ -1,0 +1,119 @@
+"""The ids of rows, from their comments or a list of their own, and which of them are known.
+
+Only names are kept, in memory by the number of rows; rows are matched block by block as a file is
+read for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import DataError
+from resvm_cli.files.ids import read_known_ids, read_row_ids
+from resvm_cli.files.streams import name_of
+from resvm_cli.files.svmlight import Block
+
+SHOWN = 10
+
+
+class RowIds:
+    """Ids in the order of the data, and where those of a list of known positives were found."""
+
+    def __init__(self, known: str | None, names: str | None, *, keep: bool) -> None:
+        """``known`` and ``names`` are files; without ``keep`` ids are matched and forgotten."""
+        self._known_path, self._names_path = known, names
+        self._known = None if known is None else read_known_ids(known)
+        self._names = None if names is None else read_row_ids(names)
+        self._keep = keep
+        self._places: dict[str, int] = {}
+        self._examples: list[str] = []
+        self._n_nameless = 0
+        self.n_rows = 0
+        self.ids: list[str] = []
+
+    @property
+    def from_comments(self) -> bool:
+        """Whether ids are looked for in the comments of rows."""
+        return self._names is None and (self._keep or self._known is not None)
+
+    def add(self, block: Block, name: str) -> npt.NDArray[np.bool_]:
+        """Take in the ids of a block; true where they are known."""
+        if self._names is not None:
+            ids: Sequence[str] = self._names[self.n_rows : self.n_rows + len(block)]
+        else:
+            ids = block.comments or ()
+        if self._keep:
+            self.ids.extend(ids)
+        self.n_rows += len(block)
+        chosen = np.zeros(len(block), bool)
+        if self._known is not None:
+            if len(self._examples) < 3:
+                self._examples += [one for one in ids[:100] if one][:3]
+            self._n_nameless += len(block) - sum(map(bool, ids))
+            for number, one in enumerate(ids):
+                if one in self._known:
+                    line = int(block.lines[number])
+                    if one in self._places:
+                        raise DataError(
+                            f"{name}:{line}: the id '{one}' comes twice,"
+                            f" first in line {self._places[one]}; which row is meant?",
+                            "give each row an id of its own",
+                        )
+                    self._places[one] = line
+                    chosen[number] = True
+        return chosen
+
+    def finish(self, name: str, allow_missing: bool) -> list[str]:
+        """Refuse what cannot be right once all rows were seen; what else there is to say."""
+        notes: list[str] = []
+        if self._names is not None and len(self._names) != self.n_rows:
+            raise DataError(
+                f"{name_of(self._names_path or '')}: {len(self._names):,} lines, and the data has"
+                f" {self.n_rows:,} rows",
+                "one id a row is expected: of P and then of U, or of --data in its order",
+            )
+        if self._known is not None:
+            notes += self._missing(name, allow_missing)
+            if self._n_nameless:
+                notes.append(f"{name}: {self._n_nameless:,} rows have no id: they are unlabeled")
+        if self._keep and (n_repeated := self._n_repeated()):
+            notes.append(f"{name}: {n_repeated:,} ids repeat an earlier one")
+        return notes
+
+    def _n_repeated(self) -> int:
+        named = [one for one in self.ids if one]
+        return len(named) - len(set(named))
+
+    def _missing(self, name: str, allowed: bool) -> list[str]:
+        assert self._known is not None
+        listed = name_of(self._known_path or "")
+        if not self._examples:
+            raise DataError(
+                f"{name}: no row has an id to look for: none ends in a comment (# name)",
+                "give the ids of all rows in their order, one a line: --ids-file FILE",
+            )
+        missing = [one for one in self._known if one not in self._places]
+        if not missing:
+            return []
+        shown = ", ".join(missing[:SHOWN])
+        if len(missing) > SHOWN:
+            shown += f", and {len(missing) - SHOWN:,} more"
+        told = f"{len(missing):,} of the {len(self._known):,} ids of {listed} are not in {name}"
+        if len(missing) == len(self._known):
+            raise DataError(
+                f"none of the {len(self._known):,} ids of {listed} is in {name}: {shown}",
+                f"ids there look like this: {', '.join(self._examples[:3])}",
+            )
+        if not allowed:
+            raise DataError(
+                f"{told}: {shown}",
+                f"correct {listed}, or go on without them: --allow-missing",
+            )
+        return [f"{told}: {shown}"]
+
+    def named(self) -> npt.NDArray[np.object_]:
+        """An id for each row; "" where it has none."""
+        return np.array(self.ids, object)
