@@ -22,6 +22,7 @@ COMMANDS = (
     "predict",
     "tune",
     "score",
+    "rank",
     "inspect",
     "simulate",
     "check",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from resvm_cli.errors import CommandLineError
+
+if TYPE_CHECKING:
+    from resvm_cli.ensemble.methods import ResvmParams
 
 DATA = "Data"
 METHOD = "Method"
@@ -346,3 +349,37 @@ def explicit(context: typer.Context) -> set[str]:
     """The parameters that the user gave, and did not leave at their defaults."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return {name for name, source in sources.items() if source and source.name != "DEFAULT"}
+
+
+def asked_params(
+    said: set[str],
+    params: str | None,
+    scale: str,
+    *,
+    method: str,
+    kernel: str,
+    gamma: str,
+    solver: str,
+    **others: Any,
+) -> tuple[ResvmParams, str]:
+    """The options of training folded into one, and the scaling: of a --params file where not said.
+
+    What was said on the command line wins over the file.
+    """
+    from resvm_cli.ensemble.methods import ResvmParams
+
+    asked = ResvmParams(
+        method=parse_method(method),
+        kernel=parse_kernel(kernel),
+        gamma=parse_gamma(gamma),
+        solver=parse_solver(solver),
+        **others,
+    )
+    if params is not None:
+        from resvm_cli.jobs.chosen_params import load_params, merged
+
+        chosen = load_params(params, method if "method" in said else None)
+        asked = merged(asked, chosen, said)
+        if "scale" not in said:
+            scale = chosen["scale"]
+    return asked, scale

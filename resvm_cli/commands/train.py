@@ -69,15 +69,17 @@ def train(
     """
     if auto and params is not None:
         raise CommandLineError("--auto and --params exclude each other")
-    from resvm_cli.ensemble.methods import ResvmParams
     from resvm_cli.jobs import train as job
     from resvm_cli.jobs.training_input import TrainingInput
 
     said = given.explicit(context)
-    asked = ResvmParams(
-        method=given.parse_method(method),
-        kernel=given.parse_kernel(kernel),
-        gamma=given.parse_gamma(gamma),
+    asked, scale = given.asked_params(
+        said,
+        params,
+        scale,
+        method=method,
+        kernel=kernel,
+        gamma=gamma,
         coef0=coef0,
         degree=degree,
         c_unl=c_unl,
@@ -86,20 +88,12 @@ def train(
         n_models=n_models,
         n_pos=n_pos,
         n_unl=n_unl,
-        solver=given.parse_solver(solver),
+        solver=solver,
         bias=bias,
         tolerance=tolerance,
         cache_mb=cache_mb,
         seed=seed,
     )
-    chosen = None
-    if params is not None:
-        from resvm_cli.jobs.chosen_params import load_params, merged
-
-        chosen = load_params(params, method if "method" in said else None)
-        asked = merged(asked, chosen, said)
-        if "scale" not in said:
-            scale = chosen["scale"]
     source = TrainingInput(
         positives,
         unlabeled,

@@ -6,8 +6,9 @@ memory by the sample: U may have any number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,28 @@ from resvm_cli.ensemble.model import Decisions, Predictor
 from resvm_cli.svm.problem import Problem
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Sightings:
+    """Which member has seen which keys; keys are whole numbers, negative ones were never seen."""
+
+    def __init__(self, seen: Sequence[IntArray]) -> None:
+        self.n_models = len(seen)
+        members = np.repeat(np.arange(len(seen)), [len(keys) for keys in seen])
+        all_seen = np.concatenate(seen) if seen else np.zeros(0, np.int64)
+        order = np.argsort(all_seen, kind="stable")
+        self._seen = all_seen[order]
+        self._members = members[order]
+
+    def absent(self, keys: IntArray) -> BoolArray:
+        """keys x members: true where the member has not seen the key."""
+        first = np.searchsorted(self._seen, keys, "left")
+        counts = np.searchsorted(self._seen, keys, "right") - first
+        result = np.ones((len(keys), self.n_models), bool)
+        row = np.repeat(np.arange(len(keys)), counts)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        result[row, self._members[np.repeat(first, counts) + within]] = False
+        return result
 
 
 class Absences:
@@ -34,23 +57,49 @@ class Absences:
         for problem in problems:
             bag = np.concatenate([problem.positive, problem.unlabeled + n_positives])
             seen.append(np.unique(bag if groups is None else groups[bag]))
-        self.n_models = len(seen)
-        members = np.repeat(np.arange(len(seen)), [len(groups) for groups in seen])
-        all_seen = np.concatenate(seen) if seen else np.zeros(0, np.int64)
-        order = np.argsort(all_seen, kind="stable")
-        self._seen = all_seen[order]
-        self._members = members[order]
+        self._sightings = Sightings(seen)
+
+    @property
+    def n_models(self) -> int:
+        return self._sightings.n_models
 
     def absent(self, rows: IntArray) -> BoolArray:
         """rows x members: true where the member's bag lacks the row and its group."""
-        asked = rows if self._groups is None else self._groups[rows]
-        first = np.searchsorted(self._seen, asked, "left")
-        counts = np.searchsorted(self._seen, asked, "right") - first
-        result = np.ones((len(rows), self.n_models), bool)
-        row = np.repeat(np.arange(len(rows)), counts)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        result[row, self._members[np.repeat(first, counts) + within]] = False
-        return result
+        return self._sightings.absent(rows if self._groups is None else self._groups[rows])
+
+
+class ContentAbsences:
+    """Which members' bags lack every row of some content: a duplicate tells as much as the row.
+
+    Only what bags hold is remembered, so U may have any number of rows.
+    """
+
+    def __init__(
+        self, problems: Iterable[Problem], positives: Rows, unlabeled: Rows, drawn: IntArray
+    ) -> None:
+        """``unlabeled`` holds the rows of U whose numbers are in ``drawn``."""
+        self._number_of: dict[bytes, int] = {}
+        of_pos, of_unl = (
+            np.array([self._number_of.setdefault(key, len(self._number_of)) for key in keys])
+            for keys in (_keys(positives), _keys(unlabeled))
+        )
+        seen = []
+        for problem in problems:
+            in_unl = of_unl[np.searchsorted(drawn, problem.unlabeled)]
+            seen.append(np.unique(np.concatenate([of_pos[problem.positive], in_unl])))
+        self._sightings = Sightings(seen)
+
+    def absent(self, rows: Rows) -> BoolArray:
+        """rows x members: true where the member's bag lacks the row's content."""
+        return self._sightings.absent(
+            np.array([self._number_of.get(key, -1) for key in _keys(rows)], np.int64)
+        )
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    """Short digests of the rows' contents; written zeros make no difference."""
+    keys = rows.without_zeros().content_keys()
+    return [blake2b(key, digest_size=16).digest() for key in keys]
 
 
 def decide_out_of_bag(member_values: FloatArray, absent: BoolArray) -> Decisions:

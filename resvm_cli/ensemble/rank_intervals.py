@@ -1,0 +1,92 @@
+"""How far a row's rank depends on which members were drawn: ranks over resampled members.
+
+A resample draws as many members as there are, with replacement, and ranks every row by those of
+them that have not seen it. Values are kept in single precision, one number a row and resample, and
+the ranks take their place: memory stays in proportion to the rows that are ranked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.ensemble.model import Decisions
+from resvm_cli.ensemble.oob import BoolArray
+from resvm_cli.svm.pool import BLOCK_ROWS
+
+SingleArray = npt.NDArray[np.float32]
+
+LEVEL = 0.95
+RESAMPLES = 200
+FEWEST = 40
+MOST_CELLS = 50_000_000  # rows times resamples: 200 MB
+STREAM_KEY = 0x72616E6B
+COLUMNS_AT_ONCE = 1 << 14
+
+
+def n_resamples(n_rows: int) -> int:
+    """How many resamples so many rows have room for."""
+    return max(FEWEST, min(RESAMPLES, MOST_CELLS // max(1, n_rows)))
+
+
+class MemberResamples:
+    """Members drawn again with replacement, the same ones for every row."""
+
+    def __init__(self, n_models: int, n_resamples: int, seed: int) -> None:
+        bits = np.random.PCG64(np.random.SeedSequence((seed, STREAM_KEY)))
+        fractions = (bits.random_raw(n_models * n_resamples) >> np.uint64(11)) * 2.0**-53
+        drawn = (fractions * n_models).astype(np.int64).reshape(n_resamples, n_models)
+        self._weights = np.zeros((n_models, n_resamples))
+        for number, members in enumerate(drawn):
+            self._weights[:, number] = np.bincount(members, minlength=n_models)
+
+    @property
+    def count(self) -> int:
+        return self._weights.shape[1]
+
+    def values(self, decisions: Decisions, absent: BoolArray) -> SingleArray:
+        """resamples x rows: d without ties; a row that no drawn member may judge keeps its own."""
+        own = decisions.values_without_ties()
+        result = np.empty((self.count, len(own)), np.float32)
+        for start in range(0, len(own), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            result[:, part] = self._block(decisions.member_values[part], absent[part], own[part]).T
+        return result
+
+    def _block(self, member_values: FloatArray, absent: BoolArray, own: FloatArray) -> FloatArray:
+        # one shape for every block: BLAS rounds by it
+        padded = np.zeros((3, BLOCK_ROWS, absent.shape[1]))
+        padded[0, : len(own)] = absent
+        padded[1, : len(own)] = np.where(absent, np.sign(member_values), 0.0)
+        padded[2, : len(own)] = np.where(absent, member_values, 0.0)
+        n_members, balance, sums = (one @ self._weights for one in padded)
+        n_members, balance, sums = (one[: len(own)] for one in (n_members, balance, sums))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            votes = (n_members + balance) / (2 * n_members)
+            sums = sums * (absent.shape[1] / n_members)
+        values = np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
+        decided = Decisions(member_values, votes, sums, values, n_members.astype(np.int64))
+        return np.where(n_members > 0, decided.values_without_ties(), own[:, None])
+
+
+def rank_bounds(
+    resampled: SingleArray, ranks: IntArray, *, lowest_first: bool
+) -> tuple[IntArray, IntArray]:
+    """For each row the bounds of its rank; ``resampled`` (resamples x rows) is used up.
+
+    Bounds are widened to the row's own rank where resampling missed it.
+    """
+    n_resamples, n_rows = resampled.shape
+    places = resampled.view(np.int32)  # ranks take the room of the values they come from
+    for number in range(n_resamples):
+        line = resampled[number] if lowest_first else -resampled[number]
+        order = np.argsort(line, kind="stable")
+        places[number, order] = np.arange(1, n_rows + 1, dtype=np.int32)
+    cut = int((1 - LEVEL) / 2 * n_resamples)  # so many on either side are left out
+    low, high = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    for start in range(0, n_rows, COLUMNS_AT_ONCE):
+        part = slice(start, start + COLUMNS_AT_ONCE)
+        sorted_ranks = np.sort(places[:, part], axis=0)
+        low[part], high[part] = sorted_ranks[cut], sorted_ranks[n_resamples - 1 - cut]
+    return np.minimum(low, ranks), np.maximum(high, ranks)

@@ -1,0 +1,120 @@
+"""The page of rank: its data, in columns, for the script that shows them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from resvm_cli import __version__
+from resvm_cli.report.html import page
+from resvm_cli.report.ranking import SHARES
+
+if TYPE_CHECKING:
+    from resvm_cli.dataset import FloatArray
+    from resvm_cli.files.rankings import Listing
+    from resvm_cli.jobs.rank import RankResult
+
+MOST_ROWS = 200_000  # a page of 10 MB
+DRAWN_POINTS = 1500
+
+
+def render(result: RankResult) -> bytes:
+    """The whole page."""
+    plan = result.plan
+    what = "known positives" if result.audit else "rows of U"
+    if result.with_known:
+        what = "rows of P and U"
+    tiles = [(what + " ranked", result.n_listed), ("members", plan.n_models)]
+    recovery: dict[str, Any] | None = None
+    if result.recovery is not None:
+        found = result.recovery
+        tiles += [
+            (f"{100 * share:.0f} % of known positives found by rank", found.depth_of(share))
+            for share in SHARES
+        ]
+        share = np.arange(1, len(found.depths) + 1) / len(found.depths)
+        drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN_POINTS).astype(int))
+        recovery = {"rank": (found.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
+    if result.n_suspects is not None:
+        tiles.append(("known positives that look wrong", result.n_suspects))
+    if result.n_unjudged:
+        tiles.append(("rows without a value", result.n_unjudged))
+    histogram = result.histogram
+    data = {
+        "heading": "Known positives, most suspicious first" if result.audit else "Ranking",
+        "data": f"{plan.rows_pos:,} known positives, {plan.rows_unl:,} unlabeled rows",
+        "audit": result.audit,
+        "tiles": tiles,
+        "n_unl": plan.rows_unl,
+        "notes": list(result.notes),
+        "made": _made(result),
+        "list": _columns(result.listing, result),
+        "known": None if result.audit or result.known is None else _columns(result.known, result),
+        "recovery": recovery,
+        "histogram": histogram
+        and {
+            "edges": _rounded(histogram.edges),
+            "positive": histogram.positive.tolist(),
+            "other": histogram.other.tolist(),
+        },
+    }
+    return page(f"resvm rank: {data['heading']}", "ranking.js", data)
+
+
+def _made(result: RankResult) -> list[str]:
+    plan = result.plan
+    told = [
+        f"Made by resvm {__version__}: {plan.method}, {plan.kernel.name} kernel, {plan.n_models}"
+        f" members, each of {plan.n_pos:,} rows of P and {plan.n_unl:,} of U, seed {plan.seed}.",
+        "Each row is judged only by the members that have seen neither it, nor a row of its group,"
+        " nor a row equal to it.",
+    ]
+    if result.resamples:
+        told.append(
+            f"95 % intervals of ranks come from {result.resamples} ensembles of members drawn again"
+            " with replacement: they tell how much the order depends on the draw of bags, not on"
+            " the draw of the data."
+        )
+    if result.n_suspects is not None:
+        told.append(
+            "Suspects are the known positives that most of those members reject, or, where a"
+            " contamination of P was given, as many as it says, the lowest."
+        )
+    else:
+        told.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
+    if len(result.listing) > MOST_ROWS:
+        told.append(f"The table holds the first {MOST_ROWS:,} rows.")
+    return told
+
+
+def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
+    """The list column by column: shorter than row by row, and read at once."""
+    shown = listing.head(MOST_ROWS)
+    kind = shown.known.astype(int)
+    if result.n_suspects and result.known is not None:
+        most = result.known.values[result.n_suspects - 1]
+        kind[shown.known & (shown.values <= most)] = 2
+    columns: dict[str, Any] = {
+        "id": [_printable(one) for one in shown.ids],
+        "kind": kind.tolist() if kind.any() else None,
+        "value": _rounded(shown.values),
+        "votes": _rounded(shown.votes, 3),
+        "members": shown.n_members.tolist(),
+        "low": None if shown.low is None else shown.low.tolist(),
+        "high": None if shown.high is None else shown.high.tolist(),
+        "expected": None,
+    }
+    if shown.expected_false is not None:
+        columns["expected"] = _rounded(shown.expected_false, 4)
+    return columns
+
+
+def _printable(name: str) -> str:
+    """A name that was no UTF-8 keeps its bytes in files; a page shows what it can."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
+    return [None if math.isnan(one) else float(f"{one:.{digits}g}") for one in array.tolist()]
