@@ -14,7 +14,7 @@ from resvm_cli.ensemble.methods import Plan, ResvmParams, problems
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.evaluation.audit import expected_false
+from resvm_cli.evaluation.audit import expected_false, n_suspects
 from resvm_cli.evaluation.corrected import Contamination
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files import model_dir
@@ -25,7 +25,6 @@ from resvm_cli.jobs.train import check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 
-MAJORITY = 0.5
 SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"
 ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of bag"
 
@@ -111,7 +110,7 @@ class RankResult:
     audit: bool
     with_known: bool
     n_unjudged: int  # of those listed
-    n_suspects: int | None  # the most suspicious known positives, where P was judged
+    n_suspects: int | None  # known positives that look wrong, where P and U were judged
     resamples: int  # 0 without intervals
     recovery: Recovery | None
     known: Listing | None  # P, most suspicious first, for a page
@@ -271,7 +270,7 @@ def _ranked(
         request.audit,
         request.with_known,
         n_unjudged,
-        None if known is None else _n_suspects(request, known),
+        _suspects(request, known, unlabeled),
         0 if resamples is None else resamples.count,
         None if known is None or unlabeled is None else _recovery(known, unlabeled),
         audited if request.page else None,
@@ -332,11 +331,13 @@ def _audit(
     return replace(listing, expected_false=expected)
 
 
-def _n_suspects(request: RankRequest, known: Judged) -> int:
-    """As many as are said to be false, else those that most members that may judge them reject."""
+def _suspects(request: RankRequest, known: Judged | None, unlabeled: Judged | None) -> int | None:
+    """As many as are said to be false, else those that look more like U."""
+    if known is None or unlabeled is None:
+        return None
     if request.contamination_pos is not None:
         return min(round(request.contamination_pos * len(known)), len(known) - known.n_unjudged)
-    return int((known.votes < MAJORITY).sum())
+    return n_suspects(known.values[known.n_members > 0], unlabeled.values[unlabeled.n_members > 0])
 
 
 def _recovery(known: Judged, unlabeled: Judged) -> Recovery | None:

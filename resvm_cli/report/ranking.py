@@ -37,7 +37,7 @@ def show_ranking(result: RankResult) -> None:
         )
         told.append(("recall", f"known positives would be found: {found} of U"))
     if result.n_suspects is not None:
-        told.append(("suspects", f"{result.n_suspects:,} of the known positives look wrong"))
+        told.append(("suspects", f"{result.n_suspects:,} of the known positives look more like U"))
     for name, text in told:
         say(f"{name:>10}  {text}")
 

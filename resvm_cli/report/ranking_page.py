@@ -38,7 +38,7 @@ def render(result: RankResult) -> bytes:
         drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN_POINTS).astype(int))
         recovery = {"rank": (found.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
     if result.n_suspects is not None:
-        tiles.append(("known positives that look wrong", result.n_suspects))
+        tiles.append(("known positives that look more like U", result.n_suspects))
     if result.n_unjudged:
         tiles.append(("rows without a value", result.n_unjudged))
     histogram = result.histogram
@@ -79,8 +79,8 @@ def _made(result: RankResult) -> list[str]:
         )
     if result.n_suspects is not None:
         told.append(
-            "Suspects are the known positives that most of those members reject, or, where a"
-            " contamination of P was given, as many as it says, the lowest."
+            "Suspects are the known positives below the value that tells P and U best apart, or,"
+            " where a contamination of P was given, as many as it says, the lowest."
         )
     else:
         told.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
