@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.methods import ResvmParams, problems, settle
 from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.oob import Absences, decide_out_of_bag, sampled_rows
+from resvm_cli.ensemble.oob import Absences, ContentAbsences, decide_out_of_bag, sampled_rows
 
 N_POS, N_UNL = 7, 23
 
@@ -94,3 +95,31 @@ def test_at_most_so_many_rows_are_sampled_each_once_from_the_seed_alone(n_rows):
     assert np.array_equal(found, sampled_rows(n_rows, 10, 4))
     if n_rows > 10:
         assert not np.array_equal(found, sampled_rows(n_rows, 10, 5))
+
+
+def test_a_bag_has_seen_the_duplicates_of_its_rows():
+    chosen = plan(n_pos=3)
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 2, (N_POS + N_UNL, 3)).astype(float)  # many repeat
+    rows = Rows.from_dense(features)
+    tasks = list(problems(chosen, range(chosen.n_models)))
+    drawn = np.unique(np.concatenate([task.unlabeled for task in tasks]))
+    unlabeled = rows.take(N_POS + np.arange(N_UNL)).take(drawn)
+    content = ContentAbsences(tasks, rows.slice(0, N_POS), unlabeled, drawn)
+    found = content.absent(rows)
+    for member, task in enumerate(tasks):
+        bag = np.concatenate([task.positive, task.unlabeled + N_POS])
+        seen = {tuple(one) for one in features[bag].tolist()}
+        assert found[:, member].tolist() == [tuple(one) not in seen for one in features.tolist()]
+
+
+def test_written_zeros_make_no_other_row():
+    chosen = plan(n_pos=3, n_models=1)
+    tasks = list(problems(chosen, range(1)))
+    zeros = Rows(np.array([0, 2]), np.array([1, 2], np.int32), np.array([5.0, 0.0]))
+    plain = Rows(np.array([0, 1]), np.array([1], np.int32), np.array([5.0]))
+    drawn = np.unique(tasks[0].unlabeled)
+    positives = Rows.concatenate([zeros] * N_POS)
+    content = ContentAbsences(tasks, positives, Rows.from_dense(np.ones((len(drawn), 2))), drawn)
+    assert not content.absent(plain).any()
+    assert content.absent(Rows.from_dense([[4.0]])).all()

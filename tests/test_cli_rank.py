@@ -1,0 +1,371 @@
+"""resvm rank as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.files import model_dir
+from resvm_cli.files.svmlight import read_file
+from tests.conftest import SAMPLE, train_arguments, write_svm
+
+DIGITS = SAMPLE / "digits"
+COLUMNS = [
+    "rank", "id", "known", "decision_value", "votes", "members", "rank_low", "rank_high",
+]  # fmt: skip
+
+
+def data(problem):
+    return train_arguments(problem)[1:]
+
+
+def quick(problem, *more):
+    return ["rank", *data(problem), "--n-models", 9, *more]
+
+
+def table(ran):
+    assert ran.code == 0, ran.err
+    return list(csv.DictReader(io.StringIO(ran.out.decode()), delimiter="\t"))
+
+
+def column(rows, name):
+    return np.array([float(row[name]) for row in rows])
+
+
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory):
+    """All digits of P and U in one file, with the ids of P in a list."""
+    folder = tmp_path_factory.mktemp("one_file")
+    pos = read_file(str(DIGITS / "pos.svm"), with_comments=True)
+    lines = [
+        line
+        for name in ("pos", "unl")
+        for line in (DIGITS / f"{name}.svm").read_text().splitlines(keepends=True)
+    ]
+    np.random.default_rng(0).shuffle(lines)
+    (folder / "all.svm").write_text("".join(lines))
+    (folder / "known.txt").write_text("".join(f"{name}\n" for name in pos.comments))
+    return folder
+
+
+def truth(which):
+    rows = csv.DictReader((DIGITS / "truth.csv").read_text().splitlines())
+    names = read_file(str(DIGITS / f"{which}.svm"), with_comments=True).comments
+    wrong = [row["mislabelled"] == "1" for row in rows if row["file"] == f"{which}.svm"]
+    return dict(zip(names, wrong, strict=True))
+
+
+def test_hidden_positives_come_first_and_false_ones_are_the_most_suspicious(one_file, resvm):
+    source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt", "-q")
+    rows = table(resvm("rank", *source))
+    assert list(rows[0]) == COLUMNS
+    hidden = truth("unl")
+    assert {row["id"] for row in rows} == set(hidden)
+    wanted = [hidden[row["id"]] for row in rows]
+    assert average_precision_score(wanted, -column(rows, "rank")) > 0.9
+    false = truth("pos")
+    suspects = table(resvm("rank", *source, "--audit"))
+    assert {row["id"] for row in suspects} == set(false)
+    assert sum(false[row["id"]] for row in suspects[:5]) >= 4
+    values = column(suspects, "decision_value")
+    assert np.all(np.diff(values) >= 0)
+
+
+def test_values_are_those_of_the_members_whose_bags_lack_the_row(problem, resvm, tmp_path):
+    rows = table(resvm(*quick(problem, "-q", "-o", tmp_path / "m", "--with-known")))
+    stored = model_dir.load(str(tmp_path / "m"))
+    pos, unl = (read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm"))
+    plan = settle(ResvmParams(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
+    tasks = list(problems(plan, range(9)))
+    predictor = Predictor(stored.ensemble)
+    for row in rows[::7]:
+        number = int(row["id"]) - 1
+        known = row["known"] == "1"
+        values = predictor.decisions((pos if known else unl).slice(number, number + 1))
+        psi = [
+            value
+            for value, task in zip(values.member_values[0], tasks, strict=True)
+            if number not in (task.positive if known else task.unlabeled)
+        ]
+        assert int(row["members"]) == len(psi)
+        votes = (len(psi) + np.sign(psi).sum()) / (2 * len(psi))
+        assert float(row["votes"]) == pytest.approx(votes)
+        expected = votes
+        if votes in (0.0, 1.0):
+            expected = votes + sum(psi) * 9 / len(psi)
+        assert float(row["decision_value"]) == pytest.approx(expected, abs=1 / (4 * len(psi)))
+
+
+def test_rows_come_in_the_order_of_their_values_within_their_intervals(problem, resvm):
+    for more in ((), ("--with-known",)):
+        rows = table(resvm(*quick(problem, *more)))
+        assert column(rows, "rank").tolist() == list(range(1, len(rows) + 1))
+        assert np.all(np.diff(column(rows, "decision_value")) <= 0)
+        low, high = column(rows, "rank_low"), column(rows, "rank_high")
+        assert np.all((low >= 1) & (low <= column(rows, "rank")))
+        assert np.all((column(rows, "rank") <= high) & (high <= len(rows)))
+        assert np.any(low < high)
+    assert len(rows) == 130
+    assert sum(row["known"] == "1" for row in rows) == 30
+
+
+@pytest.mark.parametrize("more", [(), ("-t", "linear", "--scale", "standard"), ("--audit",)])
+def test_jobs_pipes_and_stored_models_do_not_change_a_byte(more, problem, resvm, tmp_path):
+    first = resvm(*quick(problem, *more, "-q", "-j", 1, "-o", tmp_path / "m"))
+    assert first.code == 0, first.err
+    assert resvm(*quick(problem, *more, "-q", "-j", 3)).out == first.out
+    audit = ("--audit",) if "--audit" in more else ()
+    again = resvm("rank", *data(problem), "--model", tmp_path / "m", *audit, "-q")
+    assert again.out == first.out, again.err
+    if more:
+        return
+    os.mkfifo(tmp_path / "pipe")
+    content = gzip.compress((problem / "unl.svm").read_bytes())
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    piped = resvm(
+        "rank", "-P", problem / "pos.svm", "-U", tmp_path / "pipe", "--n-models", 9, "-q", *more
+    )
+    writer.join()
+    assert piped.out == first.out
+
+
+def test_a_u_too_large_to_keep_gives_the_same_bytes(one_file, tmp_path, resvm):
+    source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt", "-q")
+    first = resvm("rank", *source, "--n-models", 9)
+    code = (
+        "import sys; from resvm_cli.jobs import training_data, out_of_bag\n"
+        "training_data.KEPT_NONZEROS = 0; out_of_bag.CELLS_AT_ONCE = 1000\n"
+        "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "rank", *map(str, source), "--n-models", "9"],
+        capture_output=True,
+        timeout=120,
+    )
+    assert done.stdout == first.out, done.stderr
+
+
+def test_what_rank_keeps_is_what_train_trains(problem, resvm, tmp_path):
+    resvm(*quick(problem, "-q", "-o", tmp_path / "ranked", "--seed", 4))
+    resvm(*train_arguments(problem), "--n-models", 9, "-o", tmp_path / "trained", "--seed", 4)
+    for path in sorted((tmp_path / "trained").rglob("*.*")):
+        other = tmp_path / "ranked" / path.relative_to(tmp_path / "trained")
+        assert path.read_bytes() == other.read_bytes()
+
+
+def test_tuned_parameters_and_auto_work_as_in_train(problem, resvm, tmp_path):
+    best = tmp_path / "t" / "best.json"
+    resvm("tune", *data(problem), "-o", tmp_path / "t", "--oob", "--trials", 4, "--n-models", 5)
+    ran = resvm("rank", *data(problem)[:-1], "--params", best, "--json")
+    assert json.loads(ran.out)["n_members"] == 5
+    resvm(*train_arguments(problem), "--params", best, "-o", tmp_path / "m")
+    again = resvm("rank", *data(problem), "--model", tmp_path / "m", "--json")
+    assert json.loads(again.out)["rows"] == json.loads(ran.out)["rows"]
+    ran = resvm("rank", *data(problem)[:-1], "--auto", "--n-models", 5)
+    assert "tuned out of bag" in ran.err
+    assert len(table(ran)) == 100
+
+
+def test_other_formats_say_the_same(problem, resvm):
+    rows = table(resvm(*quick(problem, "--top", 5)))
+    assert len(rows) == 5
+    separated = resvm(*quick(problem, "--top", 5, "--format", "csv")).out.decode()
+    assert list(csv.DictReader(io.StringIO(separated))) == rows
+    lines = resvm(*quick(problem, "--top", 5, "--format", "jsonl")).out.splitlines()
+    whole = json.loads(resvm(*quick(problem, "--top", 5, "--json")).out)
+    assert whole["rows"] == [json.loads(line) for line in lines]
+    assert [str(row["decision_value"]) for row in whole["rows"]] == [
+        row["decision_value"] for row in rows
+    ]
+    assert (whole["kind"], whole["n_ranked"], whole["resamples"]) == ("rank", 100, 200)
+    bare = table(resvm(*quick(problem, "--no-interval")))
+    assert {(row["rank_low"], row["rank_high"]) for row in bare} == {("", "")}
+    assert [row["decision_value"] for row in bare[:5]] == [row["decision_value"] for row in rows]
+
+
+def test_score_takes_a_ranking_for_out_of_bag_values(one_file, resvm, tmp_path):
+    known = ("--positive-ids", one_file / "known.txt")
+    for form in ("tsv", "jsonl"):
+        ran = resvm(
+            "rank", "--data", one_file / "all.svm", *known, "--with-known", "-q", "--format", form
+        )
+        (tmp_path / "ranking").write_bytes(ran.out)
+        scored = resvm("score", tmp_path / "ranking", *known, "--pu", "--json", "--bootstrap", 0)
+        assert scored.code == 0, scored.err
+        found = json.loads(scored.out)["files"][0]
+        assert found["provenance"] == "out-of-bag"
+        assert found["roc_auc_pu"] > 0.8
+
+
+def test_the_audit_tells_how_many_are_expected_to_be_false(problem, resvm):
+    told = ("--audit", "--contamination-pos", 0.2, "--contamination-unl", 0.2)
+    rows = table(resvm(*quick(problem, *told)))
+    assert list(rows[0]) == [*COLUMNS, "expected_false"]
+    expected = column(rows, "expected_false")
+    assert np.all(np.diff(expected) >= 0)
+    assert expected[-1] == pytest.approx(6)
+
+
+def test_members_that_saw_a_duplicate_do_not_judge(resvm, tmp_path):
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((40, 3))
+    write_svm(tmp_path / "p.svm", features[:10])
+    write_svm(tmp_path / "u.svm", np.concatenate([features[10:], features[:1], features[12:13]]))
+    source = ("-P", tmp_path / "p.svm", "-U", tmp_path / "u.svm", "--n-models", 20)
+    rows = {row["id"]: row for row in table(resvm("rank", *source, "--n-pos", 2, "--n-unl", 4))}
+    assert rows["3"]["members"] == rows["32"]["members"]
+    ran = resvm("rank", *source, "--method", "bagging", "--n-unl", 4)
+    last = table(ran)[-1]
+    assert last["id"] == "31"
+    assert [last[name] for name in COLUMNS[3:]] == ["", "", "0", "", ""]
+    assert "1 of 32 rows, or their groups, are in every bag" in ran.err
+
+
+@pytest.mark.parametrize("by", ["file", "qid"])
+def test_members_that_saw_a_row_of_the_group_do_not_judge(by, resvm, tmp_path):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(10), 5)
+    lines = [
+        f"{label} qid:{group} " + " ".join(f"{i + 1}:{x:.3f}" for i, x in enumerate(row)) + "\n"
+        for label, group, row in zip(
+            np.arange(50) % 3 == 0, groups, rng.standard_normal((50, 3)), strict=True
+        )
+    ]
+    text = "".join(line.replace("True", "1").replace("False", "0") for line in lines)
+    (tmp_path / "all.svm").write_text(text)
+    (tmp_path / "groups").write_text("".join(f"g{group}\n" for group in groups))
+    source = ("--data", tmp_path / "all.svm", "--positive-label", 1, "--n-models", 30)
+    bags = ("--n-pos", 1, "--n-unl", 1, "--with-known")
+    where = tmp_path / "groups" if by == "file" else "qid"
+    rows = table(resvm("rank", *source, *bags, "--groups", where))
+    members = {int(row["id"]) - 1: row["members"] for row in rows}
+    assert len(members) == 50
+    for group in range(10):
+        assert len({members[row] for row in np.flatnonzero(groups == group).tolist()}) == 1
+    assert len(set(members.values())) > 1
+
+
+def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm):
+    ran = resvm(*quick(problem, "--n-models", 1, "--n-pos", 300, "--n-unl", 9, "--audit"))
+    assert ran.code == 3
+    assert "every row is in every bag" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--method", "bagging", "--audit"), "bagging trains every member on all of P"),
+        (("--method", "bagging", "--with-known"), "bagging trains every member on all of P"),
+        (("--method", "cwsvm"), "nothing out of bag"),
+        (("--audit", "--with-known"), "choose one"),
+        (("--contamination-pos", 0.1), "goes with --audit"),
+        (("--audit", "--contamination-unl", 0.1), "goes with --contamination-pos"),
+        (("--audit", "--contamination-pos", 1.5), "a share from 0"),
+        (
+            ("--audit", "--contamination-pos", 0.5, "--contamination-unl", 0.5),
+            "add up to 1 or more",
+        ),
+        (("--model", "m", "--n-models", 5), "--n-models is for training"),
+        (("--model", "m", "--seed", 5), "--seed is for training"),
+        (("--auto", "--params", "x"), "exclude each other"),
+        (("--json", "--format", "csv"), "exclude each other"),
+        (("--force",), "goes with -o"),
+        (("--format", "xml"), "tsv, csv, jsonl was expected"),
+    ],
+)
+def test_what_makes_no_sense_is_exit_2_with_the_reason(more, message, resvm):
+    ran = resvm("rank", "-P", "no-such-file", "-U", "nor-this", *more)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_a_stored_bagging_model_ranks_u_and_a_stored_cwsvm_nothing(problem, resvm, tmp_path):
+    for method in ("bagging", "cwsvm"):
+        resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / method)
+    assert len(table(resvm("rank", *data(problem), "--model", tmp_path / "bagging"))) == 100
+    ran = resvm("rank", *data(problem), "--model", tmp_path / "bagging", "--audit")
+    assert (ran.code, "all of P" in ran.err) == (2, True)
+    ran = resvm("rank", *data(problem), "--model", tmp_path / "cwsvm")
+    assert (ran.code, "nothing out of bag" in ran.err) == (2, True)
+
+
+def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm, tmp_path):
+    for name in ("pos.svm", "unl.svm"):
+        shutil.copy(problem / name, tmp_path / name)
+    lines = (problem / "unl.svm").read_text().splitlines(keepends=True)
+    (tmp_path / "unl.svm").write_text("".join([lines[1], lines[0], *lines[2:]]))
+    arguments = ("--model", model, "-q")
+    ran = resvm("rank", *data(tmp_path), *arguments)
+    assert ran.code == 4
+    assert "its U has other rows than here, or in another order" in ran.err
+    assert "leave --model out" in ran.err
+    (tmp_path / "pos.svm").write_text("1 1:1\n")
+    ran = resvm("rank", *data(tmp_path), *arguments)
+    assert ran.code == 4
+    assert "its P has 30 rows, and here are 1" in ran.err
+
+
+def test_a_model_that_was_trained_unchecked_knows_its_files(problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "--no-check", "--features", 5, "-g", 0.2, "-o", tmp_path / "m")
+    ran = resvm("rank", *data(problem), "--model", tmp_path / "m")
+    again = resvm("rank", *data(problem), "-g", 0.2, "--features", 5)
+    assert ran.out == again.out
+    shutil.copy(problem / "pos.svm", tmp_path / "pos.svm")
+    text = (problem / "unl.svm").read_text()
+    (tmp_path / "unl.svm").write_text(text.replace("1:0", "1:1", 1))
+    ran = resvm("rank", *data(tmp_path), "--model", tmp_path / "m")
+    assert ran.code == 4
+
+
+def test_bags_drawn_by_an_unknown_rule_are_refused(problem, model, resvm, tmp_path):
+    shutil.copytree(model, tmp_path / "m")
+    path = tmp_path / "m" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["bags"] = "dice-7"
+    manifest["manifest_sha256"] = model_dir._own_digest(manifest)
+    path.write_bytes(model_dir._render(manifest))
+    ran = resvm("rank", *data(problem), "--model", tmp_path / "m")
+    assert ran.code == 4
+    assert "'dice-7'" in ran.err
+
+
+def test_train_and_tune_take_ids_too(one_file, resvm, tmp_path):
+    source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt")
+    assert resvm("train", *source, "-q", "--n-models", 9, "-o", tmp_path / "m").code == 0
+    ran = resvm("rank", *source, "--model", tmp_path / "m", "-q")
+    assert ran.out == resvm("rank", *source, "--n-models", 9, "-q").out
+    ran = resvm("tune", *source, "--oob", "--trials", 2, "--n-models", 3, "-o", tmp_path / "t")
+    assert ran.code == 0, ran.err
+    assert f"--positive-ids {one_file / 'known.txt'}" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ("image-1003\nno-such-image\n", "1 of the 2 ids"),
+        ("image-1003\nimage-1003\n", "is listed twice"),
+        ("1 3:0.5 4:1\n", "a svmlight row"),
+        ("", "no ids"),
+    ],
+)
+def test_bad_lists_of_ids_are_exit_3(known, message, one_file, resvm, tmp_path):
+    (tmp_path / "known.txt").write_text(known)
+    source = ("--data", one_file / "all.svm", "--positive-ids", tmp_path / "known.txt")
+    ran = resvm("rank", *source)
+    assert ran.code == 3
+    assert message in ran.err
+    assert "hint:" in ran.err

@@ -1,0 +1,88 @@
+"""Ranks over resampled members."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from resvm_cli.ensemble import rank_intervals
+from resvm_cli.ensemble.oob import decide_out_of_bag
+from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
+
+
+def judged(n_rows=500, n_models=20, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((n_rows, n_models)) + np.linspace(2, -2, n_rows)[:, None]
+    absent = rng.random((n_rows, n_models)) < 0.7
+    absent[:, 0] = True
+    return values, absent
+
+
+def test_a_resample_is_the_ensemble_of_the_members_it_drew():
+    values, absent = judged(40, 7)
+    resamples = MemberResamples(7, 5, 3)
+    found = resamples.values(decide_out_of_bag(values, absent), absent)
+    for number in range(5):
+        drawn = np.repeat(np.arange(7), resamples._weights[:, number].astype(int))
+        assert len(drawn) == 7
+        again = decide_out_of_bag(values[:, drawn], absent[:, drawn])
+        some = again.n_members > 0
+        assert np.allclose(found[number, some], again.values_without_ties()[some], rtol=1e-5)
+
+
+def test_a_row_that_no_drawn_member_may_judge_keeps_its_value():
+    values = np.ones((1, 30))
+    absent = np.zeros((1, 30), bool)
+    absent[0, 4] = True
+    resamples = MemberResamples(30, 50, 0)
+    decisions = decide_out_of_bag(values, absent)
+    found = resamples.values(decisions, absent)
+    missing = resamples._weights[4] == 0
+    assert missing.any()
+    assert np.all(found[missing, 0] == np.float32(decisions.values[0]))
+
+
+@given(st.integers(1, 700), st.integers(0, 699))
+def test_a_value_does_not_depend_on_its_neighbours(cut, row):
+    values, absent = judged(700)
+    row = row % cut
+    resamples = MemberResamples(20, 4, 1)
+    whole = resamples.values(decide_out_of_bag(values, absent), absent)
+    part = resamples.values(decide_out_of_bag(values[row:cut], absent[row:cut]), absent[row:cut])
+    assert part.tobytes() == whole[:, row:cut].tobytes()
+
+
+def test_bounds_leave_out_a_fortieth_on_either_side():
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((200, 30)).astype(np.float32)
+    ranks = np.array([rankdata(-line, "ordinal") for line in values])
+    own = np.full(30, 15)
+    low, high = rank_bounds(values.copy(), own, lowest_first=False)
+    ordered = np.sort(ranks, axis=0)
+    assert low.tolist() == np.minimum(ordered[5], 15).tolist()
+    assert high.tolist() == np.maximum(ordered[-6], 15).tolist()
+
+
+def test_bounds_of_an_audit_count_from_the_lowest():
+    values = np.tile(np.array([3.0, 1.0, 2.0], np.float32), (40, 1))
+    low, high = rank_bounds(values, np.array([3, 1, 2]), lowest_first=True)
+    assert low.tolist() == high.tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize("at_once", [7, 1 << 14])
+def test_columns_may_be_sorted_some_at_a_time(at_once, monkeypatch):
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((40, 50)).astype(np.float32)
+    expected = rank_bounds(values.copy(), np.arange(1, 51), lowest_first=False)
+    monkeypatch.setattr(rank_intervals, "COLUMNS_AT_ONCE", at_once)
+    found = rank_bounds(values.copy(), np.arange(1, 51), lowest_first=False)
+    assert np.array_equal(found, expected)
+
+
+def test_more_rows_get_fewer_resamples_but_never_too_few():
+    assert n_resamples(100_000) == 200
+    assert n_resamples(1_000_000) == 50
+    assert n_resamples(100_000_000) == 40
