@@ -1,0 +1,80 @@
+"""The page of rank: what its data say."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from resvm_cli.ensemble.methods import ResvmParams, settle
+from resvm_cli.evaluation.curves import Histogram
+from resvm_cli.files.rankings import Listing
+from resvm_cli.jobs.rank import RankResult, Recovery
+from resvm_cli.report import ranking_page
+
+
+def listing(values, known):
+    size = len(values)
+    return Listing(
+        [f"</script><b>&{number}\udcff" for number in range(size)],
+        np.full(size, known),
+        np.array(values),
+        np.array(values) / 2,
+        np.where(np.isnan(values), 0, 7),
+        np.arange(1, size + 1),
+        np.arange(1, size + 1),
+        None,
+    )
+
+
+@pytest.fixture
+def result():
+    unlabeled = [1.123456789, 0.5, 0.25, np.nan]
+    known = listing([0.1, 0.6, 0.9], True)
+    both = np.array([*unlabeled[:3], *known.values])
+    return RankResult(
+        listing(unlabeled, False),
+        4,
+        settle(ResvmParams(), 3, 4, 2, lambda: 1.0),
+        audit=False,
+        with_known=False,
+        n_unjudged=1,
+        n_suspects=1,
+        resamples=40,
+        recovery=Recovery(np.array([1, 1, 3]), 3),
+        known=known,
+        histogram=Histogram.of(np.repeat([False, True], 3), both),
+        model=None,
+        notes=("a <note>",),
+    )
+
+
+def content(page):
+    text = re.search(rb'id="data">(.*?)</script>', page, re.S)
+    assert text is not None
+    return json.loads(text.group(1))
+
+
+def test_columns_hold_the_list_with_nothing_for_nan(result):
+    data = content(ranking_page.render(result))
+    assert data["list"]["value"] == [1.12346, 0.5, 0.25, None]
+    assert data["list"]["members"] == [7, 7, 7, 0]
+    assert data["list"]["kind"] is None
+    assert data["known"]["kind"] == [2, 1, 1]
+    assert data["recovery"]["rank"] == [2, 2, 4]
+    assert ["rows without a value", 1] in data["tiles"]
+
+
+def test_names_cannot_end_the_script_and_need_not_be_utf8(result):
+    page = ranking_page.render(result)
+    assert page.count(b"</script>") == 2
+    assert content(page)["list"]["id"][0] == "</script><b>&0\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
+    monkeypatch.setattr(ranking_page, "MOST_ROWS", 2)
+    data = content(ranking_page.render(result))
+    assert len(data["list"]["id"]) == 2
+    assert any("first 2 rows" in told for told in data["made"])
