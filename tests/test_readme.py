@@ -60,13 +60,15 @@ def test_the_session_covers_every_command():
     assert used == commands - {"__init__", "options"}
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "score", "inspect", "simulate", "check"])
+@pytest.mark.parametrize(
+    "command", ["train", "predict", "score", "rank", "inspect", "simulate", "check"]
+)
 def test_every_command_and_option_is_documented(command, resvm):
     assert f"### {command}\n" in README
     shown = resvm(command, "--help").out.decode()
     section = README.split(f"### {command}\n")[1].split("\n##")[0]
     whole = section + README.split("## Input")[1].split("## The model")[0]
-    if command == "simulate":  # shares its data options with train
+    if command in ("simulate", "rank"):  # they share options with train
         whole += README.split("### train")[1].split("### predict")[0]
     options = set(re.findall(r"(--[a-z][a-z0-9-]+)", shown)) - {"--help"}
     shared = {"--output", "--positives", "--unlabeled", "--quiet", "--json", "--degree", "--coef0"}

@@ -102,7 +102,8 @@ if (DATA.histogram) {
 }
 if (DATA.recovery) {
   const {rank, share} = DATA.recovery;
-  const whole = {x: [0, ...rank.map((one) => Math.min(1, one / DATA.n_unl))], y: [0, ...share]};
+  const found = rank.map((one) => Math.min(1, one / DATA.n_unl));
+  const whole = {x: [0, ...found.flatMap((x) => [x, x])], y: [0, ...share.flatMap((y, i) => [i ? share[i - 1] : 0, y])]};
   const depth = make("select", {id: "depth", "aria-label": "how far down"},
     ...[["1", "all of U"], ["0.1", "the first 10 %"], ["0.01", "the first 1 %"]].map(([value, label]) => make("option", {value}, label)));
   const place = make("div", {});
@@ -114,7 +115,7 @@ if (DATA.recovery) {
       xLabel: "fraction of U screened", yLabel: "known positives found",
       series: [{x, y}], chance: [[0, 0], [end, end]], hint: "Point at the chart to read it.",
       read: (_, i) => `the first ${shown(Math.round(x[i] * DATA.n_unl))} rows (${shown(100 * x[i], 2)} %) hold ` +
-        `${shown(100 * y[i], 1)} % of the known positives, judged as if they were unlabeled`}).element);
+        `${shown(100 * y[x.lastIndexOf(x[i])], 1)} % of the known positives, judged as if they were unlabeled`}).element);
   };
   depth.addEventListener("change", show);
   show();

@@ -37,7 +37,10 @@ def show_ranking(result: RankResult) -> None:
         )
         told.append(("recall", f"known positives would be found: {found} of U"))
     if result.n_suspects is not None:
-        told.append(("suspects", f"{result.n_suspects:,} of the known positives look more like U"))
+        why = "look more like U"
+        if result.listing.expected_false is not None:
+            why = "should be false by --contamination-pos"
+        told.append(("suspects", f"{result.n_suspects:,} of the known positives {why}"))
     for name, text in told:
         say(f"{name:>10}  {text}")
 

@@ -38,7 +38,7 @@ def render(result: RankResult) -> bytes:
         drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN_POINTS).astype(int))
         recovery = {"rank": (found.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
     if result.n_suspects is not None:
-        tiles.append(("known positives that look more like U", result.n_suspects))
+        tiles.append(("suspects among known positives", result.n_suspects))
     if result.n_unjudged:
         tiles.append(("rows without a value", result.n_unjudged))
     histogram = result.histogram
