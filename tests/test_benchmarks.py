@@ -214,3 +214,11 @@ def test_json_holds_every_row_and_every_figure_asked_for():
     (group,) = written["tables"][0]["groups"]
     assert group["rows"][0]["seconds"] == 1.5
     assert (group["asked"][0]["ratio"], group["asked"][0]["met"]) == (2.0, False)
+
+
+def test_recall_is_promised_by_known_rows_and_true_by_the_truth():
+    from benchmarks.ranking_quality import recall_gap
+
+    truth = np.array([True, True, False, False])
+    unlabeled = np.array([0.9, 0.2, 0.5, np.nan])
+    assert recall_gap(truth, np.array([0.6, 0.4, 0.5]), unlabeled) == (2 / 3, 1 / 2)

@@ -43,7 +43,7 @@ def result():
         n_unjudged=1,
         n_suspects=1,
         resamples=40,
-        recovery=Recovery(np.array([1, 1, 3]), 3),
+        recovery=Recovery(np.array([1, 1, 3])),
         known=known,
         histogram=Histogram.of(np.repeat([False, True], 3), both),
         model=None,

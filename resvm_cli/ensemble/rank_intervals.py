@@ -51,7 +51,9 @@ class MemberResamples:
         result = np.empty((self.count, len(own)), np.float32)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            result[:, part] = self._block(decisions.member_values[part], absent[part], own[part]).T
+            values = self._block(decisions.member_values[part], absent[part], own[part])
+            with np.errstate(over="ignore"):  # infinities keep their order
+                result[:, part] = values.T
         return result
 
     def _block(self, member_values: FloatArray, absent: BoolArray, own: FloatArray) -> FloatArray:

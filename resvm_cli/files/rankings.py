@@ -86,7 +86,7 @@ class Listing:
                 columns.append([None if one == -1 else one for one in told])
             if part.expected_false is not None:
                 told = part.expected_false.tolist()
-                columns.append([None if math.isnan(one) else one for one in told])
+                columns.append([None if math.isnan(one) else round(one, 4) for one in told])
             yield from zip(*columns, strict=True)
 
 

@@ -89,7 +89,6 @@ class Recovery:
     """How known positives, judged as if they were unlabeled, are found by going down U."""
 
     depths: IntArray  # for each of them, ascending: how many rows of U come before it
-    n_unlabeled: int
 
     def recall_at(self, depth: int) -> float:
         """The share that would be among the first ``depth`` rows."""
@@ -148,16 +147,21 @@ def rank(
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
     with parallel.inner_threads_held(), TrainingData(source, False, progress) as data:
+        groups = data.groups()  # first: training takes long
         ready = (
-            _trained(request, data, progress, tell)
+            _trained(request, data, groups, progress, tell)
             if stored is None
-            else _loaded(request, stored, data, progress, tell)
+            else _loaded(request, stored, data, groups, progress, tell)
         )
         return _ranked(request, data, ready, tell, notes)
 
 
 def _trained(
-    request: RankRequest, data: TrainingData, progress: Progress, tell: Callable[[str], None]
+    request: RankRequest,
+    data: TrainingData,
+    groups: IntArray | None,
+    progress: Progress,
+    tell: Callable[[str], None],
 ) -> _Ready:
     trained = train_on(
         data,
@@ -176,7 +180,7 @@ def _trained(
         data.positives,
         trained.unlabeled,
         trained.drawn,
-        data.groups(),
+        groups,
         request.jobs,
         progress,
     )
@@ -187,6 +191,7 @@ def _loaded(
     request: RankRequest,
     stored: model_dir.StoredModel,
     data: TrainingData,
+    groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
 ) -> _Ready:
@@ -202,7 +207,7 @@ def _loaded(
         data.positives,
         data.fetch(drawn),
         drawn,
-        data.groups(),
+        groups,
         request.jobs,
         progress,
     )
@@ -346,4 +351,4 @@ def _recovery(known: Judged, unlabeled: Judged) -> Recovery | None:
         return None
     ascending = np.sort(unlabeled.values[unlabeled.n_members > 0])
     before = len(ascending) - np.searchsorted(ascending, values, "right")
-    return Recovery(np.sort(before), len(ascending))
+    return Recovery(np.sort(before))

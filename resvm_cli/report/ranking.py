@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.rank import RankResult
 
 SHARES = (0.5, 0.9)
+DEPTHS = (10, 100, 1000)
 
 
 def show_ranking(result: RankResult) -> None:
@@ -53,6 +54,9 @@ def print_ranking(result: RankResult) -> None:
         recovery = {
             f"{100 * share:.0f}_percent_by_rank": result.recovery.depth_of(share)
             for share in SHARES
+        }
+        recovery["share_among_first"] = {
+            str(depth): result.recovery.recall_at(depth) for depth in DEPTHS
         }
     names = result.listing.columns
     print_json(
