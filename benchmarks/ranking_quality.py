@@ -32,7 +32,7 @@ from resvm_cli.ensemble.model import Predictor
 from resvm_cli.evaluation.audit import expected_false
 from resvm_cli.evaluation.corrected import Contamination
 from resvm_cli.experiments.contamination import Sizes, split
-from resvm_cli.jobs.out_of_bag import OutOfBagJudge
+from resvm_cli.jobs.judgement import OutOfBagJudge
 
 # |P|, |U|, share of U that is truly positive
 SETS = {"synthetic": (100, 200, 0.3), "cancer": (60, 200, 0.2), "mnist7": (50, 2000, 0.1)}

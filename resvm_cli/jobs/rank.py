@@ -19,7 +19,7 @@ from resvm_cli.evaluation.corrected import Contamination
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files import model_dir
 from resvm_cli.files.rankings import Listing
-from resvm_cli.jobs.out_of_bag import Judged, OutOfBagJudge
+from resvm_cli.jobs.judgement import Judged, OutOfBagJudge
 from resvm_cli.jobs.stored_bags import as_stored, redrawn, require_same_data
 from resvm_cli.jobs.train import check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData
