@@ -170,6 +170,7 @@ def rank(
     from resvm_cli.files.predictions import output as output_file
     from resvm_cli.files.rankings import RANKING_FORMATS, format_ranking
     from resvm_cli.jobs import rank as job
+    from resvm_cli.jobs.rank_request import RankRequest
     from resvm_cli.jobs.training_input import TrainingInput
     from resvm_cli.report import ranking
 
@@ -209,7 +210,7 @@ def rank(
         cache_mb=cache_mb,
         seed=seed,
     )
-    request = job.RankRequest(
+    request = RankRequest(
         TrainingInput(
             positives,
             unlabeled,
