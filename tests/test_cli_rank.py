@@ -197,6 +197,13 @@ def test_other_formats_say_the_same(problem, resvm):
     assert [row["decision_value"] for row in bare[:5]] == [row["decision_value"] for row in rows]
 
 
+@pytest.mark.parametrize("more", [(), ("--with-known",), ("--audit",)])
+def test_a_page_does_not_change_the_list(more, problem, resvm, tmp_path):
+    page = ("--html", tmp_path / "page.html")
+    assert resvm(*quick(problem, *more, *page)).out == resvm(*quick(problem, *more)).out
+    assert (tmp_path / "page.html").read_bytes().endswith(b"</html>\n")
+
+
 def test_score_takes_a_ranking_for_out_of_bag_values(one_file, resvm, tmp_path):
     known = ("--positive-ids", one_file / "known.txt")
     for form in ("tsv", "jsonl"):

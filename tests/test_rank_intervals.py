@@ -49,10 +49,20 @@ def test_a_row_that_no_drawn_member_may_judge_keeps_its_value():
 def test_a_value_does_not_depend_on_its_neighbours(cut, row):
     values, absent = judged(700)
     row = row % cut
-    resamples = MemberResamples(20, 4, 1)
+    resamples = MemberResamples(20, 200, 1)
     whole = resamples.values(decide_out_of_bag(values, absent), absent)
     part = resamples.values(decide_out_of_bag(values[row:cut], absent[row:cut]), absent[row:cut])
     assert part.tobytes() == whole[:, row:cut].tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_a_small_block_is_rounded_as_a_large_one(size):
+    values, absent = judged(192, 50)
+    resamples = MemberResamples(50, 200, 1)
+    own = np.zeros(192)
+    whole = resamples._block(values, absent, own)
+    part = resamples._block(values[:size], absent[:size], own[:size])
+    assert part.tobytes() == whole[:size].tobytes()
 
 
 def test_bounds_leave_out_a_fortieth_on_either_side():
