@@ -209,6 +209,7 @@ def tune(
     from resvm_cli.files.predictions import output as output_file
     from resvm_cli.jobs import tune as job
     from resvm_cli.jobs.training_input import TrainingInput
+    from resvm_cli.jobs.tune_request import TuneRequest
     from resvm_cli.report import tuning
     from resvm_cli.tuning.criteria import METRIC_NAMES
     from resvm_cli.tuning.space import parse_axis
@@ -239,7 +240,7 @@ def tune(
         if not n_models.isdigit() or not int(n_models):
             raise CommandLineError(f"--n-models is '{n_models}'; a number or auto was expected")
         members = int(n_models)
-    request = job.TuneRequest(
+    request = TuneRequest(
         TrainingInput(
             positives,
             unlabeled,

@@ -1,0 +1,69 @@
+"""What to tune, how, and where the log goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from resvm_cli.ensemble.methods import MethodName, ResvmParams
+from resvm_cli.errors import CommandLineError
+from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
+from resvm_cli.tuning.space import Axis
+from resvm_cli.tuning.strategies import StrategyName
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """What to tune, how, and where the log goes."""
+
+    source: TrainingInput
+    target: str
+    methods: tuple[MethodName, ...] = ("resvm",)
+    base: ResvmParams = field(default_factory=ResvmParams)  # what candidates have in common
+    axes: tuple[Axis, ...] = ()
+    metric: MetricName = DEFAULT_METRIC
+    up_to: float = DEFAULT_UP_TO
+    out_of_bag: bool = False
+    n_folds: int = 10
+    repeats: int = 1
+    folds_file: str | None = None
+    strategy: StrategyName = "random"
+    trials: int = 100
+    n_models: int | Literal["auto"] = 50
+    max_extensions: int = 3
+    outer: int = 0
+    contamination_pos: float | None = None
+    contamination_unl: float | None = None
+    max_unl: int = 5000
+    gram_mb: float = 1024.0
+    resume: bool = False
+    jobs: int | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot work, before any file is read."""
+        self.source.check()
+        self.base.check()
+        if self.out_of_bag and set(self.methods) != {"resvm"}:
+            raise CommandLineError(
+                "--oob judges resvm only: bagging and cwsvm hold every known positive in every bag",
+                "leave --oob out to judge by folds",
+            )
+        if self.out_of_bag and (self.repeats > 1):
+            raise CommandLineError("--repeats goes with folds, not with --oob")
+        if self.folds_file is not None and self.repeats > 1:
+            raise CommandLineError("--folds-file and --repeats exclude each other")
+        if self.n_models == "auto" and "resvm" not in self.methods:
+            raise CommandLineError(
+                "--n-models auto grows by out-of-bag values, which only --method resvm has"
+            )
+        for name, share in (
+            ("--contamination-pos", self.contamination_pos),
+            ("--contamination-unl", self.contamination_unl),
+        ):
+            if share is not None and not 0 <= share < 1:
+                raise CommandLineError(f"{name} is {share:g}; a share from 0 to below 1 is meant")
+        if not 0 < self.up_to <= 1:
+            raise CommandLineError(f"--up-to is {self.up_to:g}; above 0 and up to 1 was expected")
+        if self.outer == 1 or self.outer < 0:
+            raise CommandLineError(f"--outer is {self.outer}; at least 2 folds were expected")
