@@ -141,6 +141,25 @@ def test_a_killed_run_resumes_to_the_same_end(strategy, problem, resvm, tmp_path
     assert {one["trial"] for one in lines(tmp_path / "torn", "timings.jsonl")} == before
 
 
+def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
+    arguments = ["tune", *data(problem), "-o", tmp_path / "t", "--n-models", 40, "--trials", 400]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "resvm_cli", *(str(word) for word in arguments if word != "-q")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    log = tmp_path / "t" / "trials.jsonl"
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "--resume goes on" in said
+    assert lines(tmp_path / "t")
+    assert not (tmp_path / "t" / "best.json").exists()
+
+
 def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tmp_path):
     assert resvm(*quick(problem, tmp_path / "t", "--oob")).code == 0
     ran = resvm(*quick(problem, tmp_path / "t", "--oob"))

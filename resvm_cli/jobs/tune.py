@@ -8,7 +8,7 @@ from typing import Any
 
 from resvm_cli import parallel
 from resvm_cli.ensemble.methods import ResvmParams
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import CommandLineError, Interrupted
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.trial_log import TRIALS, Trial, TrialLog, Watch
@@ -80,7 +80,13 @@ def tune(
         )
         with run.opened() as records:
             log = TrialLog(run, records, request.metric, watch)
-            return _search_all(request, data, ground, log, tell, notes)
+            try:
+                return _search_all(request, data, ground, log, tell, notes)
+            except Interrupted:
+                notice(
+                    f"{len(log.trials):,} trials are kept; the same command with --resume goes on"
+                )
+                raise
 
 
 def tune_quickly(

@@ -73,7 +73,7 @@ class Progress:
         self._live: Any = None
         self._task: Any = None
         self._stage = ""
-        self._started = time.monotonic()
+        self._started = self._stage_began = time.monotonic()
         self._next = self._started + FIRST_HEARTBEAT_SECONDS
         self._next_refresh = self._started + 0.3
 
@@ -93,6 +93,10 @@ class Progress:
         if self._quiet or sys.stderr is None:
             return
         now = time.monotonic()
+        if stage.partition(",")[0] != self._stage:  # what follows a comma may change on the way
+            self._stage = stage.partition(",")[0]
+            self._stage_began = now
+            self._forget()
         if sys.stderr.isatty():
             # short jobs are over before a bar is worth drawing, or rich worth importing
             if now >= self._next_refresh:
@@ -100,12 +104,21 @@ class Progress:
         elif now >= self._next:
             self._next = now + HEARTBEAT_SECONDS
             amount = f"{done:,} rows" if total is None else f"{done:,} of {total:,}"
-            say(f"resvm: {stage}: {amount}, {now - self._started:.0f} s")
+            left = ""
+            if total is not None and 0 < done < total:
+                left = f", about {(now - self._stage_began) * (total - done) / done:.0f} s left"
+            say(f"resvm: {stage}: {amount}, {now - self._started:.0f} s{left}")
 
     def _draw(self, stage: str, done: int, total: int | None) -> None:
         if self._live is None:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
             from rich.progress import Progress as Bar
 
             self._live = Bar(
@@ -113,16 +126,19 @@ class Progress:
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
+                TimeRemainingColumn(),
                 console=Console(stderr=True),
                 transient=True,
             )
             self._live.start()
-        if stage != self._stage:
-            if self._task is not None:
-                self._live.remove_task(self._task)
-            self._stage = stage
+        if self._task is None:
             self._task = self._live.add_task(stage, total=total)
-        self._live.update(self._task, completed=done)
+        self._live.update(self._task, completed=done, total=total, description=stage)
+
+    def _forget(self) -> None:
+        if self._live is not None and self._task is not None:
+            self._live.remove_task(self._task)
+        self._task = None
 
 
 def show_training(result: TrainResult) -> None:
