@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.labels import read_ids, read_labels
+from resvm_cli.files.ids import read_known_ids
+from resvm_cli.files.labels import read_labels
 from resvm_cli.files.svmlight import read_file
 from tests.conftest import SAMPLE
 
@@ -43,7 +44,7 @@ def test_a_row_without_label_is_refused(text, message, tmp_path):
 def test_ids_are_lines(tmp_path):
     path = tmp_path / "ids"
     path.write_text("BRCA1\n\n# a comment\n  two words \n")
-    assert read_ids(str(path)) == ["BRCA1", "two words"]
+    assert list(read_known_ids(str(path))) == ["BRCA1", "two words"]
     path.write_text("\n")
-    with pytest.raises(DataError, match="no names"):
-        read_ids(str(path))
+    with pytest.raises(DataError, match="no ids"):
+        read_known_ids(str(path))

@@ -29,13 +29,3 @@ def read_labels(path: str) -> FloatArray:
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or holds only comments")
     return labels
-
-
-def read_ids(path: str) -> list[str]:
-    """Names, one a line; blank lines and lines that start with # are passed over."""
-    text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
-    lines = text.decode("utf-8", "surrogateescape").splitlines()
-    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    if not names:
-        raise DataError(f"{name_of(path)}: no names", "one id a line was expected")
-    return names

@@ -45,6 +45,10 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     """The lines of these rows."""
     if form == "jsonl":
         return _json_lines(block)
+    plain = block.votes is None and block.member_values is None and block.ids is None
+    if form == "text" and plain:
+        pairs = zip(block.labels.tolist(), block.decision_values.tolist(), strict=True)
+        return "".join([f"{label} {value!r}\n" for label, value in pairs]).encode("ascii")
     columns: list[list[str]] = [
         list(map(str, block.labels.tolist())),
         list(map(repr, block.decision_values.tolist())),

@@ -205,20 +205,24 @@ def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
     Cuts come behind a multiple of so many lines where a piece has as many.
     """
     carried: list[bytes] = []
+    n_carried = 0  # complete lines among them: fewer than the multiple
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
             carried.append(piece)
             continue
-        text = b"".join([*carried, piece[:cut]]) if carried else piece[:cut]
+        view = memoryview(piece)
+        beyond = 0
+        if multiple > 1:
+            tokenizer.newlines(view[:cut], cut, count := np.zeros(1, np.int64))
+            n_lines = n_carried + int(count[0])
+            beyond = n_lines % multiple if n_lines > multiple else 0
+            for _ in range(beyond):
+                cut = piece.rfind(b"\n", 0, cut - 1) + 1
+        whole = cut == len(piece) and not carried
+        yield piece if whole else b"".join([*carried, view[:cut]])
         carried = [piece[cut:]] if cut < len(piece) else []
-        if multiple > 1 and (n_lines := text.count(b"\n")) > multiple:
-            end = len(text)
-            for _ in range(n_lines % multiple):
-                end = text.rfind(b"\n", 0, end - 1) + 1
-            carried.insert(0, text[end:])
-            text = text[:end]
-        yield text
+        n_carried = beyond
     rest = b"".join(carried)
     if rest:
         yield rest if rest.endswith(b"\n") else rest + b"\n"

@@ -13,7 +13,8 @@ from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.evaluation.ranking import BoolArray, FloatArray
 from resvm_cli.evaluation.summary import Known, Settings
 from resvm_cli.files import model_dir
-from resvm_cli.files.labels import read_ids, read_labels
+from resvm_cli.files.ids import read_known_ids
+from resvm_cli.files.labels import read_labels
 from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions
 from resvm_cli.files.streams import STDIN, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
@@ -162,7 +163,7 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
 
 
 def _by_id(path: str, one: Predictions, warnings: list[str]) -> BoolArray:
-    known = set(read_ids(path))
+    known = set(read_known_ids(path))
     assert one.ids is not None
     positive = np.array([name in known for name in one.ids])
     name = name_of(path)
