@@ -180,7 +180,7 @@ def test_a_terminal_sees_a_progress_bar_and_elsewhere_heartbeats(monkeypatch, ca
             clock[0] = float(second)
             progress("training", second, 100)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "resvm: training: 10 of 100, 10 s"
+    assert lines[0] == "resvm: training: 10 of 100, 10 s, about 90 s left"
     assert len(lines) == 3
     with terminal.Progress(quiet=True) as progress:
         clock[0] += 1000
