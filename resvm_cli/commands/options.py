@@ -376,6 +376,8 @@ def asked_params(
         **others,
     )
     if params is not None:
+        if "auto" in said:
+            raise CommandLineError("--auto and --params exclude each other")
         from resvm_cli.jobs.chosen_params import load_params, merged
 
         chosen = load_params(params, method if "method" in said else None)

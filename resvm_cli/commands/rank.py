@@ -187,8 +187,6 @@ def rank(
                 )
     if force and output is None:
         raise CommandLineError("--force goes with -o/--output")
-    if auto and params is not None:
-        raise CommandLineError("--auto and --params exclude each other")
     asked, scale = given.asked_params(
         said,
         params,

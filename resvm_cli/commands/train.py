@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands import options as given
-from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, terminal
 
 
@@ -67,8 +66,6 @@ def train(
     Without any parameter a robust ensemble of 50 rbf SVMs is trained, with bag sizes and gamma
     derived from the data; what was chosen is printed.
     """
-    if auto and params is not None:
-        raise CommandLineError("--auto and --params exclude each other")
     from resvm_cli.jobs import train as job
     from resvm_cli.jobs.training_input import TrainingInput
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
+from resvm_cli.files.refusals import Refusal
 from resvm_cli.files.streams import name_of, read_pieces
-from resvm_cli.files.svmlight import Refusal, format_number, parse_pieces
+from resvm_cli.files.svmlight import format_number, parse_pieces
 
 NAMED = 20  # features and labels listed by name
 WIDE = 10.0  # a range this many times the median one asks for scaling

@@ -20,9 +20,10 @@ from resvm_cli.dataset import IntArray, Rows, Survey, variance
 from resvm_cli.ensemble.scaling import FeatureStats, Scaling
 from resvm_cli.errors import DataError
 from resvm_cli.files.compression import PIECE
+from resvm_cli.files.refusals import Refusal
 from resvm_cli.files.row_index import RowIndex, joined
 from resvm_cli.files.streams import Source, name_of, read_names, read_pieces
-from resvm_cli.files.svmlight import Block, Refusal, format_number, parse_pieces
+from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.jobs.row_ids import RowIds
 from resvm_cli.jobs.training_input import QID, TrainingInput
 
