@@ -10,7 +10,8 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from resvm_cli.errors import DataError
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
+Number = TypeVar("Number", bound=np.integer)
 
 SUM_CHUNK = 1 << 16
 # A table of places by index costs its reach to make; it must be worth the entries it serves.
@@ -123,6 +125,14 @@ class Rows:
         ]
 
 
+def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Each number once, ascending; np.unique would import numpy.ma, which a short run notices."""
+    ordered = np.sort(numbers, axis=None)
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
+
+
 def _ends_to_indptr(ends: IntArray) -> IntArray:
     indptr = np.zeros(len(ends) + 1, np.int64)
     indptr[1:] = ends
@@ -144,10 +154,24 @@ class Columns:
             self._table = np.full(reach, -1, np.int64)  # its last entry is always -1
             self._table[self.present] = np.arange(len(self.present))
         else:
-            self.present = np.unique(indices)
+            self.present = distinct(indices).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.present)
+
+    def lookup(self, indices: IndexArray) -> tuple[IndexArray, IndexArray]:
+        """Numbers for these entries, and a table of places by number: for code that looks them up.
+
+        Numbers that the table does not reach, or where it says -1, are none of the columns.
+        """
+        if self._table is not None:
+            return indices, self._short_table
+        return self.places(indices).astype(np.int32), self._short_table
+
+    @cached_property
+    def _short_table(self) -> IndexArray:
+        table = np.arange(len(self)) if self._table is None else self._table
+        return table.astype(np.int32)
 
     def places(self, indices: IndexArray) -> IntArray:
         """For each index its place among the columns, -1 where it is none of them."""

@@ -10,7 +10,7 @@ from resvm_cli.ensemble import fit as fitting
 from resvm_cli.ensemble.methods import ResvmParams, problems, settle
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.svm import dense, libsvm
-from resvm_cli.svm.dense import DenseRows
+from resvm_cli.svm.dense import BagRows
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem
@@ -21,14 +21,18 @@ X[:25] += 0.6
 KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in KERNEL_NAMES}
 
 
+def dense_rows(rows):
+    return BagRows(rows).dense(np.arange(len(rows)))
+
+
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name):
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)
     problem = Problem(positive, unlabeled, 2.0, 1.0, KERNELS[name], 1e-6, 100.0)
     plain = libsvm.train(problem, Arena(rows), positive, unlabeled)
-    compact = DenseRows.of(rows)
-    gram = GramArena(compact.kernel_values(KERNELS[name]))
+    compact = dense_rows(rows)
+    gram = GramArena(compact.kernel_values(KERNELS[name]), np.arange(60))
     pooled = libsvm.train(problem, gram, positive, unlabeled)
     assert np.array_equal(pooled.support, plain.support)
     np.testing.assert_allclose(pooled.coefficients, plain.coefficients, atol=1e-4)
@@ -37,7 +41,7 @@ def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name):
 
 def test_only_features_that_are_present_take_room():
     rows = Rows(np.array([0, 2, 3]), np.array([5, 900, 5], np.int32), np.array([1.0, 2.0, 3.0]))
-    compact = DenseRows.of(rows)
+    compact = dense_rows(rows)
     assert compact.columns.tolist() == [5, 900]
     assert compact.matrix.tolist() == [[1.0, 2.0], [3.0, 0.0]]
     combined = compact.combined(np.array([3.0, -1.0]))
@@ -47,14 +51,14 @@ def test_only_features_that_are_present_take_room():
 
 def test_rows_that_are_too_sparse_or_too_many_stay_with_libsvm(monkeypatch):
     sparse = Rows(np.arange(201), np.arange(200, dtype=np.int32), np.ones(200))
-    assert DenseRows.of(sparse) is None
+    assert dense_rows(sparse) is None
     few = Rows.from_dense(X)
-    assert DenseRows.of(few) is not None
+    assert dense_rows(few) is not None
     monkeypatch.setattr(dense, "MOST_ROWS", 59)
-    assert DenseRows.of(few) is None
+    assert dense_rows(few) is None
     monkeypatch.setattr(dense, "MOST_ROWS", 60)
     monkeypatch.setattr(dense, "MOST_CELLS", 60 * 9 - 1)
-    assert DenseRows.of(few) is None
+    assert dense_rows(few) is None
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.dataset import Columns, Rows
-from resvm_cli.svm import _pooled, pool
+from resvm_cli.svm import _blocks, pool
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 
@@ -21,9 +21,8 @@ def pooled_sums(kernel, support, coefficients, queries):
     row, member = np.nonzero(coefficients)
     uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
-    places = np.where(block.indices < support.shape[1], block.indices, -1).astype(np.int64)
-    made = Pool(kernel, rows, support, uses)
-    return made.sums(block, places, block.squared_norms())[: len(queries)]
+    made = Pool(kernel, rows, support, uses, Columns(rows.indices))
+    return made.sums(block)
 
 
 @pytest.mark.parametrize("n_support", [1, 16, 37, pool.CHUNK, pool.CHUNK + 1, 2 * pool.CHUNK + 5])
@@ -56,7 +55,7 @@ def test_weighted_lines_add_up_in_their_order(seed, height, n_members, width):
     members = rng.integers(0, n_members, starts[-1]).astype(np.int32)
     coefficients = rng.standard_normal(starts[-1])
     found = np.zeros((n_members, width))
-    _pooled.add(block, starts, members, coefficients, found, width)
+    _blocks.add(block, starts, members, coefficients, found, width)
     expected = np.zeros((n_members, width))
     for line in range(height):
         for entry in range(starts[line], starts[line + 1]):
@@ -69,7 +68,7 @@ def test_exponents_are_exactly_the_formula_and_keep_nan():
     block[2, 3] = np.nan
     rows, supports = RNG.random(5), RNG.random(7)
     expected = np.maximum((block * -2.0 + rows) + supports[:, None], 0.0) * -0.7
-    _pooled.exponents(block, rows, supports, 0.7)
+    _blocks.exponents(block, rows, supports, 0.7)
     np.testing.assert_array_equal(block, expected)
     assert np.isnan(block[2, 3])
 
@@ -92,7 +91,7 @@ def entries(starts=(0, 1, 2), members=(0, 1)):
 )
 def test_entries_out_of_range_are_refused(bad):
     with pytest.raises(ValueError, match="does not fit"):
-        _pooled.add(np.ones((2, 4)), *bad, np.zeros((2, 4)), 4)
+        _blocks.add(np.ones((2, 4)), *bad, np.zeros((2, 4)), 4)
 
 
 def test_blocks_of_other_sizes_are_refused():
@@ -103,10 +102,10 @@ def test_blocks_of_other_sizes_are_refused():
         (np.ones((2, 4)), np.zeros((2, 4)), 0),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            _pooled.add(block, starts, members, coefficients, sums, width)
+            _blocks.add(block, starts, members, coefficients, sums, width)
     for rows, supports in ((np.ones(3), np.ones(2)), (np.ones(0), np.ones(2))):
         with pytest.raises(ValueError, match="does not fit"):
-            _pooled.exponents(np.ones((2, 4)), rows, supports, 1.0)
+            _blocks.exponents(np.ones((2, 4)), rows, supports, 1.0)
 
 
 def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):

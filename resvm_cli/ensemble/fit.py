@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.svm import libsvm
-from resvm_cli.svm.dense import DenseRows
+from resvm_cli.svm.dense import BagRows
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
@@ -20,7 +20,7 @@ from resvm_cli.svm.problem import LinearSolution, Problem
 
 def rows_drawn(problems: Sequence[Problem]) -> IntArray:
     """The numbers of the rows of U that any bag holds, ascending."""
-    return np.unique(np.concatenate([problem.unlabeled for problem in problems]))
+    return distinct(np.concatenate([problem.unlabeled for problem in problems]))
 
 
 def fit(
@@ -89,6 +89,8 @@ class _KernelTrainer:
         self._rows = rows
         self._inner_threads = inner_threads
 
+        self._bag_rows = BagRows(rows)
+
     @cached_property
     def _arena(self) -> Arena:
         return Arena(self._rows)
@@ -99,11 +101,13 @@ class _KernelTrainer:
         libsvm.use_threads(self._inner_threads)
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
-        distinct = self._rows.take(numbers)
-        dense = DenseRows.of(distinct)
+        dense = self._bag_rows.dense(numbers)
         if dense is not None:
-            arena = GramArena(dense.kernel_values(problem.kernel))
-            solution = libsvm.train(problem, arena, place[: len(positive)], place[len(positive) :])
+            arena = GramArena(dense.kernel_values(problem.kernel), place)
+            in_order = np.arange(len(place))
+            solution = libsvm.train(
+                problem, arena, in_order[: len(positive)], in_order[len(positive) :]
+            )
         else:
             solution = libsvm.train(problem, self._arena, positive, unlabeled)
         coefficients = np.bincount(
@@ -113,7 +117,7 @@ class _KernelTrainer:
             if dense is not None:
                 weights = dense.combined(coefficients)
             else:
-                weights = _combined(distinct, coefficients)
+                weights = _combined(self._rows.take(numbers), coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)
         used = np.zeros(len(numbers), bool)
         used[place[solution.support]] = True

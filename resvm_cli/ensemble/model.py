@@ -1,7 +1,6 @@
 """Members as one model: pooled support rows, member decision values, votes and d(x).
 
-Rows go through in blocks padded to one size, because BLAS rounds by shape: a row's value depends
-neither on its neighbours nor on its place in a block.
+Whatever judges the rows, a row's value depends neither on its neighbours nor on its place.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import numpy as np
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS, COLUMN_STEP, Pool, Uses
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
+from resvm_cli.svm.weights import Weights
 
 ALWAYS_DENSE_CELLS = 1 << 22
 NEVER_DENSE_CELLS = 1 << 26
@@ -88,11 +88,11 @@ def decide(member_values: FloatArray, single: bool) -> Decisions:
 
 
 def numeric_fingerprint() -> str:
-    """A short digest of how this machine rounds a fixed product and its exponentials."""
+    """A short digest of how this machine rounds a fixed product and a function of it."""
     steps = np.arange(BLOCK_ROWS * 96, dtype=np.float64).reshape(BLOCK_ROWS, 96)
     wave = (steps * 0.37) % 1.0 - 0.5
     product = wave @ wave[:64].T
-    return hashlib.sha256(np.exp(product).tobytes() + product.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(np.tanh(product).tobytes() + product.tobytes()).hexdigest()[:16]
 
 
 class Predictor:
@@ -103,21 +103,22 @@ class Predictor:
         self._scaling = scaling
         self._rho = np.array([member.rho for member in ensemble.members])
         pool, uses = _join(ensemble)
-        self._columns = Columns(pool.indices, lasting=True)
-        place = self._columns.places(pool.indices)
+        columns = Columns(pool.indices, lasting=True)
+        place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        matrix = _matrix(pool, len(self._columns))
-        self._pool: Pool | None = None
+        matrix = _matrix(pool, len(columns))
+        self._judge: Pool | Weights
         if ensemble.kernel.name == "linear":
-            self._weights = _weights(matrix, uses)
+            self._judge = Weights(matrix, uses, columns)
         else:
-            self._pool = Pool(ensemble.kernel, pool, matrix, uses)
+            self._judge = Pool(ensemble.kernel, pool, matrix, uses, columns)
 
     def decisions(self, rows: Rows) -> Decisions:
         """Judge rows, block by block."""
+        step = self._judge.rows_at_once
         parts = [
-            self._block(rows.slice(start, min(start + BLOCK_ROWS, len(rows))))
-            for start in range(0, len(rows), BLOCK_ROWS)
+            self._block(rows.slice(start, min(start + step, len(rows))))
+            for start in range(0, len(rows), step)
         ]
         if len(parts) == 1:
             return parts[0]
@@ -130,32 +131,11 @@ class Predictor:
         )
 
     def _block(self, rows: Rows) -> Decisions:
-        count = len(rows)
         if self._scaling is not None:
             rows = self._scaling.apply(rows)
-        places = self._columns.places(rows.indices)
         with np.errstate(over="ignore", invalid="ignore"):
-            if self._pool is not None:
-                values = self._pool.sums(rows, places, rows.squared_norms())
-            else:
-                values = self._linear(rows, places)
-            values = np.subtract(values[:count, : len(self._rho)], self._rho, order="C")
+            values = np.subtract(self._judge.sums(rows), self._rho, order="C")
             return decide(values, self.ensemble.single)
-
-    def _linear(self, rows: Rows, places: IntArray) -> FloatArray:
-        """Products of a padded block with the weight vectors."""
-        width = len(self._columns)
-        if isinstance(self._weights, np.ndarray):
-            dense = np.zeros((BLOCK_ROWS, width + 1))
-            # features that no member has, at -1, end in the last column, of the row before
-            dense.reshape(-1)[rows.cells(places, width + 1)] = rows.values
-            return np.asarray(dense[:, :width] @ self._weights)
-        seen = places >= 0
-        known = rows.entries(seen)
-        padding = np.full(BLOCK_ROWS - len(known), known.indptr[-1])
-        indptr = np.concatenate([known.indptr, padding])
-        known = Rows(known.indptr, places[seen].astype(np.int32), known.values)
-        return np.asarray((_sparse(known, indptr, width) @ self._weights).toarray())
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
@@ -178,20 +158,6 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     return ensemble.pool.take(supports[first]), uses
 
 
-def _weights(matrix: Any, uses: Uses) -> Any:
-    """One weight vector a member: columns of a matrix, dense or sparse as the pool is."""
-    from_rows = np.repeat(np.arange(matrix.shape[0]), np.diff(uses.starts))
-    if isinstance(matrix, np.ndarray):
-        coefficients = np.zeros((matrix.shape[0], uses.n_members))
-        np.add.at(coefficients, (from_rows, uses.members), uses.coefficients)
-        return _padded(matrix.T @ coefficients)
-    from scipy.sparse import csr_array
-
-    shape = (matrix.shape[0], uses.n_members)
-    entries = (uses.coefficients, (from_rows, uses.members))
-    return (matrix.T @ csr_array(entries, shape=shape)).tocsr()
-
-
 def _dense(n_nonzeros: int, height: int, width: int) -> bool:
     """Whether a matrix of this shape is better kept dense: decided by its sizes alone."""
     cells = height * width
@@ -200,24 +166,12 @@ def _dense(n_nonzeros: int, height: int, width: int) -> bool:
     )
 
 
-def _padded(matrix: FloatArray) -> FloatArray:
-    """The matrix in a larger one of zeros whose width is a multiple of the step."""
-    height, width = matrix.shape
-    padded = np.zeros((height, width + -width % COLUMN_STEP))
-    padded[:, :width] = matrix
-    return padded
-
-
 def _matrix(rows: Rows, width: int) -> Any:
     # a block of rows to be judged will be as wide, and as dense or sparse
     if _dense(len(rows.values), max(len(rows), BLOCK_ROWS), width):
         dense = np.zeros((len(rows), width))
         dense[rows.row_numbers, rows.indices] = rows.values
         return dense
-    return _sparse(rows, rows.indptr, width)
-
-
-def _sparse(rows: Rows, indptr: IntArray, width: int) -> Any:
     from scipy.sparse import csr_array
 
-    return csr_array((rows.values, rows.indices, indptr), shape=(len(indptr) - 1, width))
+    return csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows), width))

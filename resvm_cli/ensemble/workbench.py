@@ -17,7 +17,7 @@ import numpy as np
 from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.model import Predictor
-from resvm_cli.svm import _pooled, libsvm
+from resvm_cli.svm import _blocks, libsvm
 from resvm_cli.svm.dense import dot_products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import GramArena
@@ -65,7 +65,7 @@ class Workbench:
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name == "rbf":
                 np.multiply(shared, kernel.gamma, out=values)
-                np.exp(values, out=values)
+                _blocks.powers(values)
             else:
                 np.copyto(values, shared)
                 nothing = np.zeros(len(values))  # these kernels have no use for norms
@@ -105,7 +105,7 @@ class _Shared:
         supports, counts, coefficients, rho = [], [], [], []
         for problem in problems:
             bag = np.concatenate([problem.positive, problem.unlabeled + self._n_positives])
-            arena = GramArena(self._values[bag[:, None], bag])
+            arena = GramArena(self._values, bag)
             places = np.arange(len(bag))
             n_positive = len(problem.positive)
             solution = libsvm.train(problem, arena, places[:n_positive], places[n_positive:])
@@ -122,7 +122,7 @@ class _Shared:
         )
         lines = self._values if rows is None else np.take(self._values, rows, axis=1)
         sums = np.zeros((len(counts), lines.shape[1]))
-        _pooled.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
+        _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
         sums -= np.array(rho)[:, None]
         return sums
 

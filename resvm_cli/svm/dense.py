@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
+from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
 
 # A kernel matrix of this many rows takes 100 MB as LIBSVM's nodes.
@@ -21,25 +22,40 @@ MOST_PRODUCT_CELLS = 1 << 26
 LEAST_DENSITY = 0.02
 
 
+class BagRows:
+    """Rows that bags are drawn from, their features numbered without gaps."""
+
+    def __init__(self, rows: Rows) -> None:
+        columns = Columns(rows.indices)
+        self._features = columns.present
+        numbered = columns.places(rows.indices).astype(np.int32)
+        self._entries = (rows.indptr, numbered, rows.values)
+
+    def dense(self, numbers: IntArray) -> DenseRows | None:
+        """Some of the rows, or None where they are too many or too sparse: by sizes alone."""
+        if len(numbers) > MOST_ROWS:
+            return None
+        marks = np.zeros(len(self._features), bool)
+        n_entries = _blocks.mark(*self._entries, numbers, marks)
+        present = np.flatnonzero(marks)
+        width = len(present)
+        cells = len(numbers) * width
+        if cells > MOST_CELLS or n_entries < LEAST_DENSITY * cells:
+            return None
+        matrix = np.zeros((len(numbers), width))
+        if width:
+            places = np.zeros(len(marks), np.int32)
+            places[present] = np.arange(width)
+            _blocks.spread(*self._entries, numbers, places, matrix, width)
+        return DenseRows(self._features[present], matrix)
+
+
 @dataclass(frozen=True, eq=False)
 class DenseRows:
     """Rows over the features that any of them has."""
 
     columns: IntArray
     matrix: FloatArray
-
-    @classmethod
-    def of(cls, rows: Rows) -> DenseRows | None:
-        """The rows, or None where they are too many or too sparse: decided by sizes alone."""
-        if len(rows) > MOST_ROWS:
-            return None
-        columns = Columns(rows.indices)
-        cells = len(rows) * len(columns)
-        if cells > MOST_CELLS or len(rows.values) < LEAST_DENSITY * cells:
-            return None
-        matrix = np.zeros((len(rows), len(columns)))
-        matrix[rows.row_numbers, columns.places(rows.indices)] = rows.values
-        return cls(columns.present, matrix)
 
     def kernel_values(self, kernel: Kernel) -> FloatArray:
         """rows x rows, by LIBSVM's formulas; they may overflow, as LIBSVM's do."""

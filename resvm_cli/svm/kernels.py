@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, Rows
-from resvm_cli.svm import _pooled
+from resvm_cli.svm import _blocks
 
 KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid"]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)  # in the order of LIBSVM's numbers
@@ -50,7 +50,8 @@ class Kernel:
         if self.name == "linear":
             return dots
         if self.name == "rbf":
-            return np.exp(self.exponents(dots, norms, pool_norms), out=dots)
+            _blocks.powers(self.exponents(dots, norms, pool_norms))
+            return dots
         dots *= self.gamma
         dots += self.coef0
         if self.name == "sigmoid":
@@ -59,7 +60,7 @@ class Kernel:
 
     def exponents(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
         """rbf: minus gamma times the squared distances, in place of the dot products."""
-        _pooled.exponents(dots, pool_norms, norms, self.gamma)
+        _blocks.exponents(dots, pool_norms, norms, self.gamma)
         return dots
 
     def exponent_errors(self, norms: Any, largest_pool_norm: float) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_void_p
 from functools import cache
 from typing import Any
@@ -17,13 +16,13 @@ import numpy as np
 
 from resvm_cli.dataset import IntArray
 from resvm_cli.errors import SolverError
+from resvm_cli.svm import _blocks
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem, Solution
 from resvm_cli.svm.shared_objects import PRINT_FUNCTION, find_shared_object, package_version
 
 C_SVC = 0
 PRECOMPUTED = 4
-ITERATIONS = b"\noptimization finished, #iter = "
 
 
 class _Parameter(Structure):
@@ -68,18 +67,6 @@ class _Model(Structure):
     )
 
 
-_heard = threading.local()
-
-
-def _listen(text: bytes) -> None:
-    # LIBSVM tells its iteration count only in print; nothing of it reaches stdout
-    if text.startswith(ITERATIONS):
-        _heard.iterations = int(text[len(ITERATIONS) :])
-
-
-_print_function = PRINT_FUNCTION(_listen)  # LIBSVM keeps the pointer: it must not be collected
-
-
 def version() -> str:
     """The version of libsvm-official in use."""
     return package_version("libsvm")
@@ -96,7 +83,7 @@ def _library() -> ctypes.CDLL:
     library.svm_free_and_destroy_model.restype = None
     library.svm_set_print_string_function.argtypes = [PRINT_FUNCTION]
     library.svm_set_print_string_function.restype = None
-    library.svm_set_print_string_function(_print_function)
+    library.svm_set_print_string_function(PRINT_FUNCTION(_blocks.listener()))
     return library
 
 
@@ -136,7 +123,7 @@ def train(
     refused = library.svm_check_parameter(byref(described), byref(parameter))
     if refused is not None:
         raise SolverError(f"LIBSVM refuses the problem: {refused.decode()}")
-    _heard.iterations = 0
+    _blocks.heard()
     model = library.svm_train(byref(described), byref(parameter))
     if not model:
         raise SolverError("LIBSVM returned no model")
@@ -174,4 +161,4 @@ def _solution(model: _Model, limit: int) -> Solution:
             "LIBSVM returned numbers that are not finite",
             "scale the features, or choose smaller penalties, gamma, coef0 or degree",
         )
-    return Solution(support, coefficients, rho, _heard.iterations < limit)
+    return Solution(support, coefficients, rho, _blocks.heard() < limit)

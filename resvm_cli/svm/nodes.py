@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.svm import _blocks
 
 NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
 
@@ -48,20 +49,20 @@ class Arena:
 
 
 class GramArena:
-    """Rows of kernel values (rows x rows) as nodes: 0:serial, then the value with each row."""
+    """Kernel values between rows as nodes: for each row 0:serial, then its value with every one."""
 
     precomputed = True
 
-    def __init__(self, values: FloatArray) -> None:
-        n_rows = len(values)
-        self._nodes = np.empty((n_rows, n_rows + 1), NODE)
+    def __init__(self, values: FloatArray, numbers: IntArray) -> None:
+        """``values`` holds those of all rows with all; a number given twice makes two rows."""
         # svm.cpp, Kernel: x_i[(int) x_j[0].value]; indices are not looked at
-        self._nodes["index"] = 0
-        self._nodes["value"][:, 0] = np.arange(1, n_rows + 1)
-        self._nodes["value"][:, 1:] = values
-        step = (n_rows + 1) * NODE.itemsize
-        self._addresses = (self._nodes.ctypes.data + np.arange(n_rows) * step).astype(np.uintp)
+        count = len(numbers)
+        self._nodes = np.empty((count, count + 1), NODE)
+        _blocks.gram(values, len(values), numbers, self._nodes)
+        step = (count + 1) * NODE.itemsize
+        start = self._nodes.ctypes.data
+        self._addresses = np.arange(start, start + count * step, step, dtype=np.uintp)
 
     def pointers(self, numbers: IntArray) -> npt.NDArray[np.uintp]:
-        """Addresses of these rows, in this order."""
+        """Addresses of these rows, by their places among the numbers."""
         return self._addresses[numbers]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, IndexArray, IntArray, Rows
-from resvm_cli.svm import _pooled
+from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, squared_distances
 
 # Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
@@ -50,9 +50,14 @@ class Uses:
 class Pool:
     """Support rows over their own columns, and who uses them."""
 
-    def __init__(self, kernel: Kernel, rows: Rows, matrix: Any, uses: Uses) -> None:
-        """``matrix`` holds the same rows, dense or as a scipy array."""
+    rows_at_once = BLOCK_ROWS
+
+    def __init__(
+        self, kernel: Kernel, rows: Rows, matrix: Any, uses: Uses, columns: Columns
+    ) -> None:
+        """``matrix`` holds the same rows, dense or as a scipy array, over these columns."""
         self._kernel = kernel
+        self._columns = columns
         self._rows = rows
         self._width = matrix.shape[1]
         self._n_members = uses.n_members
@@ -65,12 +70,11 @@ class Pool:
             self._matrix = np.concatenate([matrix, np.zeros((padding, self._width))])
         self._largest_norm = float(self._norms.max(initial=0.0))
 
-    def sums(self, block: Rows, places: IntArray, norms: FloatArray) -> FloatArray:
-        """Each member's weighted kernel values: BLOCK_ROWS x members.
-
-        ``places`` are the block's features among the pool's columns, -1 for those it lacks, which
-        count in the norms alone.
-        """
+    def sums(self, block: Rows) -> FloatArray:
+        """Each member's weighted kernel values: rows x members, of BLOCK_ROWS rows at most."""
+        # -1 for features that the pool lacks, which count in the norms alone
+        places = self._columns.places(block.indices)
+        norms = block.squared_norms()
         query = np.zeros(BLOCK_ROWS)
         query[: len(block)] = norms
         doubtful = self._doubtful(norms)
@@ -83,10 +87,10 @@ class Pool:
                 self._kernel.exponents(values, self._norms[first:last], query)
                 for number in doubtful:
                     self._mend(values, first, number, block, places)
-                np.exp(values, out=values)
+                _blocks.powers(values)
             else:
                 values = self._kernel.values(values, self._norms[first:last], query)
-            _pooled.add(
+            _blocks.add(
                 values,
                 self._starts[first : last + 1],
                 self._uses.members,
@@ -94,7 +98,7 @@ class Pool:
                 sums,
                 BLOCK_ROWS,
             )
-        return sums.T
+        return sums[:, : len(block)].T
 
     def _products(self, block: Rows, places: IntArray) -> Any:
         """A function that gives the dot products of some support rows with a padded block."""

@@ -1,0 +1,34 @@
+from typing import Any
+
+TILE: int
+STEP: int
+
+def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
+def powers(block: Any, /) -> None: ...
+def add(
+    block: Any, starts: Any, members: Any, coefficients: Any, sums: Any, width: int, /
+) -> None: ...
+def weigh(
+    starts: Any,
+    indices: Any,
+    values: Any,
+    places: Any,
+    weights: Any,
+    sums: Any,
+    width: int,
+    /,
+) -> None: ...
+def mark(starts: Any, indices: Any, values: Any, numbers: Any, marks: Any, /) -> int: ...
+def spread(
+    starts: Any,
+    indices: Any,
+    values: Any,
+    numbers: Any,
+    places: Any,
+    matrix: Any,
+    width: int,
+    /,
+) -> None: ...
+def gram(values: Any, height: int, numbers: Any, nodes: Any, /) -> None: ...
+def listener() -> int: ...
+def heard() -> int: ...

@@ -1,6 +1,0 @@
-from typing import Any
-
-def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
-def add(
-    block: Any, starts: Any, members: Any, coefficients: Any, sums: Any, width: int, /
-) -> None: ...

@@ -1,0 +1,158 @@
+/* Fuzz target of the arithmetic over blocks: random shapes and random, often wrong, entries, in buffers of
+ * exactly the right size, so that ASan sees any access beyond them. Usage: fuzz_blocks [seconds]. */
+#define RESVM_WITHOUT_PYTHON
+#include "../../resvm_cli/svm/_blocks.c"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
+
+static uint64_t next_random(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static size_t below(size_t limit) { return (size_t)(next_random() % limit); }
+
+static void *room(size_t count, size_t size)
+{
+    void *made = malloc(count > 0 ? count * size : 1);
+    if (!made)
+        abort();
+    return made;
+}
+
+static double *numbers(size_t count)
+{
+    double *made = room(count, sizeof(double));
+    for (size_t i = 0; i < count; i++)
+        made[i] = (double)(int64_t)next_random() / 1e18;
+    return made;
+}
+
+static void violated(const char *what)
+{
+    fprintf(stderr, "violated: %s\n", what);
+    abort();
+}
+
+/* Numbers below a limit, now and then any number. */
+static void *indices(size_t count, size_t limit)
+{
+    int32_t *made = room(count, sizeof *made);
+    for (size_t i = 0; i < count; i++)
+        made[i] = below(60) ? (int32_t)below(limit) : (int32_t)next_random();
+    return made;
+}
+
+static int64_t *row_numbers(size_t count, size_t limit)
+{
+    int64_t *made = room(count, sizeof *made);
+    for (size_t i = 0; i < count; i++)
+        made[i] = below(60) ? (int64_t)below(limit) : (int64_t)next_random();
+    return made;
+}
+
+static int64_t *ascending(size_t count)
+{
+    int64_t *made = room(count + 1, sizeof *made), at = 0;
+    for (size_t i = 0; i <= count; i++) {
+        made[i] = below(40) ? at : (int64_t)next_random();
+        at += (int64_t)below(6);
+    }
+    return made;
+}
+
+static int pooled(void)
+{
+    size_t height = below(9), width = 1 + below(20), n_members = below(6), n_entries = below(30);
+    double *block = numbers(height * width), *rows = numbers(width), *supports = numbers(height);
+    double *coefficients = numbers(n_entries), *sums = numbers(n_members * width);
+    int64_t *starts = ascending(height);
+    int32_t *members = indices(n_entries, n_members + 1);
+    fill_exponents(block, height, width, rows, supports, 0.5);
+    for (size_t i = 0; i < height * width; i++)
+        if (!(block[i] <= 0.0))
+            violated("an exponent above zero");
+    double *powers = room(height * width, sizeof *powers);
+    memcpy(powers, block, height * width * sizeof *powers);
+    fill_powers(powers, height * width);
+    for (size_t i = 0; i < height * width; i++)
+        if (!(fabs(powers[i] - exp(block[i])) <= 0x1p-52 * powers[i]))
+            violated("a power that is not e^x");
+    int done = add_weighted(block, height, width, starts, members, coefficients, n_entries, sums,
+                            n_members);
+    free(block), free(rows), free(supports), free(coefficients), free(sums);
+    free(starts), free(members), free(powers);
+    return done;
+}
+
+static int sparse(void)
+{
+    size_t n_rows = below(8), n_entries = below(30), reach = below(12), n_lines = below(6);
+    size_t width = STEP * (1 + below(6)), n_numbers = below(6);
+    int64_t *starts = ascending(n_rows), *chosen = row_numbers(n_numbers, n_rows + 1);
+    int32_t *features = indices(n_entries, reach + 1), *places = indices(reach, n_lines + 1);
+    double *values = numbers(n_entries), *weights = numbers(n_lines * width);
+    double *sums = numbers(n_rows * width), *matrix = numbers(n_numbers * (n_lines + 1));
+    unsigned char *marks = room(reach, 1);
+    struct rows rows = {starts, n_rows, features, values, n_entries};
+    struct weights held = {places, reach, weights, n_lines, width};
+    int64_t count;
+    int done = weigh_rows(&rows, &held, sums);
+    done &= mark_features(&rows, chosen, n_numbers, marks, reach, &count);
+    done &= spread_rows(&rows, chosen, n_numbers, places, reach, matrix, n_lines + 1);
+    free(starts), free(chosen), free(features), free(places), free(values), free(weights);
+    free(sums), free(matrix), free(marks);
+    return done;
+}
+
+static int as_nodes(void)
+{
+    size_t height = 1 + below(8), count = below(10);
+    double *values = numbers(height * height);
+    int64_t *chosen = row_numbers(count, height);
+    struct node *nodes = room(count * (count + 1), sizeof *nodes);
+    int done = fill_nodes(values, height, chosen, count, nodes);
+    if (done && count > 0 && nodes[0].value != 1.0)
+        violated("the first serial number is not 1");
+    free(values), free(chosen), free(nodes);
+    return done;
+}
+
+static void heard(void)
+{
+    char text[64];
+    int64_t told = (int64_t)below(100000000);
+    snprintf(text, sizeof text, ITERATIONS "%lld\n", (long long)told);
+    listen(text);
+    listen("*");
+    if (iterations != told)
+        violated("iterations that were told are not heard");
+    text[below(sizeof ITERATIONS + 3)] = 0;
+    listen(text);
+}
+
+int main(int argc, char **argv)
+{
+    time_t stop = time(NULL) + (time_t)(argc > 1 ? atof(argv[1]) : 10);
+    int (*targets[])(void) = {pooled, sparse, as_nodes};
+    unsigned long long runs = 0, refused[3] = {0};
+    while (runs % 1024 || time(NULL) < stop) {
+        for (int i = 0; i < 3; i++)
+            refused[i] += !targets[i]();
+        heard();
+        runs++;
+    }
+    printf("%llu runs, refused: %llu, %llu, %llu\n", runs, refused[0], refused[1], refused[2]);
+    for (int i = 0; i < 3; i++)
+        if (refused[i] == 0 || refused[i] == runs)
+            return 1; /* both kinds must have been met */
+    return 0;
+}
