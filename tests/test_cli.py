@@ -45,6 +45,20 @@ def test_a_small_predict_imports_neither_scipy_nor_joblib(model):
     assert done.stderr.decode().strip() == "[]"
 
 
+def test_a_small_training_imports_no_more_than_it_needs(problem, tmp_path):
+    script = (
+        "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'train', *sys.argv[1:]]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('scipy', 'joblib', 'numpy.ma') if name in sys.modules])"
+    )
+    options = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-o", tmp_path / "m", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, options)], capture_output=True, timeout=60
+    )
+    assert done.stdout.decode().strip() == "[]", done.stderr
+
+
 def test_a_command_imports_no_other_command(model):
     script = (
         "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'inspect', sys.argv[1]]\n"

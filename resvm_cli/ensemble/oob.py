@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Decisions, Predictor
 from resvm_cli.svm.problem import Problem
 
@@ -56,7 +56,7 @@ class Absences:
         seen: list[IntArray] = []
         for problem in problems:
             bag = np.concatenate([problem.positive, problem.unlabeled + n_positives])
-            seen.append(np.unique(bag if groups is None else groups[bag]))
+            seen.append(distinct(bag if groups is None else groups[bag]))
         self._sightings = Sightings(seen)
 
     @property
@@ -86,7 +86,7 @@ class ContentAbsences:
         seen = []
         for problem in problems:
             in_unl = of_unl[np.searchsorted(drawn, problem.unlabeled)]
-            seen.append(np.unique(np.concatenate([of_pos[problem.positive], in_unl])))
+            seen.append(distinct(np.concatenate([of_pos[problem.positive], in_unl])))
         self._sightings = Sightings(seen)
 
     def absent(self, rows: Rows) -> BoolArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.dataset import IntArray
+from resvm_cli.dataset import IntArray, distinct
 from resvm_cli.files import _svmlight as tokenizer
 
 FIRST_SPACING = 1 << 13
@@ -35,7 +35,7 @@ class RowIndex:
         if len(starts):
             wanted = np.arange(self._next, int(starts[-1]) + 1, self._spacing)
             if len(wanted):
-                places = np.unique(np.searchsorted(starts, wanted))
+                places = distinct(np.searchsorted(starts, wanted))
                 self._mark(starts[places].tolist(), (self.n_rows + places).tolist())
             self.n_rows += len(starts)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray
+from resvm_cli.dataset import FloatArray, distinct
 from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files import model_dir
@@ -138,7 +138,7 @@ class _Judging:
             strange = 0
             if largest > self._last_feature:
                 beyond = block.rows.indices > self._last_feature
-                strange = len(np.unique(block.rows.row_numbers[beyond]))
+                strange = len(distinct(block.rows.row_numbers[beyond]))
             bad = np.flatnonzero(~np.isfinite(decisions.sums))
             return _Answer(
                 written,
