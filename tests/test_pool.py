@@ -21,7 +21,9 @@ def pooled_sums(kernel, support, coefficients, queries):
     row, member = np.nonzero(coefficients)
     uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
-    made = Pool(kernel, rows, support, uses, Columns(rows.indices))
+    padding = np.zeros((-len(support) % pool.COLUMN_STEP, support.shape[1]))
+    matrix = np.concatenate([support, padding])
+    made = Pool(kernel, rows, matrix, uses, Columns(rows.indices))
     return made.sums(block)
 
 

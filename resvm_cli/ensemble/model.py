@@ -14,8 +14,9 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
+from resvm_cli.svm.dense import dense_matrix
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
+from resvm_cli.svm.pool import BLOCK_ROWS, COLUMN_STEP, Pool, Uses
 from resvm_cli.svm.weights import Weights
 
 ALWAYS_DENSE_CELLS = 1 << 22
@@ -106,12 +107,17 @@ class Predictor:
         columns = Columns(pool.indices, lasting=True)
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        matrix = _matrix(pool, len(columns))
         self._judge: Pool | Weights
         if ensemble.kernel.name == "linear":
-            self._judge = Weights(matrix, uses, columns)
+            self._judge = Weights(_matrix(pool, len(columns)), uses, columns)
         else:
+            matrix = _matrix(pool, len(columns), -len(pool) % COLUMN_STEP)
             self._judge = Pool(ensemble.kernel, pool, matrix, uses, columns)
+
+    @property
+    def rows_multiple(self) -> int:
+        """Rows that come in a multiple of so many are judged without padding."""
+        return self._judge.rows_multiple
 
     def decisions(self, rows: Rows) -> Decisions:
         """Judge rows, block by block."""
@@ -166,12 +172,11 @@ def _dense(n_nonzeros: int, height: int, width: int) -> bool:
     )
 
 
-def _matrix(rows: Rows, width: int) -> Any:
+def _matrix(rows: Rows, width: int, padding: int = 0) -> Any:
+    """The rows over so many columns: dense, with lines of zeros below them, or as scipy's."""
     # a block of rows to be judged will be as wide, and as dense or sparse
     if _dense(len(rows.values), max(len(rows), BLOCK_ROWS), width):
-        dense = np.zeros((len(rows), width))
-        dense[rows.row_numbers, rows.indices] = rows.values
-        return dense
+        return dense_matrix(rows, width, padding)
     from scipy.sparse import csr_array
 
     return csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows), width))

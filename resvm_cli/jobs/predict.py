@@ -25,7 +25,6 @@ from resvm_cli.files.spool import BlockSpool, labelled
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, map_blocks
-from resvm_cli.svm.pool import BLOCK_ROWS
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
@@ -154,7 +153,7 @@ class _Judging:
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
             workers=lambda: request.jobs or parallel.available_cores(),
-            multiple=BLOCK_ROWS,
+            multiple=predictor.rows_multiple,
         ):
             if answer.first_bad is not None:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))

@@ -10,7 +10,7 @@ import numpy as np
 from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.ensemble.fit import rows_drawn
-from resvm_cli.ensemble.methods import Plan, problems
+from resvm_cli.ensemble.methods import Plan
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 from resvm_cli.errors import DataError
@@ -118,7 +118,7 @@ def _trained(
         save(trained, data, request.target, force=request.force)
     judge = OutOfBagJudge.of(
         Predictor(trained.ensemble, data.scaling),
-        list(problems(plan, range(plan.n_models))),
+        trained.problems,
         data.positives,
         trained.unlabeled,
         trained.drawn,

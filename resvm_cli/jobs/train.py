@@ -53,6 +53,7 @@ class Trained:
 
     plan: Plan
     ensemble: Ensemble
+    problems: Sequence[Problem]  # what its members were trained on
     drawn: IntArray  # the rows of U that any bag holds, ascending
     unlabeled: Rows  # those rows, unscaled
     n_unconverged: int
@@ -127,7 +128,7 @@ def train_on(
             f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
         )
     description = _describe(plan, data, n_unconverged)
-    return Trained(plan, ensemble, drawn, unlabeled, n_unconverged, description)
+    return Trained(plan, ensemble, tasks, drawn, unlabeled, n_unconverged, description)
 
 
 def save(trained: Trained, data: TrainingData, target: str, *, force: bool) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def save(trained: Trained, data: TrainingData, target: str, *, force: bool) -> d
     if plan.method == "resvm":
         numbers, values, members = judge_positives(
             Predictor(trained.ensemble, data.scaling),
-            problems(plan, range(plan.n_models)),
+            trained.problems,
             data.positives,
             sampled_rows(len(data.positives), MOST_OUT_OF_BAG, plan.seed),
         )

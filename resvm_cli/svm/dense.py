@@ -72,17 +72,27 @@ class DenseRows:
         ).without_zeros()
 
 
+def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
+    """The rows over columns 0 to the width, and so many lines of zeros below them."""
+    matrix = np.zeros((len(rows) + padding, width))
+    if width:
+        entries = (rows.indptr, rows.indices, rows.values)
+        columns = np.arange(width, dtype=np.int32)
+        _blocks.spread(*entries, np.arange(len(rows)), columns, matrix[: len(rows)], width)
+    return matrix
+
+
 def dot_products(rows: Rows) -> FloatArray:
     """All rows with all rows; densely, unless they are too sparse or too wide for that."""
     columns = Columns(rows.indices)
-    places = columns.places(rows.indices)
+    placed = Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
     cells = len(rows) * len(columns)
     if cells <= MOST_PRODUCT_CELLS and len(rows.values) >= LEAST_DENSITY * cells:
-        matrix = np.zeros((len(rows), len(columns)))
-        matrix[rows.row_numbers, places] = rows.values
+        matrix = dense_matrix(placed, len(columns))
         return matrix @ matrix.T
     from scipy.sparse import csr_array
 
-    sparse = csr_array((rows.values, places, rows.indptr), shape=(len(rows), len(columns)))
+    shape = (len(rows), len(columns))
+    sparse = csr_array((placed.values, placed.indices, placed.indptr), shape=shape)
     products: FloatArray = (sparse @ sparse.T).toarray()
     return products

@@ -50,12 +50,15 @@ class Uses:
 class Pool:
     """Support rows over their own columns, and who uses them."""
 
-    rows_at_once = BLOCK_ROWS
+    rows_at_once = rows_multiple = BLOCK_ROWS
 
     def __init__(
         self, kernel: Kernel, rows: Rows, matrix: Any, uses: Uses, columns: Columns
     ) -> None:
-        """``matrix`` holds the same rows, dense or as a scipy array, over these columns."""
+        """``matrix`` holds the same rows over these columns, as scipy's array or dense.
+
+        A dense one has zeros below them, up to a multiple of COLUMN_STEP.
+        """
         self._kernel = kernel
         self._columns = columns
         self._rows = rows
@@ -66,8 +69,6 @@ class Pool:
         self._starts = np.concatenate([uses.starts, np.full(padding, uses.starts[-1])])
         self._uses = uses
         self._matrix = matrix
-        if isinstance(matrix, np.ndarray):
-            self._matrix = np.concatenate([matrix, np.zeros((padding, self._width))])
         self._largest_norm = float(self._norms.max(initial=0.0))
 
     def sums(self, block: Rows) -> FloatArray:

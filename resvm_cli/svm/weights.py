@@ -21,6 +21,8 @@ CELLS_AT_ONCE = 1 << 16
 class Weights:
     """One weight vector a member, over the features that any of them has."""
 
+    rows_multiple = 1
+
     def __init__(self, matrix: Any, uses: Uses, columns: Columns) -> None:
         """``matrix`` holds the members' support rows over these columns, dense or as scipy's."""
         self._columns = columns
