@@ -6,8 +6,8 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow browser check lint types fmt fuzz fuzz_svmlight fuzz_blocks smoke \
-	bench clean
+.PHONY: help install demo test slow browser check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
+	fuzz_blocks smoke bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -16,7 +16,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp for each set of dependencies, so that the demo does not wait for linters.
-$(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c resvm_cli/svm/_blocks.c
+$(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c \
+		resvm_cli/files/_numbers.c resvm_cli/svm/_blocks.c
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 $(VENV)/.test: $(VENV)/.core
@@ -55,9 +56,9 @@ fmt: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: fuzz_svmlight fuzz_blocks ## drive the C code at random under ASan and UBSan for FUZZ_SECONDS
+fuzz: fuzz_svmlight fuzz_numbers fuzz_blocks ## drive the C code at random under ASan and UBSan for FUZZ_SECONDS
 
-fuzz_svmlight fuzz_blocks:
+fuzz_svmlight fuzz_numbers fuzz_blocks:
 	$(CC) -std=c11 -g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined \
 		-fno-sanitize-recover=all -o tests/fuzz/$@ tests/fuzz/$@.c -lm
 	tests/fuzz/$@ $(FUZZ_SECONDS)
@@ -72,6 +73,6 @@ bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", s
 
 clean: ## remove what was built
 	rm -rf build dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		.import_linter_cache tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_blocks \
+		.import_linter_cache tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_numbers tests/fuzz/fuzz_blocks \
 		resvm_cli/files/*.so resvm_cli/svm/*.so $(VENV)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
