@@ -8,6 +8,7 @@ import lzma
 import os
 import threading
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -375,6 +376,20 @@ def test_what_is_written_reads_back_exactly(block):
     assert again.labels.tobytes() == block.labels.tobytes()
     assert again.qids.tolist() == block.qids.tolist()
     assert again.comments == block.comments
+
+
+def test_a_line_leaves_out_what_there_is_not():
+    rows = Rows.from_dense([[0.5, -3.0], [0.0, 0.0], [0.0, 1e-5], [0.0, 0.0], [1e16, 0.0]])
+    nan = float("nan")
+    block = Block.of(rows, np.array([1.0, -0.0, nan, nan, 2.5]))
+    assert format_block(block) == b"1 1:0.5 2:-3\n-0\n2:1e-05\n\n2.5 1:1e+16\n"
+    more = replace(
+        block, qids=np.array([3, -1, 0, -1, -1]), comments=["a b", "", "", "c", "\udcff"]
+    )
+    assert format_block(more) == (
+        b"1 qid:3 1:0.5 2:-3 # a b\n-0\nqid:0 2:1e-05\n# c\n2.5 1:1e+16 # \xff\n"
+    )
+    assert format_block(Block.of(Rows.empty())) == b""
 
 
 @settings(max_examples=400, deadline=None)

@@ -13,6 +13,7 @@ import numpy as np
 
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.errors import DataError, ModelError
+from resvm_cli.files import _numbers
 from resvm_cli.files.svmlight import Block, format_rows, parse_pieces
 from resvm_cli.svm.kernels import Kernel
 
@@ -23,19 +24,21 @@ def format_members(ensemble: Ensemble) -> Iterator[bytes]:
     """The text of each member; a row that several share is formatted once."""
     supports = [member.support for member in ensemble.members]
     uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
-    text: dict[int, str] = {}
+    text: dict[int, bytes] = {}
+    kernel = _kernel_lines(ensemble.kernel)
     for member in ensemble.members:
         numbers = member.support.tolist()
         new = [number for number in numbers if number not in text]
         text.update(zip(new, format_rows(ensemble.pool.take(np.array(new, np.int64))), strict=True))
         size = len(numbers)
-        lines = [*_kernel_lines(ensemble.kernel), "nr_class 2", f"total_sv {size}"]
-        lines += [f"rho {member.rho!r}", "label 1 -1"]
-        lines += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
-        for number, coefficient in zip(numbers, member.coefficients.tolist(), strict=True):
+        head = [*kernel, "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}", "label 1 -1"]
+        head += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
+        coefficients = _numbers.lines(None, member.coefficients, 1, b" ").splitlines()
+        parts = ["\n".join(head).encode("ascii"), b"\n"]
+        for number, coefficient in zip(numbers, coefficients, strict=True):
             row = text[number]
-            lines.append(f"{coefficient!r} {row}" if row else repr(coefficient))
-        yield ("\n".join(lines) + "\n").encode("ascii")
+            parts += (coefficient, b" ", row, b"\n") if row else (coefficient, b"\n")
+        yield b"".join(parts)
         uses_left[member.support] -= 1
         for number in member.support[uses_left[member.support] == 0].tolist():
             del text[number]

@@ -11,13 +11,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
+from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.refusals import Refusal
 from resvm_cli.files.streams import STDIN, comes_at_once, name_of, read_pieces
@@ -335,22 +336,11 @@ def _block(
     )
 
 
-def format_rows(rows: Rows) -> list[str]:
+def format_rows(rows: Rows) -> list[bytes]:
     """Each row as ``index:value ...`` text that reads back to the same bits."""
-    # bits are told apart, and not values: -0.0 keeps its sign
-    values = _texts(rows.values.view(np.int64), lambda bits: map(format_number, bits.view(float)))
-    indices = _texts(rows.indices, lambda numbers: (f"{number}:" for number in numbers.tolist()))
-    pairs = (indices + values).tolist()
-    bounds = rows.indptr.tolist()
-    return [" ".join(pairs[a:b]) for a, b in itertools.pairwise(bounds)]
-
-
-def _texts(numbers: IntArray | IndexArray, show: Callable[[Any], Iterable[str]]) -> Any:
-    """The text of each number, as an array of objects; numbers that repeat are formatted once."""
-    distinct, place = np.unique(numbers, return_inverse=True)
-    texts = np.empty(len(distinct), object)
-    texts[:] = list(show(distinct))
-    return texts[place.reshape(-1)]
+    ends = np.empty(len(rows), np.int64)
+    text = _numbers.rows(rows.indptr, rows.indices, rows.values, ends)
+    return [text[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])]
 
 
 def format_number(number: float) -> str:
@@ -361,16 +351,13 @@ def format_number(number: float) -> str:
 
 def format_block(block: Block) -> bytes:
     """svmlight text of a block: what it says reads back exactly."""
-    lines = []
-    for number, features in enumerate(format_rows(block.rows)):
-        parts = []
-        if not np.isnan(block.labels[number]):
-            parts.append(format_number(block.labels[number]))
-        if block.qids[number] >= 0:
-            parts.append(f"qid:{block.qids[number]}")
-        if features:
-            parts.append(features)
-        if block.comments is not None and block.comments[number]:
-            parts.append(f"# {block.comments[number]}")
-        lines.append(" ".join(parts))
-    return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape") if lines else b""
+    labels = _numbers.lines(None, np.ascontiguousarray(block.labels), 1, b" ").splitlines()
+    columns = [[b"" if text == b"nan" else text.removesuffix(b".0") for text in labels]]
+    if (block.qids >= 0).any():
+        columns.append([b"qid:%d" % qid if qid >= 0 else b"" for qid in block.qids.tolist()])
+    columns.append(format_rows(block.rows))
+    if block.comments is not None:
+        said = (f"# {comment}" if comment else "" for comment in block.comments)
+        columns.append([comment.encode("utf-8", "surrogateescape") for comment in said])
+    lines = [b" ".join(filter(None, parts)) for parts in zip(*columns, strict=True)]
+    return b"\n".join([*lines, b""])
