@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.files import _numbers
 from resvm_cli.files.atomic import whole_file
 from resvm_cli.files.stdout import STDOUT, write_stdout
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
+SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,39 +41,42 @@ def format_header(form: FormatName, block: PredictionBlock) -> bytes:
         names.append("votes")
     if block.member_values is not None:
         names += [f"member_{number}" for number in range(block.member_values.shape[1])]
-    return _separated([names], form)
+    return _encoded(_writer(form)(names))
 
 
 def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     """The lines of these rows."""
     if form == "jsonl":
         return _json_lines(block)
-    plain = block.votes is None and block.member_values is None and block.ids is None
-    if form == "text" and plain:
-        pairs = zip(block.labels.tolist(), block.decision_values.tolist(), strict=True)
-        return "".join([f"{label} {value!r}\n" for label, value in pairs]).encode("ascii")
-    columns: list[list[str]] = [
-        list(map(str, block.labels.tolist())),
-        list(map(repr, block.decision_values.tolist())),
-    ]
+    columns = [block.decision_values]
     if block.votes is not None:
-        columns.append(list(map(repr, block.votes.tolist())))
+        columns.append(block.votes)
     if block.member_values is not None:
-        columns += [list(map(repr, column)) for column in block.member_values.T.tolist()]
-    if form != "text":
-        if block.ids is not None:
-            columns.insert(0, block.ids)
-        return _separated(list(map(list, zip(*columns, strict=True))), form)
-    if block.ids is not None:  # as in the input: behind a #, so that blanks in it do no harm
-        columns.append([f"# {name}" if name else "#" for name in block.ids])
-    lines = map(" ".join, zip(*columns, strict=True))
-    return _encoded("\n".join(lines) + "\n")
+        columns.append(block.member_values)
+    table = np.ascontiguousarray(np.column_stack(columns))
+    labels = np.ascontiguousarray(block.labels, np.int64)
+    text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
+    if block.ids is None:
+        return text
+    lines = zip(block.ids, text.decode("ascii").splitlines(), strict=True)
+    if form == "text":  # as in the input: behind a #, so that blanks in it do no harm
+        named = [f"{line} # {name}\n" if name else f"{line} #\n" for name, line in lines]
+    else:  # an empty field behind the id, less its newline, ends where the line goes on
+        write = _writer(form)
+        named = [f"{write((name, ''))[:-1]}{line}\n" for name, line in lines]
+    return _encoded("".join(named))
 
 
-def _separated(table: list[list[str]], form: FormatName) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, delimiter="\t" if form == "tsv" else ",", lineterminator="\n").writerows(table)
-    return _encoded(text.getvalue())
+class _Echo:
+    """A file that hands back what is written to it."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _writer(form: FormatName) -> Callable[[Iterable[str]], str]:
+    """Fields to a line, quoted where they must be."""
+    return csv.writer(_Echo(), delimiter=SEPARATORS[form], lineterminator="\n").writerow
 
 
 def _json_lines(block: PredictionBlock) -> bytes:
