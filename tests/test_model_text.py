@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.model import Ensemble, Member, Predictor
 from resvm_cli.errors import ModelError
+from resvm_cli.files import model_text
 from resvm_cli.files.model_text import format_members, parse_members
+from resvm_cli.files.svmlight import format_rows
 from resvm_cli.svm.kernels import Kernel
 from tests.libsvm_oracle import predict_values
 from tests.test_model import KERNELS, ensemble
@@ -40,6 +42,26 @@ def test_libsvms_own_loader_reads_it_to_the_same_values(kernel, tmp_path):
         path = tmp_path / f"{number}.model"
         path.write_bytes(text)
         assert values[:, number] == pytest.approx(predict_values(path, rows), rel=1e-11, abs=1e-11)
+
+
+def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeypatch):
+    pool = Rows.from_dense([[0.1, 2.0], [0.0, 0.0], [1e-7, 0.0]])
+    first = Member(np.array([0, 1]), np.array([0.5, -1.0]), 0.25, 1)
+    second = Member(np.array([1, 2, 0]), np.array([1.0, -1e22, 1 / 3]), -0.0, 2)
+    formatted = []
+
+    def counted(rows):
+        formatted.append(len(rows))
+        return format_rows(rows)
+
+    monkeypatch.setattr(model_text, "format_rows", counted)
+    machine = Ensemble(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
+    head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
+    one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
+    other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
+    other += b"1.0\n-1e+22 1:1e-07\n0.3333333333333333 1:0.1 2:2\n"
+    assert list(format_members(machine)) == [one, other, one]
+    assert formatted == [2, 1, 0]
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
