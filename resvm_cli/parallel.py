@@ -44,15 +44,6 @@ def inner_threads_held() -> AbstractContextManager[Any]:
     return limits
 
 
-def available_cores() -> int:
-    """Cores this process may use: affinity, cgroups and a batch system's share are respected."""
-    import joblib
-
-    cores = int(joblib.cpu_count())
-    share = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return max(1, min(cores, int(share))) if share.isdigit() and int(share) > 0 else cores
-
-
 class _Slot(Generic[Result]):
     """The place of one task's result in the order of the tasks."""
 

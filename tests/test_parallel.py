@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 
-import joblib
 import pytest
 
 from resvm_cli import parallel
@@ -104,10 +103,3 @@ def test_workers_really_run_at_the_same_time():
 def test_the_main_thread_never_runs_a_task():
     threads = set(parallel.run(lambda task: threading.current_thread().name, range(4), 1))
     assert threading.current_thread().name not in threads
-
-
-@pytest.mark.parametrize(("share", "expected"), [("", 8), ("3", 3), ("99", 8), ("x", 8), ("0", 8)])
-def test_cores_respect_the_batch_systems_share(monkeypatch, share, expected):
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
-    monkeypatch.setenv("SLURM_CPUS_PER_TASK", share)
-    assert parallel.available_cores() == expected
