@@ -1,6 +1,6 @@
 """Entry point of ``python -m resvm_cli``."""
 
-from resvm_cli.cli import main
+from resvm_cli.cli import program
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -100,3 +101,15 @@ def main() -> NoReturn:
         terminal.say("resvm: interrupted; nothing was left half-written")
         os._exit(error.exit_code)  # a solver may still be running: a C call cannot be cancelled
     sys.exit(0)
+
+
+def program() -> NoReturn:
+    """Run resvm and leave at once: taking the interpreter apart takes longer than some commands."""
+    try:
+        main()
+    except SystemExit as done:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # as it is where a descriptor was closed
+                stream.flush()
+        os._exit(done.code if isinstance(done.code, int) else 1)

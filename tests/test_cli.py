@@ -225,3 +225,18 @@ def test_on_a_terminal_progress_is_drawn():
     assert running.wait(20) == 0
     assert b"training" in drawn
     assert b"/12" in drawn
+
+
+def test_leaving_at_once_loses_nothing():
+    script = (
+        "import atexit, sys; from resvm_cli.cli import program\n"
+        "atexit.register(lambda: (print('bye'), print('farewell', end='', file=sys.stderr)))\n"
+        "sys.argv = ['resvm', *sys.argv[1:]]; program()"
+    )
+    for argument, code in (("--version", 0), ("--nonsense", 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", script, argument], capture_output=True, timeout=60
+        )
+        assert done.returncode == code
+        assert done.stdout.endswith(b"bye\n")
+        assert done.stderr.endswith(b"farewell")

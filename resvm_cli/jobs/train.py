@@ -27,7 +27,7 @@ from resvm_cli.svm.problem import Problem
 # So many known positives place a recall to a few hundredths; more would only cost time.
 MOST_OUT_OF_BAG = 1000
 # Below about this many kernel products a second thread is not worth waking.
-SMALL_WORK = 5e8
+SMALL_WORK = 1e8
 # A number of a dense row: twice as it is joined with others, and once as a node.
 DENSE_BYTES = 40
 UNFINISHED = {
