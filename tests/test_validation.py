@@ -43,7 +43,7 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = judge()
     line = made.folds.parts[0]
     with made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel) as bench:
-        found = made._held_out(TASK, bench)
+        (found,) = made.held_out_rows([TASK], bench)
     rows = np.vstack([P, U])
     for fold in range(4):
         kept_pos = np.flatnonzero(line[:24] != fold)
@@ -70,14 +70,14 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
 def bags_of(made, monkeypatch):
     """The bags that judging trains on, as row numbers of P and then U."""
     bags = []
-    real = workbench._Shared.member_values
+    real = workbench._Shared.values_of
 
-    def spying(self, problems, rows=None):
-        bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in problems])
-        return real(self, problems, rows)
+    def spying(self, rivals, rows=None):
+        bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in rivals[0]])
+        return real(self, rivals, rows)
 
-    monkeypatch.setattr(workbench._Shared, "member_values", spying)
-    list(made.scores([TASK]))
+    monkeypatch.setattr(workbench._Shared, "values_of", spying)
+    made.scores([TASK])
     return bags
 
 
@@ -96,7 +96,7 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     made = judge(out_of_bag=True, groups=groups, n_folds=3)
     plan = made.plan(TASK, 24, 80, 7)
     with made.workbench.bench(plan.kernel) as bench:
-        found = made._out_of_bag(TASK, bench)
+        (found,) = made.out_of_bag_rows([TASK], bench)
     counts = {}
     members = list(problems(plan, range(8)))
     with made.workbench.bench(plan.kernel) as bench:
@@ -141,7 +141,7 @@ def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     made = judge()
     (scores,) = made.scores([TASK])
     with made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel) as bench:
-        judged = made._held_out(TASK, bench)
+        (judged,) = made.held_out_rows([TASK], bench)
     parts = [judged.only(judged.parts == part) for part in range(4)]
     for name in METRIC_NAMES:
         by_fold = [criterion(part, name, 0.2) for part in parts]
@@ -183,5 +183,5 @@ def test_members_are_grown_until_halves_agree():
     assert steps[-1].stable or len(steps) == 6
     assert not any(step.stable for step in steps[:-1])
     with made.workbench.bench(made.plan(TASK, 24, 80, 7).kernel) as bench:
-        judged = made._out_of_bag(Task(CANDIDATE, 25), bench)
+        (judged,) = made.out_of_bag_rows([Task(CANDIDATE, 25)], bench)
     assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))

@@ -205,27 +205,39 @@ def settle(
     )
 
 
+Bag: TypeAlias = "tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]"
+
+
 def problems(plan: Plan, members: range) -> Iterator[Problem]:
     """The problems of these members."""
-    bag = {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method]
-    for member in members:
-        positive, unlabeled = bag(plan, member)
-        yield Problem(
-            positive,
-            unlabeled,
-            plan.c_pos,
-            plan.c_unl,
-            plan.kernel,
-            plan.tolerance,
-            plan.cache_mb,
-            plan.solver,
-            plan.bias,
-            # LIBSVM draws nothing
-            solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
-        )
+    return (problem_on(bag_of(plan, member), plan, member) for member in members)
 
 
-Bag: TypeAlias = "tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]"
+def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
+    """The problem of a member whose bag is known."""
+    return Problem(
+        *bag,
+        plan.c_pos,
+        plan.c_unl,
+        plan.kernel,
+        plan.tolerance,
+        plan.cache_mb,
+        plan.solver,
+        plan.bias,
+        # LIBSVM draws nothing
+        solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
+    )
+
+
+def bag_of(plan: Plan, member: int) -> Bag:
+    """Rows of P and of U: all that they depend on is in ``bag_key``."""
+    return {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method](plan, member)
+
+
+def bag_key(plan: Plan) -> tuple[object, ...]:
+    """Plans of one key have the same bags."""
+    sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
+    return (plan.method, plan.seed, *sizes)
 
 
 def _resvm(plan: Plan, member: int) -> Bag:

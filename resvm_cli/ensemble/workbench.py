@@ -8,33 +8,47 @@ its own; which of the two is decided by the number of rows alone.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.model import Predictor
+from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.svm import _blocks, libsvm
 from resvm_cli.svm.dense import dot_products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import GramArena
 from resvm_cli.svm.pool import Uses
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.problem import Problem, Solution
 
 BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
 
 
-class Bench(Protocol):
+class Bench(ABC):
     """Where members of one kernel are trained."""
+
+    @abstractmethod
+    def values_of(
+        self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> list[FloatArray | ResvmError]:
+        """Of each ensemble its members' values, members x rows, or why it has none.
+
+        The ensembles are over the same bags, numbers of P and of U. Rows are all, P before U, or
+        some.
+        """
 
     def member_values(
         self, problems: Sequence[Problem], rows: IntArray | None = None
     ) -> FloatArray:
-        """members x rows, of all rows, P before U, or of some; bags are numbers of P and of U."""
-        ...
+        """The same of one ensemble."""
+        (answer,) = self.values_of([problems], rows)
+        if isinstance(answer, ResvmError):
+            raise answer
+        return answer
 
 
 class Workbench:
@@ -88,7 +102,7 @@ class Workbench:
             return self._exponents
 
 
-class _Shared:
+class _Shared(Bench):
     """Bags as parts of one kernel matrix; members judge all rows by its lines."""
 
     def __init__(self, values: FloatArray, n_positives: int, apart: _Apart) -> None:
@@ -96,55 +110,85 @@ class _Shared:
         self._n_positives = n_positives
         self._apart = apart
 
-    def member_values(
-        self, problems: Sequence[Problem], rows: IntArray | None = None
-    ) -> FloatArray:
-        if problems[0].solver == "liblinear":
-            return self._apart.member_values(problems, rows)
+    def values_of(
+        self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> list[FloatArray | ResvmError]:
+        if rivals[0][0].solver == "liblinear":
+            return self._apart.values_of(rivals, rows)
         libsvm.use_threads(1)
-        supports, counts, coefficients, rho = [], [], [], []
-        for problem in problems:
-            bag = np.concatenate([problem.positive, problem.unlabeled + self._n_positives])
+        ensembles = [_Support() for _ in rivals]
+        for same_bag in zip(*rivals, strict=True):
+            first = same_bag[0]
+            bag = np.concatenate([first.positive, first.unlabeled + self._n_positives])
             arena = GramArena(self._values, bag)
             places = np.arange(len(bag))
-            n_positive = len(problem.positive)
-            solution = libsvm.train(problem, arena, places[:n_positive], places[n_positive:])
-            supports.append(bag[solution.support])
-            counts.append(len(solution.support))
-            coefficients.append(solution.coefficients)
-            rho.append(solution.rho)
-        uses = Uses.of(
-            np.concatenate(supports),
-            np.repeat(np.arange(len(counts)), counts),
-            np.concatenate(coefficients),
-            len(self._values),
-            len(counts),
-        )
+            parts = places[: len(first.positive)], places[len(first.positive) :]
+            for problem, ensemble in zip(same_bag, ensembles, strict=True):
+                if ensemble.error is None:
+                    try:
+                        ensemble.add(bag, libsvm.train(problem, arena, *parts))
+                    except SolverError as error:
+                        ensemble.error = error
         lines = self._values if rows is None else np.take(self._values, rows, axis=1)
-        sums = np.zeros((len(counts), lines.shape[1]))
+        return [ensemble.error or ensemble.values(lines) for ensemble in ensembles]
+
+
+class _Support:
+    """The support rows of an ensemble's members, among all rows."""
+
+    def __init__(self) -> None:
+        self.error: SolverError | None = None
+        self._rows: list[IntArray] = []
+        self._coefficients: list[FloatArray] = []
+        self._rho: list[float] = []
+
+    def add(self, bag: IntArray, solution: Solution) -> None:
+        self._rows.append(bag[solution.support])
+        self._coefficients.append(solution.coefficients)
+        self._rho.append(solution.rho)
+
+    def values(self, lines: FloatArray) -> FloatArray:
+        """Each member's values of some rows, from the kernel values of all with those."""
+        n_members = len(self._rows)
+        uses = Uses.of(
+            np.concatenate(self._rows),
+            np.repeat(np.arange(n_members), [len(rows) for rows in self._rows]),
+            np.concatenate(self._coefficients),
+            len(lines),
+            n_members,
+        )
+        sums = np.zeros((n_members, lines.shape[1]))
         _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
-        sums -= np.array(rho)[:, None]
+        sums -= np.array(self._rho)[:, None]
         return sums
 
 
-class _Apart:
+class _Apart(Bench):
     """Each bag with kernel values of its own, as in training; members judge as in prediction."""
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
 
-    def member_values(
-        self, problems: Sequence[Problem], rows: IntArray | None = None
-    ) -> FloatArray:
-        drawn = rows_drawn(problems)
-        ensemble, _ = fit(
-            problems,
-            self._workbench.positives,
-            self._workbench.unlabeled.take(drawn),
-            drawn,
-            single=len(problems) == 1,
-            workers=1,
-            progress=lambda done, total: None,
-        )
+    def values_of(
+        self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> list[FloatArray | ResvmError]:
         judged = self._workbench.rows if rows is None else self._workbench.rows.take(rows)
-        return Predictor(ensemble).decisions(judged).member_values.T
+        drawn = rows_drawn(rivals[0])
+        unlabeled = self._workbench.unlabeled.take(drawn)
+        answers: list[FloatArray | ResvmError] = []
+        for problems in rivals:
+            try:
+                ensemble, _ = fit(
+                    problems,
+                    self._workbench.positives,
+                    unlabeled,
+                    drawn,
+                    single=len(problems) == 1,
+                    workers=1,
+                    progress=lambda done, total: None,
+                )
+            except SolverError as error:
+                answers.append(error)
+            else:
+                answers.append(Predictor(ensemble).decisions(judged).member_values.T)
+        return answers

@@ -8,7 +8,7 @@ from typing import Any
 
 from resvm_cli import parallel
 from resvm_cli.ensemble.methods import ResvmParams
-from resvm_cli.errors import CommandLineError, Interrupted
+from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.trial_log import TRIALS, Trial, TrialLog, Watch
@@ -246,5 +246,7 @@ def _outer_estimates(request: TuneRequest, ground: Ground, log: TrialLog) -> Ite
         whole = ground.judge(request)
         plan = whole.plan(best.best.task, n_pos, n_unl, 0)
         with ground.workbench.bench(plan.kernel) as bench:
-            held = whole.held_out_fold(best.best.task, bench, line, fold, 10_000 + fold)
+            (held,) = whole.held_out_fold([best.best.task], bench, line, fold, 10_000 + fold)
+        if isinstance(held, ResvmError):
+            raise held
         yield criterion(held, request.metric, request.up_to)

@@ -59,13 +59,10 @@ def _judged(
     workers = request.jobs or available_cores()
 
     def work(unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
-        answers = []
         started = time.perf_counter()
-        for answer in judge.scores(unit):
-            now = time.perf_counter()
-            answers.append((answer, now - started))
-            started = now
-        return answers
+        answers = judge.scores(unit)
+        seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
+        return [(answer, seconds) for answer in answers]
 
     for unit, answers in zip(units, parallel.run(work, units, workers, log.tick), strict=True):
         for task, (answer, seconds) in zip(unit, answers, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from resvm_cli.dataset import FloatArray, IntArray, Rows
@@ -25,10 +25,6 @@ class Problem:
     solver: SolverName = "libsvm"
     bias: float | None = None  # LIBLINEAR's; None for the mean row norm of the bag
     seed: int = 0
-
-    def among(self, positives: IntArray, unlabeled: IntArray) -> Problem:
-        """The same, where its row numbers count these rows of P and of U only."""
-        return replace(self, positive=positives[self.positive], unlabeled=unlabeled[self.unlabeled])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,18 +6,18 @@ their parameters and not by luck.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.ensemble.bags import fold_seed
-from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import Bag, Plan, ResvmParams, bag_key, bag_of, problem_on, settle
 from resvm_cli.ensemble.model import decide
 from resvm_cli.ensemble.oob import Absences, decide_out_of_bag
 from resvm_cli.ensemble.workbench import Bench, Workbench
-from resvm_cli.errors import CommandLineError, DataError, ResvmError, SolverError
+from resvm_cli.errors import CommandLineError, DataError, ResvmError
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.criteria import Judged, MetricName, Scores, score
 from resvm_cli.tuning.folds import Folds
@@ -52,6 +52,15 @@ def params_of(
 
 
 @dataclass(frozen=True, eq=False)
+class _Ensemble:
+    """A task's members, and what they say of some rows."""
+
+    plan: Plan
+    members: Sequence[Problem]
+    values: FloatArray  # rows x members
+
+
+@dataclass(frozen=True, eq=False)
 class Judge:
     """Judges candidates on one P and U."""
 
@@ -75,58 +84,111 @@ class Judge:
         params = params_of(task.candidate, self.base, task.n_models, rows_pos, rows_unl)
         return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0)
 
-    def scores(self, tasks: Sequence[Task]) -> Iterator[Scores | ResvmError]:
+    def scores(self, tasks: Sequence[Task]) -> list[Scores | ResvmError]:
         """For each task of one kernel its scores, or why it has none."""
         kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
         with self.workbench.bench(kernel) as bench:
-            for task in tasks:
-                try:
-                    if self.out_of_bag:
-                        judged = self._out_of_bag(task, bench)
-                    else:
-                        judged = self._held_out(task, bench)
-                except (SolverError, DataError, CommandLineError) as error:
-                    yield error
-                else:
-                    yield score(judged, self.metric, self.up_to, by_folds=not self.out_of_bag)
+            judge = self.out_of_bag_rows if self.out_of_bag else self.held_out_rows
+            return [
+                one
+                if isinstance(one, ResvmError)
+                else score(one, self.metric, self.up_to, by_folds=not self.out_of_bag)
+                for one in judge(tasks, bench)
+            ]
 
-    def _held_out(self, task: Task, bench: Bench) -> Judged:
+    def held_out_rows(self, tasks: Sequence[Task], bench: Bench) -> list[Judged | ResvmError]:
         """Each row judged by an ensemble trained without its fold."""
-        parts = [
-            self.held_out_fold(task, bench, line, fold, repeat * self.folds.n_folds + fold)
-            for repeat, line in enumerate(self.folds.parts)
-            for fold in range(self.folds.n_folds)
-        ]
-        return _joined(parts)
+        parts: list[list[Judged]] = [[] for _ in tasks]
+        failed: dict[int, ResvmError] = {}
+        for repeat, line in enumerate(self.folds.parts):
+            for fold in range(self.folds.n_folds):
+                going = [number for number in range(len(tasks)) if number not in failed]
+                answers = self.held_out_fold(
+                    [tasks[number] for number in going],
+                    bench,
+                    line,
+                    fold,
+                    repeat * self.folds.n_folds + fold,
+                )
+                for number, answer in zip(going, answers, strict=True):
+                    if isinstance(answer, ResvmError):
+                        failed[number] = answer
+                    else:
+                        parts[number].append(answer)
+        return [failed.get(number) or _joined(parts[number]) for number in range(len(tasks))]
 
     def held_out_fold(
-        self, task: Task, bench: Bench, line: IntArray, fold: int, number: int
-    ) -> Judged:
-        """The rows of one fold, judged by an ensemble trained on all others."""
-        kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
+        self, tasks: Sequence[Task], bench: Bench, line: IntArray, fold: int, number: int
+    ) -> list[Judged | ResvmError]:
+        """The rows of one fold, judged by ensembles trained on all others."""
+        kept = np.flatnonzero(line[: self.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
-        seed = fold_seed(self.base.seed, number)
-        plan = self.plan(task, len(kept_pos), len(kept_unl), seed)
-        members = problems(plan, range(plan.n_models))
-        bags = [problem.among(kept_pos, kept_unl) for problem in members]
         held = np.flatnonzero(line == fold)
-        values = np.ascontiguousarray(bench.member_values(bags, held).T)
-        single = plan.method == "cwsvm"
-        decisions = decide(values, single)
-        return Judged(
-            held < self.rows_pos,
-            decisions.values if single else decisions.values_without_ties(),
-            decisions.sums / plan.n_models,
-            decisions.labels(0.0 if single else 0.5) > 0,
-            np.full(len(held), number),
-            held,
-        )
+        seed = fold_seed(self.base.seed, number)
 
-    def _out_of_bag(self, task: Task, bench: Bench) -> Judged:
-        plan = self.plan(task, self.rows_pos, self.rows_unl, self.base.seed)
-        members = list(problems(plan, range(plan.n_models)))
-        values = np.ascontiguousarray(bench.member_values(members).T)
-        return self.judged_out_of_bag(members, values)
+        def judged(ensemble: _Ensemble) -> Judged:
+            single = ensemble.plan.method == "cwsvm"
+            decisions = decide(ensemble.values, single)
+            return Judged(
+                held < self.rows_pos,
+                decisions.values if single else decisions.values_without_ties(),
+                decisions.sums / ensemble.plan.n_models,
+                decisions.labels(0.0 if single else 0.5) > 0,
+                np.full(len(held), number),
+                held,
+            )
+
+        return self._judged(tasks, bench, (kept, kept_unl), seed, held, judged)
+
+    def out_of_bag_rows(self, tasks: Sequence[Task], bench: Bench) -> list[Judged | ResvmError]:
+        """Each row judged by members whose bags lack it."""
+        everything = np.arange(self.rows_pos), np.arange(self.rows_unl)
+
+        def judged(ensemble: _Ensemble) -> Judged:
+            return self.judged_out_of_bag(ensemble.members, ensemble.values)
+
+        return self._judged(tasks, bench, everything, self.base.seed, None, judged)
+
+    def _judged(
+        self,
+        tasks: Sequence[Task],
+        bench: Bench,
+        kept: Bag,
+        seed: int,
+        rows: IntArray | None,
+        judged: Callable[[_Ensemble], Judged],
+    ) -> list[Judged | ResvmError]:
+        """What is made of each task's ensemble, trained on the rows of P and of U that are kept.
+
+        Tasks with the same bags are trained together: a bag is drawn and made ready once.
+        """
+        answers: dict[int, Judged | ResvmError] = {}
+        alike: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
+        for number, task in enumerate(tasks):
+            try:
+                plan = self.plan(task, len(kept[0]), len(kept[1]), seed)
+            except (DataError, CommandLineError) as error:
+                answers[number] = error
+            else:
+                alike.setdefault(bag_key(plan), []).append((number, plan))
+        for plans in alike.values():
+            drawn = [bag_of(plans[0][1], member) for member in range(plans[0][1].n_models)]
+            bags = [(kept[0][positive], kept[1][unlabeled]) for positive, unlabeled in drawn]
+            rivals = [
+                [problem_on(bag, plan, member) for member, bag in enumerate(bags)]
+                for _, plan in plans
+            ]
+            found = bench.values_of(rivals, rows)
+            for (number, plan), members, values in zip(plans, rivals, found, strict=True):
+                if isinstance(values, ResvmError):
+                    answers[number] = values
+                    continue
+                try:
+                    ensemble = _Ensemble(plan, members, np.ascontiguousarray(values.T))
+                    answers[number] = judged(ensemble)
+                except DataError as error:
+                    answers[number] = error
+        return [answers[number] for number in range(len(tasks))]
 
     def judged_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> Judged:
         """Each row judged by those members whose bags lack it and its group.
