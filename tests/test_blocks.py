@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import threading
 
 import numpy as np
@@ -55,7 +57,9 @@ def test_rows_are_weighed_in_the_order_of_their_entries(n_members):
     pool = Rows.from_dense(weights, 0)
     numbers = np.arange(n_members)
     uses = Uses.of(numbers, numbers, np.full(n_members, 2.0), n_members, n_members)
-    found = Weights(weights, uses, Columns(pool.indices)).sums(ROWS)
+    columns = Columns(pool.indices)
+    found = Weights(pool, uses, columns, dense=True).sums(ROWS)
+    assert Weights(pool, uses, columns, dense=False).sums(ROWS).tobytes() == found.tobytes()
     expected = np.zeros((len(ROWS), n_members))
     for row in range(len(ROWS)):
         for entry in range(ROWS.indptr[row], ROWS.indptr[row + 1]):
@@ -93,6 +97,25 @@ def ones(count, kind=np.float64):
     return np.ones(count, kind)
 
 
+def multiply(starts=(0, 1, 2), lines=(0, 2), block=None, room=None):
+    """A matrix of three lines and two columns, the second of which every feature is, with ROWS."""
+    _blocks.multiply(
+        *ENTRIES,
+        ones(30, "i4"),
+        *(np.array(starts), np.array(lines, np.int32), np.array([3.0, 5.0])),
+        np.zeros((3, 40)) if block is None else block,
+        np.zeros((8, 3)) if room is None else room,
+    )
+
+
+def test_a_sparse_matrix_is_multiplied_entry_by_entry():
+    block = np.full((3, 40), np.nan)
+    multiply(block=block)
+    sums = [ROWS.values[a:b].tolist() for a, b in itertools.pairwise(ROWS.indptr)]
+    assert not block[:2].any()
+    assert block[2].tolist() == [functools.reduce(lambda t, v: t + v * 5.0, s, 0.0) for s in sums]
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -101,6 +124,14 @@ def ones(count, kind=np.float64):
         lambda: _blocks.weigh(*ENTRIES, ones(30, "i4"), ones(16), np.zeros((40, 7)), 7),
         lambda: _blocks.weigh(*ENTRIES, ones(30, "i4"), ones(16), np.zeros((40, 8)), 0),
         lambda: _blocks.weigh(ones(0, "i8"), *ENTRIES[1:], ones(30, "i4"), ones(16), ones(0), 8),
+        lambda: multiply(np.array([0, 2, 1])),
+        lambda: multiply(np.array([0, 1, 3])),
+        lambda: multiply(np.array([0, -1, 2])),
+        lambda: multiply(np.array([0, 1])),
+        lambda: multiply(lines=(0, 3)),
+        lambda: multiply(lines=(0, -1)),
+        lambda: multiply(block=np.zeros((3, 39))),
+        lambda: multiply(room=np.zeros((8, 2))),
         lambda: _blocks.mark(*ENTRIES, np.array([40]), ones(30, bool)),
         lambda: _blocks.mark(*ENTRIES, np.array([-1]), ones(30, bool)),
         lambda: _blocks.mark(*ENTRIES, np.arange(40), ones(29, bool)),

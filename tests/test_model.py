@@ -148,7 +148,6 @@ FEATURES = RNG.standard_normal((300, 12)) * (RNG.random((300, 12)) < 0.7)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_pooled_values_are_the_members_own(kernel, dense, monkeypatch):
     if not dense:
-        monkeypatch.setattr(model, "ALWAYS_DENSE_CELLS", 0)
         monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
     machine = ensemble(kernel)
     found = Predictor(machine).decisions(Rows.from_dense(FEATURES)).member_values
@@ -170,11 +169,16 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
     assert Predictor(wide).decisions(spread(rows)).member_values.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
     ("width", "pool_size"), [(1, 17), (9, 83), (22, 700), (64, 550), (300, 300)]
 )
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_a_rows_value_does_not_depend_on_its_place_in_a_block(kernel, width, pool_size):
+def test_a_rows_value_does_not_depend_on_its_place_in_a_block(
+    kernel, width, pool_size, dense, monkeypatch
+):
+    if not dense:
+        monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
     predictor = Predictor(ensemble(kernel, 7, pool_size, width, size=pool_size))
     row = Rows.from_dense(RNG.standard_normal((1, width)))
     everywhere = predictor.decisions(row.take(np.zeros(BLOCK_ROWS, np.int64)))
@@ -198,9 +202,12 @@ def test_nor_does_it_on_other_processors():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
 @pytest.mark.parametrize("width", [1, 9, 64])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width):
+def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width, dense, monkeypatch):
+    if not dense:
+        monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
     machine = ensemble(kernel, n_models=7, pool_size=83, width=width)
     predictor = Predictor(machine)
     features = RNG.standard_normal((2 * BLOCK_ROWS + 37, width))

@@ -15,30 +15,31 @@ from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 RNG = np.random.default_rng(5)
 
 
-def pooled_sums(kernel, support, coefficients, queries):
+def pooled_sums(kernel, support, coefficients, queries, dense):
     """Through a Pool; ``coefficients`` is support rows x members."""
     rows = Rows.from_dense(support, first_index=0)
     row, member = np.nonzero(coefficients)
     uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
-    padding = np.zeros((-len(support) % pool.COLUMN_STEP, support.shape[1]))
-    matrix = np.concatenate([support, padding])
-    made = Pool(kernel, rows, matrix, uses, Columns(rows.indices))
+    made = Pool(kernel, rows, uses, Columns(rows.indices), dense=dense)
     return made.sums(block)
 
 
+@pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("n_support", [1, 16, 37, pool.CHUNK, pool.CHUNK + 1, 2 * pool.CHUNK + 5])
-def test_sums_are_those_of_the_whole_kernel_matrix(n_support):
+def test_sums_are_those_of_the_whole_kernel_matrix(n_support, dense):
     support = RNG.standard_normal((n_support, 6))
     queries = RNG.standard_normal((11, 8))  # two features that the pool lacks
     coefficients = RNG.standard_normal((n_support, 5)) * (RNG.random((n_support, 5)) < 0.3)
     padded = np.hstack([support, np.zeros((n_support, 2))])
     distances = ((queries[:, None, :] - padded[None]) ** 2).sum(axis=2)
     expected = np.exp(-0.3 * distances) @ coefficients
-    found = pooled_sums(Kernel("rbf", gamma=0.3), support, coefficients, queries)
+    found = pooled_sums(Kernel("rbf", gamma=0.3), support, coefficients, queries, dense)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
     expected = np.tanh(0.1 * (queries[:, :6] @ support.T) + 0.5) @ coefficients
-    found = pooled_sums(Kernel("sigmoid", gamma=0.1, coef0=0.5), support, coefficients, queries)
+    found = pooled_sums(
+        Kernel("sigmoid", gamma=0.1, coef0=0.5), support, coefficients, queries, dense
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 

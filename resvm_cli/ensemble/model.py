@@ -8,20 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
-from resvm_cli.svm.dense import dense_matrix
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS, COLUMN_STEP, Pool, Uses
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.weights import Weights
 
-ALWAYS_DENSE_CELLS = 1 << 22
+# Whether support rows or weights are kept dense is decided by their sizes alone.
+SPARSE_BELOW = 0.1  # share of non-zeros: from about 0.15 on, dense products are faster
 NEVER_DENSE_CELLS = 1 << 26
-SPARSE_BELOW = 0.1  # share of non-zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +105,13 @@ class Predictor:
         columns = Columns(pool.indices, lasting=True)
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
+        cells = len(pool) * len(columns)
+        dense = cells <= NEVER_DENSE_CELLS and len(pool.values) >= SPARSE_BELOW * cells
         self._judge: Pool | Weights
         if ensemble.kernel.name == "linear":
-            self._judge = Weights(_matrix(pool, len(columns)), uses, columns)
+            self._judge = Weights(pool, uses, columns, dense=dense)
         else:
-            matrix = _matrix(pool, len(columns), -len(pool) % COLUMN_STEP)
-            self._judge = Pool(ensemble.kernel, pool, matrix, uses, columns)
+            self._judge = Pool(ensemble.kernel, pool, uses, columns, dense=dense)
 
     @property
     def rows_multiple(self) -> int:
@@ -162,21 +161,3 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     values = np.concatenate([member.coefficients for member in members])
     uses = Uses.of(rows, columns, values, len(number_of), len(members))
     return ensemble.pool.take(supports[first]), uses
-
-
-def _dense(n_nonzeros: int, height: int, width: int) -> bool:
-    """Whether a matrix of this shape is better kept dense: decided by its sizes alone."""
-    cells = height * width
-    return cells <= ALWAYS_DENSE_CELLS or (
-        cells <= NEVER_DENSE_CELLS and n_nonzeros >= SPARSE_BELOW * cells
-    )
-
-
-def _matrix(rows: Rows, width: int, padding: int = 0) -> Any:
-    """The rows over so many columns: dense, with lines of zeros below them, or as scipy's."""
-    # a block of rows to be judged will be as wide, and as dense or sparse
-    if _dense(len(rows.values), max(len(rows), BLOCK_ROWS), width):
-        return dense_matrix(rows, width, padding)
-    from scipy.sparse import csr_array
-
-    return csr_array((rows.values, rows.indices, rows.indptr), shape=(len(rows), width))

@@ -209,6 +209,58 @@ WIDEST static int weigh_rows(const struct rows *rows, const struct weights *weig
     return 1;
 }
 
+/* A sparse matrix by its columns: the entries of column c lie between starts[c] and starts[c + 1]. */
+struct columns {
+    const int64_t *starts;
+    size_t count;
+    const int32_t *lines;
+    const double *values;
+    size_t n_entries;
+};
+
+/* So many rows are multiplied before their products are written: as many as a cache line holds. */
+#define TOGETHER 8
+
+/* block[line][row] = line . row, added in the order of the row's entries; features at their places,
+ * those without one passed over. The block has `height` lines, one column a row; `room` holds
+ * TOGETHER times as many numbers. */
+static int multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
+                         const struct columns *matrix, double *block, size_t height, double *room)
+{
+    for (size_t start = 0; start < rows->count; start += TOGETHER) {
+        size_t count = rows->count - start < TOGETHER ? rows->count - start : TOGETHER;
+        memset(room, 0, TOGETHER * height * sizeof *room);
+        for (size_t number = 0; number < count; number++) {
+            double *sums = room + number * height;
+            size_t first, last;
+            if (!bounds(rows, start + number, &first, &last))
+                return 0;
+            for (size_t entry = first; entry < last; entry++) {
+                uint32_t index = (uint32_t)rows->indices[entry];
+                int32_t place = index < reach ? places[index] : -1;
+                if (place < 0)
+                    continue;
+                if ((size_t)place >= matrix->count)
+                    return 0;
+                int64_t from = matrix->starts[place], to = matrix->starts[place + 1];
+                if (from < 0 || to < from || (uint64_t)to > matrix->n_entries)
+                    return 0;
+                const double value = rows->values[entry];
+                for (int64_t other = from; other < to; other++) {
+                    size_t line = (uint32_t)matrix->lines[other];
+                    if (line >= height)
+                        return 0;
+                    sums[line] += value * matrix->values[other];
+                }
+            }
+        }
+        for (size_t line = 0; line < height; line++)
+            for (size_t number = 0; number < count; number++)
+                block[line * rows->count + start + number] = room[number * height + line];
+    }
+    return 1;
+}
+
 /* Mark the features that any of some rows has; counts their entries. */
 static int mark_features(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
                          unsigned char *marks, size_t reach, int64_t *count)
@@ -405,6 +457,34 @@ static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args)
     return finish(buffers, 6, fits, "the rows do not fit the weights or the sums");
 }
 
+PyDoc_STRVAR(multiply_doc,
+"multiply(starts, indices, values, places, column_starts, lines, line_values, block, room)\n"
+"\n"
+"The products of a sparse matrix, given by its columns, with rows: a line of the block for each line\n"
+"of the matrix. The room is eight times as large as a column of the block.");
+
+static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer buffers[9]; /* as they are named above */
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*w*w*", &buffers[0], &buffers[1], &buffers[2],
+                          &buffers[3], &buffers[4], &buffers[5], &buffers[6], &buffers[7],
+                          &buffers[8]))
+        return NULL;
+    struct rows rows;
+    size_t n_starts = longs(&buffers[4]), height = doubles(&buffers[8]) / TOGETHER;
+    int fits = rows_from(buffers, &rows) && n_starts > 0 && rows.count > 0 &&
+               doubles(&buffers[7]) / rows.count == height;
+    if (fits) {
+        struct columns matrix = {buffers[4].buf, n_starts - 1, buffers[5].buf, buffers[6].buf,
+                                 least(ints(&buffers[5]), doubles(&buffers[6]))};
+        Py_BEGIN_ALLOW_THREADS
+        fits = multiply_rows(&rows, buffers[3].buf, ints(&buffers[3]), &matrix, buffers[7].buf,
+                             height, buffers[8].buf);
+        Py_END_ALLOW_THREADS
+    }
+    return finish(buffers, 9, fits, "the rows do not fit the matrix or the block");
+}
+
 PyDoc_STRVAR(mark_doc,
 "mark(starts, indices, values, numbers, marks)\n"
 "\n"
@@ -505,6 +585,7 @@ static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents
                                 {"powers", powers, METH_VARARGS, powers_doc},
                                 {"add", add, METH_VARARGS, add_doc},
                                 {"weigh", weigh, METH_VARARGS, weigh_doc},
+                                {"multiply", multiply, METH_VARARGS, multiply_doc},
                                 {"mark", mark, METH_VARARGS, mark_doc},
                                 {"spread", spread, METH_VARARGS, spread_doc},
                                 {"gram", gram, METH_VARARGS, gram_doc},
@@ -520,7 +601,8 @@ PyMODINIT_FUNC PyInit__blocks(void)
 {
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "TILE", TILE) < 0 ||
-                   PyModule_AddIntConstant(module, "STEP", STEP) < 0))
+                   PyModule_AddIntConstant(module, "STEP", STEP) < 0 ||
+                   PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -2,6 +2,7 @@ from typing import Any
 
 TILE: int
 STEP: int
+TOGETHER: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
 def powers(block: Any, /) -> None: ...
@@ -16,6 +17,18 @@ def weigh(
     weights: Any,
     sums: Any,
     width: int,
+    /,
+) -> None: ...
+def multiply(
+    starts: Any,
+    indices: Any,
+    values: Any,
+    places: Any,
+    column_starts: Any,
+    lines: Any,
+    line_values: Any,
+    block: Any,
+    room: Any,
     /,
 ) -> None: ...
 def mark(starts: Any, indices: Any, values: Any, numbers: Any, marks: Any, /) -> int: ...

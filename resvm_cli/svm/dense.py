@@ -13,6 +13,7 @@ import numpy as np
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.sparse import SparseMatrix
 
 # A kernel matrix of this many rows takes 100 MB as LIBSVM's nodes.
 MOST_ROWS = 2500
@@ -90,9 +91,6 @@ def dot_products(rows: Rows) -> FloatArray:
     if cells <= MOST_PRODUCT_CELLS and len(rows.values) >= LEAST_DENSITY * cells:
         matrix = dense_matrix(placed, len(columns))
         return matrix @ matrix.T
-    from scipy.sparse import csr_array
-
-    shape = (len(rows), len(columns))
-    sparse = csr_array((placed.values, placed.indices, placed.indptr), shape=shape)
-    products: FloatArray = (sparse @ sparse.T).toarray()
-    return products
+    return SparseMatrix(rows.row_numbers, placed.indices, rows.values, len(rows), columns).products(
+        rows
+    )

@@ -1,26 +1,29 @@
 """Support rows that members share: their kernel values with a block of rows, computed once for all.
 
-Every product has a fixed shape, because BLAS rounds by shape: a block is padded to one size and the
-pool taken in chunks of one size that stay in the cache. So a row's values depend neither on its
-neighbours nor on its place in a block.
+A row's values depend neither on its neighbours nor on its place in a block. BLAS rounds by shape,
+so dense products have one: a block is padded to one size and the pool taken in chunks of one size
+that stay in the cache. Sparse products are added up entry by entry.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
+from resvm_cli.svm.dense import dense_matrix
 from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, squared_distances
+from resvm_cli.svm.sparse import SparseMatrix
 
 # Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
 # one, the last rows or columns of a product go through another kernel, which rounds differently.
 BLOCK_ROWS = 192
 COLUMN_STEP = 16
 CHUNK = 512
+SPARSE_CELLS = 1 << 19  # of a sparse pool's products with the rows judged at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,11 @@ class Uses:
     members: IndexArray
     coefficients: FloatArray
     n_members: int
+
+    @property
+    def rows(self) -> IntArray:
+        """For each entry the row it is about."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     @classmethod
     def of(
@@ -50,44 +58,45 @@ class Uses:
 class Pool:
     """Support rows over their own columns, and who uses them."""
 
-    rows_at_once = rows_multiple = BLOCK_ROWS
-
     def __init__(
-        self, kernel: Kernel, rows: Rows, matrix: Any, uses: Uses, columns: Columns
+        self, kernel: Kernel, rows: Rows, uses: Uses, columns: Columns, *, dense: bool
     ) -> None:
-        """``matrix`` holds the same rows over these columns, as scipy's array or dense.
-
-        A dense one has zeros below them, up to a multiple of COLUMN_STEP.
-        """
+        """The rows' indices are places among the columns."""
         self._kernel = kernel
         self._columns = columns
         self._rows = rows
-        self._width = matrix.shape[1]
         self._n_members = uses.n_members
-        padding = -len(rows) % COLUMN_STEP
+        padding = -len(rows) % COLUMN_STEP if dense else 0
         self._norms = np.concatenate([rows.squared_norms(), np.zeros(padding)])
         self._starts = np.concatenate([uses.starts, np.full(padding, uses.starts[-1])])
         self._uses = uses
-        self._matrix = matrix
+        self._matrix: FloatArray | SparseMatrix
+        if dense:
+            self._matrix = dense_matrix(rows, len(columns), padding)
+            self.rows_at_once = self.rows_multiple = BLOCK_ROWS
+        else:
+            self._matrix = SparseMatrix(
+                rows.row_numbers, rows.indices, rows.values, len(rows), columns
+            )
+            self.rows_at_once = max(1, min(BLOCK_ROWS, SPARSE_CELLS // len(rows)))
+            self.rows_multiple = 1
         self._largest_norm = float(self._norms.max(initial=0.0))
 
     def sums(self, block: Rows) -> FloatArray:
-        """Each member's weighted kernel values: rows x members, of BLOCK_ROWS rows at most."""
-        # -1 for features that the pool lacks, which count in the norms alone
-        places = self._columns.places(block.indices)
+        """Each member's weighted kernel values: rows x members, of ``rows_at_once`` at most."""
         norms = block.squared_norms()
-        query = np.zeros(BLOCK_ROWS)
+        width, products = self._products(block)
+        query = np.zeros(width)
         query[: len(block)] = norms
         doubtful = self._doubtful(norms)
-        sums = np.zeros((self._n_members, BLOCK_ROWS))
-        products = self._products(block, places)
+        sums = np.zeros((self._n_members, width))
         for first in range(0, len(self._norms), CHUNK):
             values = products(first, min(first + CHUNK, len(self._norms)))
             last = first + len(values)
             if self._kernel.name == "rbf":
                 self._kernel.exponents(values, self._norms[first:last], query)
                 for number in doubtful:
-                    self._mend(values, first, number, block, places)
+                    self._mend(values, first, number, block)
                 _blocks.powers(values)
             else:
                 values = self._kernel.values(values, self._norms[first:last], query)
@@ -97,33 +106,23 @@ class Pool:
                 self._uses.members,
                 self._uses.coefficients,
                 sums,
-                BLOCK_ROWS,
+                width,
             )
         return sums[:, : len(block)].T
 
-    def _products(self, block: Rows, places: IntArray) -> Any:
-        """A function that gives the dot products of some support rows with a padded block."""
-        if not isinstance(self._matrix, np.ndarray):
-            whole = self._sparse_products(block, places)
-            return lambda first, last: whole[first:last]
-        # -1 is the last column: features that the pool lacks end there
-        dense = np.zeros((self._width + 1, BLOCK_ROWS))
-        dense[places, block.row_numbers] = block.values
-        columns = dense[: self._width]
-        room = np.empty((min(CHUNK, len(self._norms)), BLOCK_ROWS))
-        return lambda first, last: np.matmul(
-            self._matrix[first:last], columns, out=room[: last - first]
+    def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:
+        """How many columns a block of products has, and what gives those of some support rows."""
+        matrix = self._matrix
+        if isinstance(matrix, SparseMatrix):
+            whole = matrix.products(block)
+            return len(block), lambda first, last: whole[first:last]
+        # features that the pool lacks end in column -1, the last; they count in the norms alone
+        columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))
+        columns[self._columns.places(block.indices), block.row_numbers] = block.values
+        room = np.empty((min(CHUNK, len(matrix)), BLOCK_ROWS))
+        return BLOCK_ROWS, lambda first, last: np.matmul(
+            matrix[first:last], columns[:-1], out=room[: last - first]
         )
-
-    def _sparse_products(self, block: Rows, places: IntArray) -> FloatArray:
-        from scipy.sparse import csr_array
-
-        seen = places >= 0
-        entries = (block.values[seen], (places[seen], block.row_numbers[seen]))
-        columns = csr_array(entries, shape=(self._width, BLOCK_ROWS))
-        whole = np.zeros((len(self._norms), BLOCK_ROWS))
-        (self._matrix @ columns).toarray(out=whole[: len(self._rows)])
-        return whole
 
     def _doubtful(self, norms: FloatArray) -> list[int]:
         """The rows whose rbf exponents, coming from norms, may have lost digits."""
@@ -133,17 +132,16 @@ class Pool:
         numbers: list[int] = np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist()
         return numbers
 
-    def _mend(
-        self, exponents: FloatArray, first: int, number: int, block: Rows, places: IntArray
-    ) -> None:
+    def _mend(self, exponents: FloatArray, first: int, number: int, block: Rows) -> None:
         """Put exact exponents where those of a doubtful row are not hopelessly small."""
         within = slice(block.indptr[number], block.indptr[number + 1])
-        seen = places[within] >= 0
+        places = self._columns.places(block.indices[within])
+        seen = places >= 0
         values = block.values[within]
         error = self._kernel.exponent_errors(np.dot(values, values), self._largest_norm)
         n_real = max(0, min(len(exponents), len(self._rows) - first))
         near = np.flatnonzero(~(exponents[:n_real, number] + error < UNDERFLOW))
-        known = Rows(np.array([0, seen.sum()]), places[within][seen].astype(np.int32), values[seen])
-        distances = squared_distances(known, self._rows.take(first + near), self._width)
+        known = Rows(np.array([0, seen.sum()]), places[seen].astype(np.int32), values[seen])
+        distances = squared_distances(known, self._rows.take(first + near), len(self._columns))
         distances += np.dot(values[~seen], values[~seen])
         exponents[near, number] = -self._kernel.gamma * distances

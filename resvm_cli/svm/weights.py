@@ -6,13 +6,14 @@ So they depend neither on its neighbours nor on how many rows are judged at a ti
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, Rows
 from resvm_cli.svm import _blocks
+from resvm_cli.svm.dense import dense_matrix
 from resvm_cli.svm.pool import Uses
+from resvm_cli.svm.sparse import SparseMatrix
 
 # Rows are judged so many at a time that their members' values stay in the cache.
 CELLS_AT_ONCE = 1 << 16
@@ -23,47 +24,35 @@ class Weights:
 
     rows_multiple = 1
 
-    def __init__(self, matrix: Any, uses: Uses, columns: Columns) -> None:
-        """``matrix`` holds the members' support rows over these columns, dense or as scipy's."""
+    def __init__(self, rows: Rows, uses: Uses, columns: Columns, *, dense: bool) -> None:
+        """From the members' support rows, whose indices are places among the columns."""
         self._columns = columns
         self._n_members = uses.n_members
-        self._weights = _combined(matrix, uses)
         self.rows_at_once = max(1, CELLS_AT_ONCE // uses.n_members)
+        self._weights: FloatArray | SparseMatrix
+        if dense:
+            self._weights = _tiled(_combined(rows, uses, len(columns)))
+        else:
+            self._weights = _listed(rows, uses, columns)
 
     def sums(self, rows: Rows) -> FloatArray:
         """The rows times the weights: rows x members."""
-        if not isinstance(self._weights, np.ndarray):
-            return self._sparse_sums(rows)
+        if isinstance(self._weights, SparseMatrix):
+            return self._weights.products(rows).T
         width = self._n_members + -self._n_members % _blocks.STEP
         sums = np.empty((len(rows), width))
         indices, places = self._columns.lookup(rows.indices)
         _blocks.weigh(rows.indptr, indices, rows.values, places, self._weights, sums, width)
         return sums[:, : self._n_members]
 
-    def _sparse_sums(self, rows: Rows) -> FloatArray:
-        from scipy.sparse import csr_array
 
-        places = self._columns.places(rows.indices)
-        seen = places >= 0
-        known = rows.entries(seen)
-        entries = (known.values, places[seen], known.indptr)
-        sparse = csr_array(entries, shape=(len(rows), len(self._columns)))
-        return np.asarray((sparse @ self._weights).toarray())
-
-
-def _combined(matrix: Any, uses: Uses) -> Any:
-    """The members' weights, features x members; dense ones in the order the C code asks for."""
-    from_rows = np.repeat(np.arange(matrix.shape[0]), np.diff(uses.starts))
-    if isinstance(matrix, np.ndarray):
-        padding = -uses.n_members % _blocks.STEP
-        coefficients = np.zeros((matrix.shape[0], uses.n_members + padding))
-        np.add.at(coefficients, (from_rows, uses.members), uses.coefficients)
-        return _tiled(matrix.T @ coefficients)
-    from scipy.sparse import csr_array
-
-    shape = (matrix.shape[0], uses.n_members)
-    entries = (uses.coefficients, (from_rows, uses.members))
-    return (matrix.T @ csr_array(entries, shape=shape)).tocsr()
+def _combined(rows: Rows, uses: Uses, n_columns: int) -> FloatArray:
+    """The members' weights, features x members, with members of nothing up to a whole step."""
+    width = uses.n_members + -uses.n_members % _blocks.STEP
+    coefficients = np.zeros((len(rows), width))
+    np.add.at(coefficients, (uses.rows, uses.members), uses.coefficients)
+    weights: FloatArray = dense_matrix(rows, n_columns).T @ coefficients
+    return weights
 
 
 def _tiled(weights: FloatArray) -> FloatArray:
@@ -73,3 +62,15 @@ def _tiled(weights: FloatArray) -> FloatArray:
     cuts = [*range(0, whole, _blocks.TILE), *range(whole, width, _blocks.STEP), width]
     tiles = [weights[:, first:last].reshape(-1) for first, last in itertools.pairwise(cuts)]
     return np.concatenate(tiles)
+
+
+def _listed(rows: Rows, uses: Uses, columns: Columns) -> SparseMatrix:
+    """The members' weights as a sparse matrix, members x features."""
+    used = rows.take(uses.rows)
+    members = np.repeat(uses.members, used.lengths).astype(np.int64)
+    values = used.values * np.repeat(uses.coefficients, used.lengths)
+    # a member of many support rows has one weight a feature all the same
+    cells, place = np.unique(members * len(columns) + used.indices, return_inverse=True)
+    weights = np.bincount(place, weights=values, minlength=len(cells)).astype(np.float64)
+    members, features = np.divmod(cells, max(1, len(columns)))
+    return SparseMatrix(members, features.astype(np.int32), weights, uses.n_members, columns)

@@ -104,12 +104,17 @@ static int sparse(void)
     unsigned char *marks = room(reach, 1);
     struct rows rows = {starts, n_rows, features, values, n_entries};
     struct weights held = {places, reach, weights, n_lines, width};
-    int64_t count;
+    int64_t count, *starts_of = ascending(n_lines);
+    size_t height = below(10);
+    int32_t *lines = indices(n_entries, height + 1);
+    double *block = numbers(height * n_rows), *room_for = numbers(TOGETHER * height);
+    struct columns by_column = {starts_of, n_lines, lines, values, n_entries};
     int done = weigh_rows(&rows, &held, sums);
+    done &= multiply_rows(&rows, places, reach, &by_column, block, height, room_for);
     done &= mark_features(&rows, chosen, n_numbers, marks, reach, &count);
     done &= spread_rows(&rows, chosen, n_numbers, places, reach, matrix, n_lines + 1);
     free(starts), free(chosen), free(features), free(places), free(values), free(weights);
-    free(sums), free(matrix), free(marks);
+    free(sums), free(matrix), free(marks), free(starts_of), free(lines), free(block), free(room_for);
     return done;
 }
 
