@@ -159,14 +159,14 @@ class Columns:
     def __len__(self) -> int:
         return len(self.present)
 
-    def lookup(self, indices: IndexArray) -> tuple[IndexArray, IndexArray]:
-        """Numbers for these entries, and a table of places by number: for code that looks them up.
+    def looked_up(self, rows: Rows) -> tuple[Rows, IndexArray]:
+        """Rows, and a table of places by their indices: for code that looks them up.
 
-        Numbers that the table does not reach, or where it says -1, are none of the columns.
+        Indices that the table does not reach, or where it says -1, are none of the columns.
         """
-        if self._table is not None:
-            return indices, self._short_table
-        return self.places(indices).astype(np.int32), self._short_table
+        if self._table is None:
+            rows = Rows(rows.indptr, self.places(rows.indices).astype(np.int32), rows.values)
+        return rows, self._short_table
 
     @cached_property
     def _short_table(self) -> IndexArray:

@@ -8,7 +8,7 @@ import pytest
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.methods import ResvmParams, problems, settle
 from resvm_cli.ensemble.workbench import Workbench
-from resvm_cli.svm import dense
+from resvm_cli.svm import products
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
 RNG = np.random.default_rng(8)
@@ -54,9 +54,9 @@ def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():
 
 def test_sparse_rows_have_the_same_products(monkeypatch):
     rows = Rows.from_dense(UNLABELED * (RNG.random(UNLABELED.shape) < 0.3))
-    expected = dense.dot_products(rows)
-    monkeypatch.setattr(dense, "MOST_PRODUCT_CELLS", 0)
-    np.testing.assert_allclose(dense.dot_products(rows), expected, atol=1e-12)
+    expected = products.dot_products(rows)
+    monkeypatch.setattr(products, "MOST_PRODUCT_CELLS", 0)
+    np.testing.assert_allclose(products.dot_products(rows), expected, atol=1e-12)
 
 
 def test_a_linear_member_of_liblinear_is_trained_by_it():

@@ -12,10 +12,10 @@ from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.svm import libsvm
-from resvm_cli.svm.dense import BagRows
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.products import BagRows, kernel_values
 
 # A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
 BATCH_ROWS = 1000
@@ -102,7 +102,6 @@ class _KernelTrainer:
     def __init__(self, rows: Rows, inner_threads: int) -> None:
         self._rows = rows
         self._inner_threads = inner_threads
-
         self._bag_rows = BagRows(rows)
 
     @cached_property
@@ -115,9 +114,9 @@ class _KernelTrainer:
         libsvm.use_threads(self._inner_threads)
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
-        dense = self._bag_rows.dense(numbers)
-        if dense is not None:
-            arena = GramArena(dense.kernel_values(problem.kernel), place)
+        bag = self._bag_rows.bag(numbers)
+        if bag is not None:
+            arena = GramArena(kernel_values(problem.kernel, bag.dot_products()), place)
             in_order = np.arange(len(place))
             solution = libsvm.train(
                 problem, arena, in_order[: len(positive)], in_order[len(positive) :]
@@ -128,8 +127,8 @@ class _KernelTrainer:
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            if dense is not None:
-                weights = dense.combined(coefficients)
+            if bag is not None:
+                weights = bag.combined(coefficients)
             else:
                 weights = _combined(self._rows.take(numbers), coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)

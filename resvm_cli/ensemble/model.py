@@ -15,10 +15,10 @@ from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
+from resvm_cli.svm.products import LEAST_DENSITY
 from resvm_cli.svm.weights import Weights
 
 # Whether support rows or weights are kept dense is decided by their sizes alone.
-SPARSE_BELOW = 0.1  # share of non-zeros: from about 0.15 on, dense products are faster
 NEVER_DENSE_CELLS = 1 << 26
 
 
@@ -106,7 +106,7 @@ class Predictor:
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
         cells = len(pool) * len(columns)
-        dense = cells <= NEVER_DENSE_CELLS and len(pool.values) >= SPARSE_BELOW * cells
+        dense = cells <= NEVER_DENSE_CELLS and len(pool.values) >= LEAST_DENSITY * cells
         self._judge: Pool | Weights
         if ensemble.kernel.name == "linear":
             self._judge = Weights(pool, uses, columns, dense=dense)

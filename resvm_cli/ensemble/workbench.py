@@ -19,11 +19,11 @@ from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.svm import _blocks, libsvm
-from resvm_cli.svm.dense import dot_products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import GramArena
 from resvm_cli.svm.pool import Uses
 from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.products import dot_products
 
 BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
 

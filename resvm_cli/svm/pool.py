@@ -14,8 +14,8 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.dense import dense_matrix
 from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, squared_distances
+from resvm_cli.svm.products import dense_matrix
 from resvm_cli.svm.sparse import SparseMatrix
 
 # Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
@@ -75,9 +75,7 @@ class Pool:
             self._matrix = dense_matrix(rows, len(columns), padding)
             self.rows_at_once = self.rows_multiple = BLOCK_ROWS
         else:
-            self._matrix = SparseMatrix(
-                rows.row_numbers, rows.indices, rows.values, len(rows), columns
-            )
+            self._matrix = SparseMatrix.of(rows, len(columns))
             self.rows_at_once = max(1, min(BLOCK_ROWS, SPARSE_CELLS // len(rows)))
             self.rows_multiple = 1
         self._largest_norm = float(self._norms.max(initial=0.0))
@@ -114,7 +112,7 @@ class Pool:
         """How many columns a block of products has, and what gives those of some support rows."""
         matrix = self._matrix
         if isinstance(matrix, SparseMatrix):
-            whole = matrix.products(block)
+            whole = matrix.products(*self._columns.looked_up(block))
             return len(block), lambda first, last: whole[first:last]
         # features that the pool lacks end in column -1, the last; they count in the norms alone
         columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))

@@ -11,8 +11,8 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.dense import dense_matrix
 from resvm_cli.svm.pool import Uses
+from resvm_cli.svm.products import dense_matrix
 from resvm_cli.svm.sparse import SparseMatrix
 
 # Rows are judged so many at a time that their members' values stay in the cache.
@@ -38,11 +38,11 @@ class Weights:
     def sums(self, rows: Rows) -> FloatArray:
         """The rows times the weights: rows x members."""
         if isinstance(self._weights, SparseMatrix):
-            return self._weights.products(rows).T
+            return self._weights.products(*self._columns.looked_up(rows)).T
         width = self._n_members + -self._n_members % _blocks.STEP
         sums = np.empty((len(rows), width))
-        indices, places = self._columns.lookup(rows.indices)
-        _blocks.weigh(rows.indptr, indices, rows.values, places, self._weights, sums, width)
+        rows, places = self._columns.looked_up(rows)
+        _blocks.weigh(rows.indptr, rows.indices, rows.values, places, self._weights, sums, width)
         return sums[:, : self._n_members]
 
 
@@ -73,4 +73,4 @@ def _listed(rows: Rows, uses: Uses, columns: Columns) -> SparseMatrix:
     cells, place = np.unique(members * len(columns) + used.indices, return_inverse=True)
     weights = np.bincount(place, weights=values, minlength=len(cells)).astype(np.float64)
     members, features = np.divmod(cells, max(1, len(columns)))
-    return SparseMatrix(members, features.astype(np.int32), weights, uses.n_members, columns)
+    return SparseMatrix(members, features.astype(np.int32), weights, uses.n_members, len(columns))

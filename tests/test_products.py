@@ -1,4 +1,4 @@
-"""Kernel values by a dense product: LIBSVM's numbers, and its solutions."""
+"""Kernel values by products of whole bags: LIBSVM's numbers, and its solutions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from resvm_cli.dataset import Rows
 from resvm_cli.ensemble import fit as fitting
 from resvm_cli.ensemble.methods import ResvmParams, problems, settle
 from resvm_cli.ensemble.model import Predictor
-from resvm_cli.svm import dense, libsvm
-from resvm_cli.svm.dense import BagRows
+from resvm_cli.svm import libsvm, products
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)
@@ -21,18 +21,21 @@ X[:25] += 0.6
 KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in KERNEL_NAMES}
 
 
-def dense_rows(rows):
-    return BagRows(rows).dense(np.arange(len(rows)))
+def whole_bag(rows):
+    return BagRows(rows).bag(np.arange(len(rows)))
 
 
+@pytest.mark.parametrize("kind", [DenseBag, SparseBag])
 @pytest.mark.parametrize("name", KERNEL_NAMES)
-def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name):
+def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name, kind, monkeypatch):
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)
     problem = Problem(positive, unlabeled, 2.0, 1.0, KERNELS[name], 1e-6, 100.0)
     plain = libsvm.train(problem, Arena(rows), positive, unlabeled)
-    compact = dense_rows(rows)
-    gram = GramArena(compact.kernel_values(KERNELS[name]), np.arange(60))
+    monkeypatch.setattr(products, "LEAST_DENSITY", 0.0 if kind is DenseBag else 2.0)
+    bag = whole_bag(rows)
+    assert isinstance(bag, kind)
+    gram = GramArena(kernel_values(KERNELS[name], bag.dot_products()), np.arange(60))
     pooled = libsvm.train(problem, gram, positive, unlabeled)
     assert np.array_equal(pooled.support, plain.support)
     np.testing.assert_allclose(pooled.coefficients, plain.coefficients, atol=1e-4)
@@ -41,24 +44,39 @@ def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name):
 
 def test_only_features_that_are_present_take_room():
     rows = Rows(np.array([0, 2, 3]), np.array([5, 900, 5], np.int32), np.array([1.0, 2.0, 3.0]))
-    compact = dense_rows(rows)
-    assert compact.columns.tolist() == [5, 900]
-    assert compact.matrix.tolist() == [[1.0, 2.0], [3.0, 0.0]]
-    combined = compact.combined(np.array([3.0, -1.0]))
+    bag = whole_bag(rows)
+    assert bag.features.tolist() == [5, 900]
+    assert bag.matrix.tolist() == [[1.0, 2.0], [3.0, 0.0]]
+    combined = bag.combined(np.array([3.0, -1.0]))
     assert combined.indices.tolist() == [900]  # 3 * 1 - 1 * 3 is no entry
     assert combined.values.tolist() == [6.0]
 
 
-def test_rows_that_are_too_sparse_or_too_many_stay_with_libsvm(monkeypatch):
-    sparse = Rows(np.arange(201), np.arange(200, dtype=np.int32), np.ones(200))
-    assert dense_rows(sparse) is None
+def test_sparse_bags_have_the_same_products_and_sums(monkeypatch):
+    rows = Rows.from_dense(X * (RNG.random(X.shape) < 0.3), first_index=4)
+    coefficients = RNG.standard_normal(60)
+    dense = whole_bag(rows)
+    monkeypatch.setattr(products, "LEAST_DENSITY", 2.0)
+    sparse = whole_bag(rows)
+    assert isinstance(dense, DenseBag)
+    assert isinstance(sparse, SparseBag)
+    found = sparse.dot_products()
+    np.testing.assert_allclose(found, dense.dot_products(), atol=1e-13)
+    assert np.array_equal(found, found.T)
+    ours, theirs = sparse.combined(coefficients), dense.combined(coefficients)
+    assert np.array_equal(ours.indices, theirs.indices)
+    np.testing.assert_allclose(ours.values, theirs.values, atol=1e-13)
+
+
+def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monkeypatch):
+    assert isinstance(whole_bag(Rows.from_dense(np.eye(200))), SparseBag)
     few = Rows.from_dense(X)
-    assert dense_rows(few) is not None
-    monkeypatch.setattr(dense, "MOST_ROWS", 59)
-    assert dense_rows(few) is None
-    monkeypatch.setattr(dense, "MOST_ROWS", 60)
-    monkeypatch.setattr(dense, "MOST_CELLS", 60 * 9 - 1)
-    assert dense_rows(few) is None
+    assert isinstance(whole_bag(few), DenseBag)
+    monkeypatch.setattr(products, "MOST_ROWS", 59)
+    assert whole_bag(few) is None
+    monkeypatch.setattr(products, "MOST_ROWS", 60)
+    monkeypatch.setattr(products, "MOST_CELLS", 60 * 9 - 1)
+    assert isinstance(whole_bag(few), SparseBag)
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
@@ -85,7 +103,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
         return Predictor(ensemble).decisions(Rows.from_dense(X)).member_values
 
     by_product = judged()
-    monkeypatch.setattr(dense, "MOST_ROWS", 0)
+    monkeypatch.setattr(products, "MOST_ROWS", 0)
     monkeypatch.setattr(fitting, "GramArena", None)  # must not be used now
     by_rows = judged()
     np.testing.assert_allclose(by_rows, by_product, atol=1e-5)

@@ -1,0 +1,124 @@
+"""Products of rows with each other, for their kernel values: dense or sparse, as suits the rows.
+
+LIBSVM computes kernel values from sparse rows one by one, which takes several times as long. The
+way depends on the sizes of the rows alone, and so does rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
+from resvm_cli.svm import _blocks
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.sparse import SparseMatrix
+
+# A kernel matrix of this many rows takes 100 MB as LIBSVM's nodes.
+MOST_ROWS = 2500
+MOST_CELLS = 1 << 23
+MOST_PRODUCT_CELLS = 1 << 26
+# Share of non-zeros from which dense products are faster: 0.1 to 0.2, by processor.
+LEAST_DENSITY = 0.1
+
+
+class BagRows:
+    """Rows that bags are drawn from, their features numbered without gaps."""
+
+    def __init__(self, rows: Rows) -> None:
+        columns = Columns(rows.indices)
+        self._features = columns.present
+        self._rows = Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
+
+    def bag(self, numbers: IntArray) -> DenseBag | SparseBag | None:
+        """Some of the rows, over the features they have; None where they are too many."""
+        if len(numbers) > MOST_ROWS:
+            return None
+        rows = self._rows
+        marks = np.zeros(len(self._features), bool)
+        n_entries = _blocks.mark(rows.indptr, rows.indices, rows.values, numbers, marks)
+        present = np.flatnonzero(marks)
+        features, width = self._features[present], len(present)
+        places = np.zeros(len(marks), np.int32)
+        places[present] = np.arange(width)
+        cells = len(numbers) * width
+        if cells > MOST_CELLS or n_entries < LEAST_DENSITY * cells:
+            taken = rows.take(numbers)
+            return SparseBag(features, Rows(taken.indptr, places[taken.indices], taken.values))
+        matrix = np.zeros((len(numbers), width))
+        if width:
+            _blocks.spread(
+                *(rows.indptr, rows.indices, rows.values), numbers, places, matrix, width
+            )
+        return DenseBag(features, matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseBag:
+    """Rows as a matrix over the features that any of them has."""
+
+    features: IntArray
+    matrix: FloatArray
+
+    def dot_products(self) -> FloatArray:
+        """rows x rows; they may overflow, as LIBSVM's do."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.matrix @ self.matrix.T
+
+    def combined(self, coefficients: FloatArray) -> Rows:
+        """The sum of the rows, each times its coefficient, as one sparse row."""
+        return _one_row(self.features, coefficients @ self.matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseBag:
+    """Sparse rows, whose indices are places among the features that any of them has."""
+
+    features: IntArray
+    rows: Rows
+
+    def dot_products(self) -> FloatArray:
+        """rows x rows."""
+        everywhere = np.arange(len(self.features), dtype=np.int32)
+        return SparseMatrix.of(self.rows, len(everywhere)).products(self.rows, everywhere)
+
+    def combined(self, coefficients: FloatArray) -> Rows:
+        """The sum of the rows, each times its coefficient, as one sparse row."""
+        weighted = self.rows.values * coefficients[self.rows.row_numbers]
+        total = np.bincount(self.rows.indices, weighted, minlength=len(self.features))
+        return _one_row(self.features, total.astype(np.float64))
+
+
+def kernel_values(kernel: Kernel, dots: FloatArray) -> FloatArray:
+    """rows x rows, by LIBSVM's formulas; these may overflow too."""
+    norms = dots.diagonal().copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return kernel.values(dots, norms, norms)
+
+
+def _one_row(features: IntArray, values: FloatArray) -> Rows:
+    bounds = np.array([0, len(values)], np.int64)
+    return Rows(bounds, features.astype(np.int32), values).without_zeros()
+
+
+def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
+    """The rows over columns 0 to the width, and so many lines of zeros below them."""
+    matrix = np.zeros((len(rows) + padding, width))
+    if width:
+        entries = (rows.indptr, rows.indices, rows.values)
+        columns = np.arange(width, dtype=np.int32)
+        _blocks.spread(*entries, np.arange(len(rows)), columns, matrix[: len(rows)], width)
+    return matrix
+
+
+def dot_products(rows: Rows) -> FloatArray:
+    """All rows with all rows; densely, unless they are too sparse or too wide for that."""
+    columns = Columns(rows.indices)
+    placed = Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
+    cells = len(rows) * len(columns)
+    if cells <= MOST_PRODUCT_CELLS and len(rows.values) >= LEAST_DENSITY * cells:
+        matrix = dense_matrix(placed, len(columns))
+        return matrix @ matrix.T
+    everywhere = np.arange(len(columns), dtype=np.int32)
+    return SparseMatrix.of(placed, len(columns)).products(placed, everywhere)
