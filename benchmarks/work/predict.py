@@ -70,8 +70,10 @@ def _peer(ensemble: Ensemble, program: Program) -> Case:
 def _asked(bench: Bench, n_models: int, kernel: str) -> tuple[Asked, ...]:
     if n_models != max(bench.sizes.members):
         return ()
-    what = f"{n_models} {kernel} members against the scikit-learn script"
-    asked = [Asked(what, BOUNDS[kernel], OURS, SCRIPTS_ASKED, "least")]
+    asked = [
+        Asked(f"{n_models} {kernel} members against {what}", BOUNDS[kernel], OURS, (name,), "least")
+        for what, name in SCRIPTS_ASKED.items()
+    ]
     if kernel == "rbf":
         asked.append(Asked("default threads against one", 1.6, THREADED, (OURS,), "least"))
     return tuple(asked)

@@ -68,5 +68,7 @@ def _resvm(ensemble: Ensemble) -> Iterator[Case]:
 def _asked(bench: Bench, n_models: int, kernel: str) -> tuple[Asked, ...]:
     if n_models != max(bench.sizes.members):
         return ()
-    what = f"{n_models} {kernel} members against the scikit-learn script"
-    return (Asked(what, 4.0, OURS, SCRIPTS_ASKED, "least"),)
+    return tuple(
+        Asked(f"{n_models} {kernel} members against {what}", 4.0, OURS, (name,), "least")
+        for what, name in SCRIPTS_ASKED.items()
+    )
