@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -110,6 +111,6 @@ def program() -> NoReturn:
     except SystemExit as done:
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None:  # as it is where a descriptor was closed
+            with suppress(AttributeError, OSError, ValueError):  # closed, or its reader is gone
                 stream.flush()
-        os._exit(done.code if isinstance(done.code, int) else 1)
+        os._exit(done.code if isinstance(done.code, int) else 0 if done.code is None else 1)

@@ -104,12 +104,6 @@ class Rows:
         """The same rows with explicitly written zeros left out."""
         return self.entries(self.values != 0)
 
-    def cells(self, columns: IntArray, width: int) -> IntArray:
-        """For each entry its place in a matrix of this width, flattened, in the given columns."""
-        cells: IntArray = np.repeat(np.arange(len(self)) * width, self.lengths)
-        cells += columns
-        return cells
-
     def squared_norms(self) -> FloatArray:
         """Sums of squares, each row's added in its own order whatever its neighbours are."""
         with np.errstate(over="ignore"):

@@ -6,6 +6,9 @@ import gzip
 import json
 import os
 import platform
+import resource
+import subprocess
+import sys
 import threading
 from datetime import date
 from pathlib import Path
@@ -457,3 +460,26 @@ def test_data_without_any_feature_still_trains(resvm, tmp_path):
     ran = resvm(*train_arguments(tmp_path), "-o", tmp_path / "m", "--n-models", 3)
     assert ran.code == 0, ran.err
     assert resvm("predict", tmp_path / "m", tmp_path / "unl.svm").code == 0
+
+
+def test_a_member_that_could_be_written_in_part_only_is_an_error(problem, resvm, tmp_path):
+    sizes = ["--n-models", 1, "--n-pos", 60, "--n-unl", 200, "-c", 0.001]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert resvm(*train_arguments(problem), *sizes, "-o", whole).code == 0
+    member = (whole / "members" / "00000.model").stat().st_size
+    limit = max((whole / name).stat().st_size for name in ("manifest.json", "out_of_bag.tsv")) + 1
+    assert member > limit
+
+    def limit_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    arguments = [*train_arguments(problem), *sizes, "-o", cut]
+    done = subprocess.run(
+        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
+        preexec_fn=limit_files,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 5, done.stderr
+    assert b"cannot write" in done.stderr
+    assert list(tmp_path.iterdir()) == [whole]

@@ -43,6 +43,24 @@ def test_sums_are_those_of_the_whole_kernel_matrix(n_support, dense):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
+def test_rbf_values_are_added_line_by_line_as_by_separate_passes():
+    dots, norms, queries = RNG.random((40, 11)), 3 + RNG.random(40), 3 + RNG.random(11)
+    starts = np.arange(41) * 2
+    members, coefficients = RNG.integers(0, 5, 80).astype(np.int32), RNG.standard_normal(80)
+    together, apart = np.zeros((5, 11)), np.zeros((5, 11))
+    block = dots.copy()
+    _blocks.exponents(block, queries, norms, 0.7)
+    _blocks.powers(block)
+    _blocks.add(block, starts, members, coefficients, apart, 11)
+    _blocks.add_rbf(dots, queries, norms, 0.7, starts, members, coefficients, together)
+    assert together.tobytes() == apart.tobytes()
+    for bad in (starts[:-1], starts[1:] - 2, np.append(starts[:-1], 81)):
+        with pytest.raises(ValueError, match="does not fit"):
+            _blocks.add_rbf(dots, queries, norms, 0.7, bad, members, coefficients, together)
+    with pytest.raises(ValueError, match="does not fit"):
+        _blocks.add_rbf(dots, queries, norms[1:], 0.7, starts, members, coefficients, together)
+
+
 def test_an_entry_given_twice_counts_twice():
     uses = Uses.of(np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1)
     assert uses.starts.tolist() == [0, 1, 3]

@@ -72,11 +72,10 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
     assert isinstance(whole_bag(Rows.from_dense(np.eye(200))), SparseBag)
     few = Rows.from_dense(X)
     assert isinstance(whole_bag(few), DenseBag)
-    monkeypatch.setattr(products, "MOST_ROWS", 59)
-    assert whole_bag(few) is None
-    monkeypatch.setattr(products, "MOST_ROWS", 60)
     monkeypatch.setattr(products, "MOST_CELLS", 60 * 9 - 1)
-    assert isinstance(whole_bag(few), SparseBag)
+    assert whole_bag(few) is None
+    monkeypatch.setattr(products, "MOST_ENTRIES", 199)
+    assert whole_bag(Rows.from_dense(np.eye(200))) is None
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
@@ -103,7 +102,32 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
         return Predictor(ensemble).decisions(Rows.from_dense(X)).member_values
 
     by_product = judged()
-    monkeypatch.setattr(products, "MOST_ROWS", 0)
+    monkeypatch.setattr(fitting, "MOST_ROWS", 0)
     monkeypatch.setattr(fitting, "GramArena", None)  # must not be used now
     by_rows = judged()
     np.testing.assert_allclose(by_rows, by_product, atol=1e-5)
+
+
+def test_rows_drawn_twice_take_no_more_room(monkeypatch):
+    params = ResvmParams(n_models=2, n_pos=50, n_unl=150)
+    plan = settle(params, 25, 35, 9, lambda: 1.0)
+    tasks = list(problems(plan, range(2)))
+    drawn = fitting.rows_drawn(tasks)
+    sizes = []
+
+    def spying(values, numbers):
+        sizes.append(len(numbers))
+        return GramArena(values, numbers)
+
+    monkeypatch.setattr(fitting, "GramArena", spying)
+    fitting.fit(
+        tasks,
+        Rows.from_dense(X[:25]),
+        Rows.from_dense(X[25:]).take(drawn),
+        drawn,
+        single=False,
+        workers=1,
+        progress=lambda done, total: None,
+    )
+    assert len(sizes) == 2
+    assert max(sizes) <= 60

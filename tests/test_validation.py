@@ -14,7 +14,8 @@ from resvm_cli.ensemble.bags import Stream, fold_seed
 from resvm_cli.ensemble.methods import ResvmParams, problems
 from resvm_cli.ensemble.model import decide
 from resvm_cli.ensemble.workbench import Workbench
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, SolverError
+from resvm_cli.svm import libsvm
 from resvm_cli.tuning.criteria import METRIC_NAMES, Judged, criterion, score
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import grow
@@ -174,6 +175,35 @@ def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
     (answer,) = made.scores([Task(huge, 3)])
     assert isinstance(answer, DataError)
     assert "none can be judged out of bag" in answer.message
+
+
+@pytest.mark.parametrize("gram_mb", [100, 0])
+@pytest.mark.parametrize("out_of_bag", [False, True])
+def test_candidates_judged_together_get_the_scores_they_get_alone(out_of_bag, gram_mb):
+    def task(n_pos, c_unl):
+        values = (("gamma", 0.3), ("n_pos", n_pos), ("unl_per_pos", 3.0), ("c_unl", c_unl))
+        return Task(replace(CANDIDATE, values=values), 5)
+
+    made = judge(out_of_bag, workbench=Workbench(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
+    tasks = [task(6.0, 0.7), task(4.0, 0.7), task(6.0, 30.0)]
+    assert made.scores(tasks) == [made.scores([one])[0] for one in tasks]
+
+
+def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
+    made = judge()
+    other = Task(replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0))), 8)
+    (expected,) = made.scores([other])
+    real = libsvm.train
+
+    def failing(problem, *rest):
+        if problem.c_unl == 0.7:
+            raise SolverError("no")
+        return real(problem, *rest)
+
+    monkeypatch.setattr(libsvm, "train", failing)
+    failed, found = made.scores([TASK, other])
+    assert isinstance(failed, SolverError)
+    assert found == expected
 
 
 def test_members_are_grown_until_halves_agree():

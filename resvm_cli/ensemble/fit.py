@@ -15,7 +15,7 @@ from resvm_cli.svm import libsvm
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.products import BagRows, kernel_values
+from resvm_cli.svm.products import MOST_ROWS, BagRows, kernel_values
 
 # A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
 BATCH_ROWS = 1000
@@ -91,7 +91,7 @@ def _trainer(
         linear = LinearArena(rows)
         return lambda problem: linear.train(problem, problem.positive, bag_unlabeled(problem))
 
-    # one problem has no members to spread over threads: there LIBSVM's own threads do the work
+    # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
     kernels = _KernelTrainer(rows, workers if len(problems) == 1 else 1)
     return lambda problem: kernels.train(problem, problem.positive, bag_unlabeled(problem))
 
@@ -102,7 +102,10 @@ class _KernelTrainer:
     def __init__(self, rows: Rows, inner_threads: int) -> None:
         self._rows = rows
         self._inner_threads = inner_threads
-        self._bag_rows = BagRows(rows)
+
+    @cached_property
+    def _bag_rows(self) -> BagRows:
+        return BagRows(self._rows)
 
     @cached_property
     def _arena(self) -> Arena:
@@ -114,13 +117,11 @@ class _KernelTrainer:
         libsvm.use_threads(self._inner_threads)
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
-        bag = self._bag_rows.bag(numbers)
+        bag = self._bag_rows.bag(numbers) if len(numbers) <= MOST_ROWS else None
         if bag is not None:
-            arena = GramArena(kernel_values(problem.kernel, bag.dot_products()), place)
-            in_order = np.arange(len(place))
-            solution = libsvm.train(
-                problem, arena, in_order[: len(positive)], in_order[len(positive) :]
-            )
+            values = kernel_values(problem.kernel, bag.dot_products())
+            arena = GramArena(values, np.arange(len(numbers)))
+            solution = libsvm.train(problem, arena, place[: len(positive)], place[len(positive) :])
         else:
             solution = libsvm.train(problem, self._arena, positive, unlabeled)
         coefficients = np.bincount(

@@ -13,6 +13,7 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
+from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.products import LEAST_DENSITY
@@ -87,11 +88,16 @@ def decide(member_values: FloatArray, single: bool) -> Decisions:
 
 
 def numeric_fingerprint() -> str:
-    """A short digest of how this machine rounds a fixed product and a function of it."""
+    """A short digest of how this machine rounds a fixed product and functions of it."""
     steps = np.arange(BLOCK_ROWS * 96, dtype=np.float64).reshape(BLOCK_ROWS, 96)
     wave = (steps * 0.37) % 1.0 - 0.5
     product = wave @ wave[:64].T
-    return hashlib.sha256(np.tanh(product).tobytes() + product.tobytes()).hexdigest()[:16]
+    powers = -np.abs(product)
+    _blocks.powers(powers)
+    digest = hashlib.sha256()
+    for part in (product, powers, np.tanh(product)):
+        digest.update(part.tobytes())
+    return digest.hexdigest()[:16]
 
 
 class Predictor:
@@ -105,12 +111,14 @@ class Predictor:
         columns = Columns(pool.indices, lasting=True)
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        cells = len(pool) * len(columns)
-        dense = cells <= NEVER_DENSE_CELLS and len(pool.values) >= LEAST_DENSITY * cells
+        dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
         self._judge: Pool | Weights
         if ensemble.kernel.name == "linear":
+            dense &= uses.n_members * len(columns) <= NEVER_DENSE_CELLS
             self._judge = Weights(pool, uses, columns, dense=dense)
         else:
+            # the rows that are judged together will be as wide, and dense too
+            dense &= max(len(pool), BLOCK_ROWS) * len(columns) <= NEVER_DENSE_CELLS
             self._judge = Pool(ensemble.kernel, pool, uses, columns, dense=dense)
 
     @property

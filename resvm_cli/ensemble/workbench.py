@@ -34,7 +34,7 @@ class Bench(ABC):
     @abstractmethod
     def values_of(
         self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
-    ) -> list[FloatArray | ResvmError]:
+    ) -> Iterator[FloatArray | ResvmError]:
         """Of each ensemble its members' values, members x rows, or why it has none.
 
         The ensembles are over the same bags, numbers of P and of U. Rows are all, P before U, or
@@ -75,7 +75,8 @@ class Workbench:
             return
         shared = self._shared_exponents() if kernel.name == "rbf" else self._shared_products()
         # large arrays are used again: getting their pages anew costs more than filling them
-        values = self._free.pop() if self._free else np.empty_like(shared)
+        with self._lock:
+            values = self._free.pop() if self._free else np.empty_like(shared)
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name == "rbf":
                 np.multiply(shared, kernel.gamma, out=values)
@@ -112,9 +113,10 @@ class _Shared(Bench):
 
     def values_of(
         self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
-    ) -> list[FloatArray | ResvmError]:
+    ) -> Iterator[FloatArray | ResvmError]:
         if rivals[0][0].solver == "liblinear":
-            return self._apart.values_of(rivals, rows)
+            yield from self._apart.values_of(rivals, rows)
+            return
         libsvm.use_threads(1)
         ensembles = [_Support() for _ in rivals]
         for same_bag in zip(*rivals, strict=True):
@@ -130,7 +132,8 @@ class _Shared(Bench):
                     except SolverError as error:
                         ensemble.error = error
         lines = self._values if rows is None else np.take(self._values, rows, axis=1)
-        return [ensemble.error or ensemble.values(lines) for ensemble in ensembles]
+        for ensemble in ensembles:
+            yield ensemble.error or ensemble.values(lines)
 
 
 class _Support:
@@ -171,11 +174,10 @@ class _Apart(Bench):
 
     def values_of(
         self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
-    ) -> list[FloatArray | ResvmError]:
+    ) -> Iterator[FloatArray | ResvmError]:
         judged = self._workbench.rows if rows is None else self._workbench.rows.take(rows)
         drawn = rows_drawn(rivals[0])
         unlabeled = self._workbench.unlabeled.take(drawn)
-        answers: list[FloatArray | ResvmError] = []
         for problems in rivals:
             try:
                 ensemble, _ = fit(
@@ -188,7 +190,6 @@ class _Apart(Bench):
                     progress=lambda done, total: None,
                 )
             except SolverError as error:
-                answers.append(error)
+                yield error
             else:
-                answers.append(Predictor(ensemble).decisions(judged).member_values.T)
-        return answers
+                yield Predictor(ensemble).decisions(judged).member_values.T

@@ -1,6 +1,6 @@
 """How many cores this process may use.
 
-Counting by joblib, which does as much, takes longer to import than a short run takes.
+joblib counts them too, but takes longer to import than a short run takes.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def save(
         entries = []
         for number, text in enumerate(format_members(ensemble)):
             member = ensemble.members[number]
-            with open(f"{directory}/{member_name(number)}", "wb", buffering=0) as handle:
+            with open(f"{directory}/{member_name(number)}", "wb") as handle:
                 handle.write(text)
             entries.append(
                 {
@@ -234,6 +234,7 @@ def _makes_sense(manifest: dict[str, Any]) -> bool:
         return False
     return (
         all(_fits(kernel[name], _NUMBER) for name in ("gamma", "coef0") if name in kernel)
+        and kernel.get("gamma", 0) >= 0
         and _fits(kernel.get("degree", 3), int)
         and all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
     )

@@ -28,7 +28,7 @@ from resvm_cli.svm.problem import Problem
 MOST_OUT_OF_BAG = 1000
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
-# A number of a dense row: twice as it is joined with others, and once as a node.
+# A number of a dense row: twice as it is joined with others, and once more as bags are cut.
 DENSE_BYTES = 40
 UNFINISHED = {
     "libsvm": "scale the features or lower -c",

@@ -16,7 +16,7 @@ from resvm_cli.tuning.space import Space
 from resvm_cli.tuning.strategies import Result, Task
 from resvm_cli.tuning.validation import Judge
 
-TASKS_A_UNIT = 8  # of one kernel, trained by one thread in a row
+TASKS_A_UNIT = 8  # of one kernel, trained by one thread, together where their bags are the same
 
 
 def run_search(

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* One binary for every x86-64: the loader picks the widest vectors. No multiplication is fused with
- * an addition (-ffp-contract=off), so all give the same bits. */
+ * an addition (-ffp-contract=off), unless it says so, and so all give the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(RESVM_WITHOUT_PYTHON)
 #define CHOOSES
@@ -97,7 +97,7 @@ __attribute__((target("avx2,fma"))) static void fill_powers_fma(double *at, size
 }
 #endif
 
-/* Every processor of the last ten years fuses, and gives the same bits as all others that do. */
+/* Processors that fuse, which nearly all do, give the same bits as one another. */
 static void fill_powers(double *at, size_t count)
 {
 #ifdef CHOOSES
@@ -131,6 +131,24 @@ WIDEST static int add_weighted(const double *block, size_t height, size_t width,
             for (size_t i = 0; i < width; i++)
                 sum[i] += coefficient * at[i];
         }
+    }
+    return 1;
+}
+
+/* All of that for each line in turn, while it is in the nearest cache: dot products to exponents, to
+ * powers, to the members' sums. */
+static int add_rbf_values(double *block, size_t height, size_t width, const double *row_norms,
+                          const double *support_norms, double gamma, const int64_t *starts,
+                          const int32_t *members, const double *coefficients, size_t n_entries,
+                          double *sums, size_t n_members)
+{
+    for (size_t line = 0; line < height; line++) {
+        double *at = block + line * width;
+        fill_exponents(at, 1, width, row_norms, support_norms + line, gamma);
+        fill_powers(at, width);
+        if (!add_weighted(at, 1, width, starts + line, members, coefficients, n_entries, sums,
+                          n_members))
+            return 0;
     }
     return 1;
 }
@@ -229,7 +247,7 @@ static int multiply_rows(const struct rows *rows, const int32_t *places, size_t 
 {
     for (size_t start = 0; start < rows->count; start += TOGETHER) {
         size_t count = rows->count - start < TOGETHER ? rows->count - start : TOGETHER;
-        memset(room, 0, TOGETHER * height * sizeof *room);
+        memset(room, 0, count * height * sizeof *room);
         for (size_t number = 0; number < count; number++) {
             double *sums = room + number * height;
             size_t first, last;
@@ -431,6 +449,33 @@ static PyObject *add(PyObject *Py_UNUSED(module), PyObject *args)
     return finish(buffers, 5, fits, "the block does not fit its entries or the sums");
 }
 
+PyDoc_STRVAR(add_rbf_doc,
+"add_rbf(block, row_norms, support_norms, gamma, starts, members, coefficients, sums)\n"
+"\n"
+"Exponents, powers and add in one: from the dot products of a block to the members' sums.");
+
+static PyObject *add_rbf(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer buffers[7]; /* block, row_norms, support_norms, starts, members, coefficients, sums */
+    double gamma;
+    if (!PyArg_ParseTuple(args, "w*y*y*dy*y*y*w*", &buffers[0], &buffers[1], &buffers[2], &gamma,
+                          &buffers[3], &buffers[4], &buffers[5], &buffers[6]))
+        return NULL;
+    size_t size = doubles(&buffers[0]), n_sums = doubles(&buffers[6]);
+    size_t width = doubles(&buffers[1]), height = doubles(&buffers[2]);
+    size_t n_entries = least(ints(&buffers[4]), doubles(&buffers[5]));
+    int fits = width > 0 && height == size / width && size % width == 0 && n_sums % width == 0 &&
+               longs(&buffers[3]) == height + 1;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS
+        fits = add_rbf_values(buffers[0].buf, height, width, buffers[1].buf, buffers[2].buf, gamma,
+                              buffers[3].buf, buffers[4].buf, buffers[5].buf, n_entries,
+                              buffers[6].buf, n_sums / width);
+        Py_END_ALLOW_THREADS
+    }
+    return finish(buffers, 7, fits, "the block does not fit the norms, its entries or the sums");
+}
+
 PyDoc_STRVAR(weigh_doc,
 "weigh(starts, indices, values, places, weights, sums, width)\n"
 "\n"
@@ -584,6 +629,7 @@ static PyObject *heard(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents_doc},
                                 {"powers", powers, METH_VARARGS, powers_doc},
                                 {"add", add, METH_VARARGS, add_doc},
+                                {"add_rbf", add_rbf, METH_VARARGS, add_rbf_doc},
                                 {"weigh", weigh, METH_VARARGS, weigh_doc},
                                 {"multiply", multiply, METH_VARARGS, multiply_doc},
                                 {"mark", mark, METH_VARARGS, mark_doc},

@@ -9,6 +9,17 @@ def powers(block: Any, /) -> None: ...
 def add(
     block: Any, starts: Any, members: Any, coefficients: Any, sums: Any, width: int, /
 ) -> None: ...
+def add_rbf(
+    block: Any,
+    row_norms: Any,
+    support_norms: Any,
+    gamma: float,
+    starts: Any,
+    members: Any,
+    coefficients: Any,
+    sums: Any,
+    /,
+) -> None: ...
 def weigh(
     starts: Any,
     indices: Any,

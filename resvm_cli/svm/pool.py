@@ -76,7 +76,7 @@ class Pool:
             self.rows_at_once = self.rows_multiple = BLOCK_ROWS
         else:
             self._matrix = SparseMatrix.of(rows, len(columns))
-            self.rows_at_once = max(1, min(BLOCK_ROWS, SPARSE_CELLS // len(rows)))
+            self.rows_at_once = max(_blocks.TOGETHER, min(BLOCK_ROWS, SPARSE_CELLS // len(rows)))
             self.rows_multiple = 1
         self._largest_norm = float(self._norms.max(initial=0.0))
 
@@ -91,6 +91,11 @@ class Pool:
         for first in range(0, len(self._norms), CHUNK):
             values = products(first, min(first + CHUNK, len(self._norms)))
             last = first + len(values)
+            uses = (self._starts[first : last + 1], self._uses.members, self._uses.coefficients)
+            if self._kernel.name == "rbf" and not doubtful:
+                norms_of = (query, self._norms[first:last])
+                _blocks.add_rbf(values, *norms_of, self._kernel.gamma, *uses, sums)
+                continue
             if self._kernel.name == "rbf":
                 self._kernel.exponents(values, self._norms[first:last], query)
                 for number in doubtful:
@@ -98,14 +103,7 @@ class Pool:
                 _blocks.powers(values)
             else:
                 values = self._kernel.values(values, self._norms[first:last], query)
-            _blocks.add(
-                values,
-                self._starts[first : last + 1],
-                self._uses.members,
-                self._uses.coefficients,
-                sums,
-                width,
-            )
+            _blocks.add(values, *uses, sums, width)
         return sums[:, : len(block)].T
 
     def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:

@@ -15,9 +15,11 @@ from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.sparse import SparseMatrix
 
-# A kernel matrix of this many rows takes 100 MB as LIBSVM's nodes.
+# Beyond these sizes LIBSVM makes kernel values from rows as it needs them. A kernel matrix of so
+# many rows takes 100 MB as its nodes; so do the cells, or the entries while they are multiplied.
 MOST_ROWS = 2500
 MOST_CELLS = 1 << 23
+MOST_ENTRIES = 1 << 21
 MOST_PRODUCT_CELLS = 1 << 26
 # Share of non-zeros from which dense products are faster: 0.1 to 0.2, by processor.
 LEAST_DENSITY = 0.1
@@ -32,9 +34,7 @@ class BagRows:
         self._rows = Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
 
     def bag(self, numbers: IntArray) -> DenseBag | SparseBag | None:
-        """Some of the rows, over the features they have; None where they are too many."""
-        if len(numbers) > MOST_ROWS:
-            return None
+        """Some of the rows, over the features they have; None where that would be too large."""
         rows = self._rows
         marks = np.zeros(len(self._features), bool)
         n_entries = _blocks.mark(rows.indptr, rows.indices, rows.values, numbers, marks)
@@ -43,7 +43,10 @@ class BagRows:
         places = np.zeros(len(marks), np.int32)
         places[present] = np.arange(width)
         cells = len(numbers) * width
-        if cells > MOST_CELLS or n_entries < LEAST_DENSITY * cells:
+        dense = n_entries >= LEAST_DENSITY * cells
+        if cells > MOST_CELLS if dense else n_entries > MOST_ENTRIES:
+            return None
+        if not dense:
             taken = rows.take(numbers)
             return SparseBag(features, Rows(taken.indptr, places[taken.indices], taken.values))
         matrix = np.zeros((len(numbers), width))

@@ -13,7 +13,7 @@ import numpy as np
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.ensemble.bags import fold_seed
-from resvm_cli.ensemble.methods import Bag, Plan, ResvmParams, bag_key, bag_of, problem_on, settle
+from resvm_cli.ensemble.methods import Plan, ResvmParams, bag_key, bag_of, problem_on, settle
 from resvm_cli.ensemble.model import decide
 from resvm_cli.ensemble.oob import Absences, decide_out_of_bag
 from resvm_cli.ensemble.workbench import Bench, Workbench
@@ -153,7 +153,7 @@ class Judge:
         self,
         tasks: Sequence[Task],
         bench: Bench,
-        kept: Bag,
+        kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
         judged: Callable[[_Ensemble], Judged],

@@ -76,7 +76,7 @@ static int pooled(void)
     double *coefficients = numbers(n_entries), *sums = numbers(n_members * width);
     int64_t *starts = ascending(height);
     int32_t *members = indices(n_entries, n_members + 1);
-    fill_exponents(block, height, width, rows, supports, 0.5);
+    fill_exponents(block, height, width, rows, supports, below(2) ? 0.5 : 200.0);
     for (size_t i = 0; i < height * width; i++)
         if (!(block[i] <= 0.0))
             violated("an exponent above zero");
@@ -84,10 +84,12 @@ static int pooled(void)
     memcpy(powers, block, height * width * sizeof *powers);
     fill_powers(powers, height * width);
     for (size_t i = 0; i < height * width; i++)
-        if (!(fabs(powers[i] - exp(block[i])) <= 0x1p-52 * powers[i]))
+        if (!(fabs(powers[i] - exp(block[i])) <= 0x1p-52 * powers[i] + 5e-324))
             violated("a power that is not e^x");
     int done = add_weighted(block, height, width, starts, members, coefficients, n_entries, sums,
                             n_members);
+    done &= add_rbf_values(powers, height, width, rows, supports, 0.5, starts, members, coefficients,
+                           n_entries, sums, n_members);
     free(block), free(rows), free(supports), free(coefficients), free(sums);
     free(starts), free(members), free(powers);
     return done;
