@@ -2,31 +2,9 @@
  * exactly the right size, so that ASan sees any access beyond them. Usage: fuzz_blocks [seconds]. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/svm/_blocks.c"
+#include "random.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-static uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
-
-static uint64_t next_random(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-static size_t below(size_t limit) { return (size_t)(next_random() % limit); }
-
-static void *room(size_t count, size_t size)
-{
-    void *made = malloc(count > 0 ? count * size : 1);
-    if (!made)
-        abort();
-    return made;
-}
 
 static double *numbers(size_t count)
 {

@@ -3,23 +3,9 @@
  * however their room grows. Usage: fuzz_numbers [seconds]. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/files/_numbers.c"
+#include "random.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-static uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
-
-static uint64_t next_random(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-static size_t below(size_t limit) { return (size_t)(next_random() % limit); }
 
 static void require(int condition, const char *what, double number)
 {
@@ -27,14 +13,6 @@ static void require(int condition, const char *what, double number)
         fprintf(stderr, "violated: %s, %.17g\n", what, number);
         abort();
     }
-}
-
-static void *room(size_t count, size_t size)
-{
-    void *made = malloc(count > 0 ? count * size : 1);
-    if (!made)
-        abort();
-    return made;
 }
 
 struct libc {

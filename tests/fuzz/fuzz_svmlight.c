@@ -2,22 +2,7 @@
  * size, so that ASan sees any access beyond them. Usage: fuzz_svmlight [seconds]. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/files/_svmlight.c"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-static uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
-
-static uint64_t next_random(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-static size_t below(size_t limit) { return (size_t)(next_random() % limit); }
+#include "random.h"
 
 static int libc_decimal(void *context, text start, size_t length, double *out)
 {
