@@ -17,8 +17,10 @@ from resvm_cli import dataset
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble import model
 from resvm_cli.ensemble.model import Ensemble, Member, Predictor, decide
+from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.svm.sparse import SparseMatrix
 from tests.conftest import ROOT
 
 RNG = np.random.default_rng(8)
@@ -261,6 +263,16 @@ def test_a_pool_without_any_feature_is_still_a_model():
             assert found == pytest.approx([1.5, 2 * np.exp(-0.2 * 9) - 0.5])
 
 
-def test_the_fingerprint_is_stable():
-    assert model.numeric_fingerprint() == model.numeric_fingerprint()
-    assert len(model.numeric_fingerprint()) == 16
+def test_a_few_wide_support_rows_are_dense_only_where_a_block_as_wide_has_room(monkeypatch):
+    machine = ensemble(Kernel("rbf", gamma=0.2), pool_size=30, width=9)
+    for cells, kind in ((9 * BLOCK_ROWS, np.ndarray), (9 * BLOCK_ROWS - 1, SparseMatrix)):
+        monkeypatch.setattr(model, "NEVER_DENSE_CELLS", cells)
+        assert isinstance(Predictor(machine)._judge._matrix, kind)
+
+
+def test_the_fingerprint_is_stable_and_covers_what_kernels_are_made_of(monkeypatch):
+    found = model.numeric_fingerprint()
+    assert found == model.numeric_fingerprint()
+    assert len(found) == 16
+    monkeypatch.setattr(_blocks, "powers", lambda block: np.exp2(block, out=block))
+    assert model.numeric_fingerprint() != found

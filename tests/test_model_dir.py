@@ -129,6 +129,7 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
         {"kernel": {"name": "fourier"}},
         {"kernel": None},
         {"kernel": {"name": "rbf", "gamma": "x"}},
+        {"kernel": {"name": "rbf", "gamma": -0.2}},
         {"method": "forest"},
         {"members": []},
         {"members": [{}]},

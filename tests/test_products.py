@@ -72,6 +72,9 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
     assert isinstance(whole_bag(Rows.from_dense(np.eye(200))), SparseBag)
     few = Rows.from_dense(X)
     assert isinstance(whole_bag(few), DenseBag)
+    monkeypatch.setattr(products, "MOST_ROWS", 59)
+    assert whole_bag(few) is None
+    monkeypatch.setattr(products, "MOST_ROWS", 200)
     monkeypatch.setattr(products, "MOST_CELLS", 60 * 9 - 1)
     assert whole_bag(few) is None
     monkeypatch.setattr(products, "MOST_ENTRIES", 199)
@@ -102,7 +105,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
         return Predictor(ensemble).decisions(Rows.from_dense(X)).member_values
 
     by_product = judged()
-    monkeypatch.setattr(fitting, "MOST_ROWS", 0)
+    monkeypatch.setattr(products, "MOST_ROWS", 0)
     monkeypatch.setattr(fitting, "GramArena", None)  # must not be used now
     by_rows = judged()
     np.testing.assert_allclose(by_rows, by_product, atol=1e-5)

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
+from resvm_cli.dataset import IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Ensemble, Member
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.products import MOST_ROWS, BagRows, kernel_values
+from resvm_cli.svm.products import BagRows, SparseBag, kernel_values
 
 # A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
 BATCH_ROWS = 1000
@@ -102,10 +102,7 @@ class _KernelTrainer:
     def __init__(self, rows: Rows, inner_threads: int) -> None:
         self._rows = rows
         self._inner_threads = inner_threads
-
-    @cached_property
-    def _bag_rows(self) -> BagRows:
-        return BagRows(self._rows)
+        self._bag_rows = BagRows(rows)
 
     @cached_property
     def _arena(self) -> Arena:
@@ -117,7 +114,7 @@ class _KernelTrainer:
         libsvm.use_threads(self._inner_threads)
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
-        bag = self._bag_rows.bag(numbers) if len(numbers) <= MOST_ROWS else None
+        bag = self._bag_rows.bag(numbers)
         if bag is not None:
             values = kernel_values(problem.kernel, bag.dot_products())
             arena = GramArena(values, np.arange(len(numbers)))
@@ -128,10 +125,8 @@ class _KernelTrainer:
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            if bag is not None:
-                weights = bag.combined(coefficients)
-            else:
-                weights = _combined(self._rows.take(numbers), coefficients)
+            rows = bag or SparseBag.of(self._rows.take(numbers))
+            weights = rows.combined(coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)
         used = np.zeros(len(numbers), bool)
         used[place[solution.support]] = True
@@ -139,16 +134,3 @@ class _KernelTrainer:
         n_positive = int(np.searchsorted(support, unlabeled.min()))
         member = Member(support, coefficients[used], solution.rho, n_positive)
         return _KernelSolution(member, solution.converged)
-
-
-def _combined(rows: Rows, coefficients: FloatArray) -> Rows:
-    """The sum of the rows, each times its coefficient, as one sparse row."""
-    indices, place = np.unique(rows.indices, return_inverse=True)
-    weights = np.bincount(
-        place.reshape(-1),
-        weights=rows.values * coefficients[rows.row_numbers],
-        minlength=len(indices),
-    ).astype(np.float64)
-    return Rows(
-        np.array([0, len(indices)], np.int64), indices.astype(np.int32), weights
-    ).without_zeros()

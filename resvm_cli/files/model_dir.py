@@ -10,7 +10,6 @@ and not taken from the manifest, links are not followed. See the README for the 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import stat
@@ -109,8 +108,7 @@ def save(
         entries = []
         for number, text in enumerate(format_members(ensemble)):
             member = ensemble.members[number]
-            with open(f"{directory}/{member_name(number)}", "wb") as handle:
-                handle.write(text)
+            (directory / member_name(number)).write_bytes(text)
             entries.append(
                 {
                     "file": member_name(number),
@@ -296,19 +294,10 @@ def _read_bounded(name: str, limit: int) -> bytes:
     """A regular file inside the model: ``limit`` bytes, and one more where there are."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb", buffering=0) as handle:
+        with open(descriptor, "rb") as handle:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return _read_all(handle, min(limit, found.st_size) + 1)
+            return handle.read(min(limit, found.st_size) + 1)
     except OSError as error:
         raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None
-
-
-def _read_all(handle: io.FileIO, size: int) -> bytes:
-    """So many bytes, or all there are."""
-    parts = []
-    while size and (part := handle.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)

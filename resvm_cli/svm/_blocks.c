@@ -1,4 +1,5 @@
-/* Arithmetic between rows, blocks and members that no numpy call does in one pass.
+/* Arithmetic between rows, blocks and members that no numpy call does in one pass; and, beside it,
+ * what LIBSVM is handed of it, and what it says.
  *
  * Each result is a sum in one fixed order, whatever its neighbours are. The cores know nothing of
  * Python, so that the fuzz target can include this file; they check every number they are given

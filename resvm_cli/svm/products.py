@@ -7,6 +7,7 @@ way depends on the sizes of the rows alone, and so does rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,17 +30,21 @@ class BagRows:
     """Rows that bags are drawn from, their features numbered without gaps."""
 
     def __init__(self, rows: Rows) -> None:
-        columns = Columns(rows.indices)
-        self._features = columns.present
-        self._rows = Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
+        self._rows = rows
+
+    @cached_property
+    def _numbered(self) -> SparseBag:
+        return SparseBag.of(self._rows)
 
     def bag(self, numbers: IntArray) -> DenseBag | SparseBag | None:
         """Some of the rows, over the features they have; None where that would be too large."""
-        rows = self._rows
-        marks = np.zeros(len(self._features), bool)
+        if len(numbers) > MOST_ROWS:
+            return None
+        rows = self._numbered.rows
+        marks = np.zeros(len(self._numbered.features), bool)
         n_entries = _blocks.mark(rows.indptr, rows.indices, rows.values, numbers, marks)
         present = np.flatnonzero(marks)
-        features, width = self._features[present], len(present)
+        features, width = self._numbered.features[present], len(present)
         places = np.zeros(len(marks), np.int32)
         places[present] = np.arange(width)
         cells = len(numbers) * width
@@ -81,6 +86,13 @@ class SparseBag:
     features: IntArray
     rows: Rows
 
+    @classmethod
+    def of(cls, rows: Rows) -> SparseBag:
+        """Rows whose indices are those of their file."""
+        columns = Columns(rows.indices)
+        places = columns.places(rows.indices).astype(np.int32)
+        return cls(columns.present, Rows(rows.indptr, places, rows.values))
+
     def dot_products(self) -> FloatArray:
         """rows x rows."""
         everywhere = np.arange(len(self.features), dtype=np.int32)
@@ -117,11 +129,9 @@ def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
 
 def dot_products(rows: Rows) -> FloatArray:
     """All rows with all rows; densely, unless they are too sparse or too wide for that."""
-    columns = Columns(rows.indices)
-    placed = Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
-    cells = len(rows) * len(columns)
-    if cells <= MOST_PRODUCT_CELLS and len(rows.values) >= LEAST_DENSITY * cells:
-        matrix = dense_matrix(placed, len(columns))
-        return matrix @ matrix.T
-    everywhere = np.arange(len(columns), dtype=np.int32)
-    return SparseMatrix.of(placed, len(columns)).products(placed, everywhere)
+    sparse = SparseBag.of(rows)
+    width = len(sparse.features)
+    cells = len(rows) * width
+    if cells > MOST_PRODUCT_CELLS or len(rows.values) < LEAST_DENSITY * cells:
+        return sparse.dot_products()
+    return DenseBag(sparse.features, dense_matrix(sparse.rows, width)).dot_products()

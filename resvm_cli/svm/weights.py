@@ -28,10 +28,11 @@ class Weights:
         """From the members' support rows, whose indices are places among the columns."""
         self._columns = columns
         self._n_members = uses.n_members
+        self._width = uses.n_members + -uses.n_members % _blocks.STEP
         self.rows_at_once = max(1, CELLS_AT_ONCE // uses.n_members)
         self._weights: FloatArray | SparseMatrix
         if dense:
-            self._weights = _tiled(_combined(rows, uses, len(columns)))
+            self._weights = _tiled(_combined(rows, uses, len(columns), self._width))
         else:
             self._weights = _listed(rows, uses, columns)
 
@@ -39,16 +40,15 @@ class Weights:
         """The rows times the weights: rows x members."""
         if isinstance(self._weights, SparseMatrix):
             return self._weights.products(*self._columns.looked_up(rows)).T
-        width = self._n_members + -self._n_members % _blocks.STEP
-        sums = np.empty((len(rows), width))
+        sums = np.empty((len(rows), self._width))
         rows, places = self._columns.looked_up(rows)
-        _blocks.weigh(rows.indptr, rows.indices, rows.values, places, self._weights, sums, width)
+        entries = (rows.indptr, rows.indices, rows.values)
+        _blocks.weigh(*entries, places, self._weights, sums, self._width)
         return sums[:, : self._n_members]
 
 
-def _combined(rows: Rows, uses: Uses, n_columns: int) -> FloatArray:
-    """The members' weights, features x members, with members of nothing up to a whole step."""
-    width = uses.n_members + -uses.n_members % _blocks.STEP
+def _combined(rows: Rows, uses: Uses, n_columns: int, width: int) -> FloatArray:
+    """The members' weights, features x members, with members of nothing up to the width."""
     coefficients = np.zeros((len(rows), width))
     np.add.at(coefficients, (uses.rows, uses.members), uses.coefficients)
     weights: FloatArray = dense_matrix(rows, n_columns).T @ coefficients

@@ -121,7 +121,7 @@ class Judge:
         self, tasks: Sequence[Task], bench: Bench, line: IntArray, fold: int, number: int
     ) -> list[Judged | ResvmError]:
         """The rows of one fold, judged by ensembles trained on all others."""
-        kept = np.flatnonzero(line[: self.rows_pos] != fold)
+        kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
         seed = fold_seed(self.base.seed, number)
@@ -138,7 +138,7 @@ class Judge:
                 held,
             )
 
-        return self._judged(tasks, bench, (kept, kept_unl), seed, held, judged)
+        return self._judged(tasks, bench, (kept_pos, kept_unl), seed, held, judged)
 
     def out_of_bag_rows(self, tasks: Sequence[Task], bench: Bench) -> list[Judged | ResvmError]:
         """Each row judged by members whose bags lack it."""
@@ -172,7 +172,8 @@ class Judge:
             else:
                 alike.setdefault(bag_key(plan), []).append((number, plan))
         for plans in alike.values():
-            drawn = [bag_of(plans[0][1], member) for member in range(plans[0][1].n_models)]
+            first = plans[0][1]
+            drawn = [bag_of(first, member) for member in range(first.n_models)]
             bags = [(kept[0][positive], kept[1][unlabeled]) for positive, unlabeled in drawn]
             rivals = [
                 [problem_on(bag, plan, member) for member, bag in enumerate(bags)]
