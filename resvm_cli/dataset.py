@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from resvm_cli.errors import DataError
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
-Number = TypeVar("Number", bound=np.integer)
+Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 SUM_CHUNK = 1 << 16
 # A table of places by index costs its reach to make; it must be worth the entries it serves.
@@ -50,6 +50,21 @@ class Rows:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(dense)))])
         return cls(
             indptr.astype(np.int64), (column + first_index).astype(np.int32), dense[row, column]
+        )
+
+    @classmethod
+    def from_matrix(cls, matrix: Any, first_index: int = 1) -> Rows:
+        """Rows of a dense matrix or of one of scipy's sparse ones; written zeros are kept."""
+        if not hasattr(matrix, "tocsr"):
+            return cls.from_dense(matrix, first_index)
+        compressed = matrix.tocsr()
+        if not compressed.has_canonical_format:
+            compressed = compressed.copy()
+            compressed.sum_duplicates()
+        return cls(
+            compressed.indptr.astype(np.int64),
+            (compressed.indices + first_index).astype(np.int32),
+            compressed.data.astype(np.float64),
         )
 
     @classmethod

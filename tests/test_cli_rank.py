@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import read_file
 from tests.conftest import SAMPLE, train_arguments, write_svm
@@ -94,10 +95,10 @@ def test_values_are_those_of_the_members_whose_bags_lack_the_row(problem, resvm,
     for row in rows[::7]:
         number = int(row["id"]) - 1
         known = row["known"] == "1"
-        values = predictor.decisions((pos if known else unl).slice(number, number + 1))
+        values = predictor.member_values((pos if known else unl).slice(number, number + 1))
         psi = [
             value
-            for value, task in zip(values.member_values[0], tasks, strict=True)
+            for value, task in zip(values[0], tasks, strict=True)
             if number not in (task.positive if known else task.unlabeled)
         ]
         assert int(row["members"]) == len(psi)
@@ -147,8 +148,9 @@ def test_a_u_too_large_to_keep_gives_the_same_bytes(one_file, tmp_path, resvm):
     source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt", "-q")
     first = resvm("rank", *source, "--n-models", 9)
     code = (
-        "import sys; from resvm_cli.jobs import judgement, training_data\n"
-        "training_data.KEPT_NONZEROS = 0; judgement.CELLS_AT_ONCE = 1000\n"
+        "import sys; from resvm_cli.ensemble import out_of_bag\n"
+        "from resvm_cli.jobs import training_data\n"
+        "training_data.KEPT_NONZEROS = 0; out_of_bag.CELLS_AT_ONCE = 1000\n"
         "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
     )
     done = subprocess.run(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from resvm_cli.ensemble.bags import Stream
-from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import Plan, problems, settle
+from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.errors import CommandLineError
 
 

@@ -152,7 +152,7 @@ def test_pooled_values_are_the_members_own(kernel, dense, monkeypatch):
     if not dense:
         monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
     machine = ensemble(kernel)
-    found = Predictor(machine).decisions(Rows.from_dense(FEATURES)).member_values
+    found = Predictor(machine).member_values(Rows.from_dense(FEATURES))
     assert found == pytest.approx(reference(machine, FEATURES), rel=1e-10, abs=1e-11)
 
 
@@ -160,7 +160,7 @@ def test_pooled_values_are_the_members_own(kernel, dense, monkeypatch):
 def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
     machine = ensemble(kernel)
     rows = Rows.from_dense(FEATURES)
-    expected = Predictor(machine).decisions(rows).member_values
+    expected = Predictor(machine).member_values(rows)
     monkeypatch.setattr(dataset, "LASTING_TABLE", 0)
     monkeypatch.setattr(dataset, "TABLE_REACH", 0)
 
@@ -168,7 +168,7 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
         return Rows(given.indptr, given.indices * np.int32(100_000_000), given.values)
 
     wide = Ensemble(kernel, spread(machine.pool), machine.members, False)
-    assert Predictor(wide).decisions(spread(rows)).member_values.tobytes() == expected.tobytes()
+    assert Predictor(wide).member_values(spread(rows)).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
@@ -183,12 +183,9 @@ def test_a_rows_value_does_not_depend_on_its_place_in_a_block(
         monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
     predictor = Predictor(ensemble(kernel, 7, pool_size, width, size=pool_size))
     row = Rows.from_dense(RNG.standard_normal((1, width)))
-    everywhere = predictor.decisions(row.take(np.zeros(BLOCK_ROWS, np.int64)))
-    alone = predictor.decisions(row)
-    assert {value.tobytes() for value in everywhere.member_values} == {
-        alone.member_values[0].tobytes()
-    }
-    assert set(everywhere.values.tolist()) == set(alone.values.tolist())
+    everywhere = predictor.member_values(row.take(np.zeros(BLOCK_ROWS, np.int64)))
+    alone = predictor.member_values(row)
+    assert {value.tobytes() for value in everywhere} == {alone[0].tobytes()}
 
 
 def test_nor_does_it_on_other_processors():
@@ -214,17 +211,15 @@ def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width, dense, mo
     predictor = Predictor(machine)
     features = RNG.standard_normal((2 * BLOCK_ROWS + 37, width))
     rows = Rows.from_dense(features)
-    whole = predictor.decisions(rows)
+    whole, values = predictor.decisions(rows), predictor.member_values(rows)
     for step in (1, 7, BLOCK_ROWS - 1, BLOCK_ROWS):
         parts = [
-            predictor.decisions(rows.slice(start, min(start + step, len(rows))))
-            for start in range(0, len(rows), step)
+            rows.slice(start, min(start + step, len(rows))) for start in range(0, len(rows), step)
         ]
-        assert (
-            np.concatenate([p.member_values for p in parts]).tobytes()
-            == whole.member_values.tobytes()
-        )
-        assert np.concatenate([p.values for p in parts]).tobytes() == whole.values.tobytes()
+        by_part = np.concatenate([predictor.member_values(part) for part in parts])
+        assert by_part.tobytes() == values.tobytes()
+        decided = np.concatenate([predictor.decisions(part).values for part in parts])
+        assert decided.tobytes() == whole.values.tobytes()
 
 
 def test_rbf_values_of_rows_far_out_come_from_differences():

@@ -18,8 +18,12 @@ from tests.libsvm_oracle import predict_values
 from tests.test_model import KERNELS, ensemble
 
 
+def texts(machine: Ensemble) -> list[bytes]:
+    return [member.text for member in format_members(machine)]
+
+
 def named(machine: Ensemble) -> list[tuple[str, bytes]]:
-    return [(f"{i:05d}.model", text) for i, text in enumerate(format_members(machine))]
+    return [(f"{i:05d}.model", text) for i, text in enumerate(texts(machine))]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -27,18 +31,18 @@ def test_a_model_read_back_predicts_the_same_bits(kernel):
     machine = ensemble(kernel)
     again = parse_members(named(machine), kernel, single=False)
     rows = Rows.from_dense(np.random.default_rng(0).standard_normal((200, 11)))
-    first, second = Predictor(machine).decisions(rows), Predictor(again).decisions(rows)
-    assert first.member_values.tobytes() == second.member_values.tobytes()
-    assert first.values.tobytes() == second.values.tobytes()
-    assert list(format_members(again)) == list(format_members(machine))
+    first, second = Predictor(machine), Predictor(again)
+    assert first.member_values(rows).tobytes() == second.member_values(rows).tobytes()
+    assert first.decisions(rows).values.tobytes() == second.decisions(rows).values.tobytes()
+    assert texts(again) == texts(machine)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_libsvms_own_loader_reads_it_to_the_same_values(kernel, tmp_path):
     machine = ensemble(kernel)
     rows = Rows.from_dense(np.random.default_rng(1).standard_normal((50, 11)))
-    values = Predictor(machine).decisions(rows).member_values
-    for number, text in enumerate(format_members(machine)):
+    values = Predictor(machine).member_values(rows)
+    for number, text in enumerate(texts(machine)):
         path = tmp_path / f"{number}.model"
         path.write_bytes(text)
         assert values[:, number] == pytest.approx(predict_values(path, rows), rel=1e-11, abs=1e-11)
@@ -60,7 +64,7 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
     other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
     other += b"1.0\n-1e+22 1:1e-07\n0.3333333333333333 1:0.1 2:2\n"
-    assert list(format_members(machine)) == [one, other, one]
+    assert texts(machine) == [one, other, one]
     assert formatted == [2, 1, 0]
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble import fit as fitting
-from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.svm import libsvm, products
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 from resvm_cli.svm.nodes import Arena, GramArena
@@ -102,7 +103,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
             progress=lambda done, total: None,
         )
         assert unfinished == 0
-        return Predictor(ensemble).decisions(Rows.from_dense(X)).member_values
+        return Predictor(ensemble).member_values(Rows.from_dense(X))
 
     by_product = judged()
     monkeypatch.setattr(products, "MOST_ROWS", 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from resvm_cli.ensemble import rank_intervals
-from resvm_cli.ensemble.oob import decide_out_of_bag
+from resvm_cli.ensemble.out_of_bag import decide_out_of_bag
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 
 
@@ -24,7 +24,7 @@ def judged(n_rows=500, n_models=20, seed=0):
 def test_a_resample_is_the_ensemble_of_the_members_it_drew():
     values, absent = judged(40, 7)
     resamples = MemberResamples(7, 5, 3)
-    found = resamples.values(decide_out_of_bag(values, absent), absent)
+    found = resamples.values(decide_out_of_bag(values, absent), values, absent)
     for number in range(5):
         drawn = np.repeat(np.arange(7), resamples._weights[:, number].astype(int))
         assert len(drawn) == 7
@@ -39,7 +39,7 @@ def test_a_row_that_no_drawn_member_may_judge_keeps_its_value():
     absent[0, 4] = True
     resamples = MemberResamples(30, 50, 0)
     decisions = decide_out_of_bag(values, absent)
-    found = resamples.values(decisions, absent)
+    found = resamples.values(decisions, values, absent)
     missing = resamples._weights[4] == 0
     assert missing.any()
     assert np.all(found[missing, 0] == np.float32(decisions.values[0]))
@@ -50,8 +50,9 @@ def test_a_value_does_not_depend_on_its_neighbours(cut, row):
     values, absent = judged(700)
     row = row % cut
     resamples = MemberResamples(20, 200, 1)
-    whole = resamples.values(decide_out_of_bag(values, absent), absent)
-    part = resamples.values(decide_out_of_bag(values[row:cut], absent[row:cut]), absent[row:cut])
+    whole = resamples.values(decide_out_of_bag(values, absent), values, absent)
+    some = values[row:cut], absent[row:cut]
+    part = resamples.values(decide_out_of_bag(*some), *some)
     assert part.tobytes() == whole[:, row:cut].tobytes()
 
 

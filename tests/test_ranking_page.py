@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from resvm_cli.ensemble.methods import ResvmParams, settle
+from resvm_cli.ensemble.methods import settle
+from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files.rankings import Listing
 from resvm_cli.jobs.rank import RankResult, Recovery

@@ -201,7 +201,7 @@ def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
 
 
 def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, monkeypatch):
-    from resvm_cli.ensemble.methods import ResvmParams
+    from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.jobs import training_data
     from resvm_cli.jobs.train import train
     from resvm_cli.jobs.training_input import TrainingInput

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from resvm_cli.tuning.search import Settings, search, winner
+from resvm_cli.tuning.search import Result, Settings, Task, sampled, search, winner
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
-from resvm_cli.tuning.strategies import Result, Task, sampled
 
 PLANE = Space(
     "resvm",

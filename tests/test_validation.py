@@ -9,18 +9,20 @@ import pytest
 from sklearn.svm import SVC
 
 from resvm_cli.dataset import Rows
-from resvm_cli.ensemble import workbench
-from resvm_cli.ensemble.bags import Stream, fold_seed
-from resvm_cli.ensemble.methods import ResvmParams, problems
+from resvm_cli.ensemble import shared_kernels
+from resvm_cli.ensemble.bags import Stream
+from resvm_cli.ensemble.methods import problems
 from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.workbench import Workbench
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import DataError, SolverError
+from resvm_cli.randomness import fold_seed
 from resvm_cli.svm import libsvm
-from resvm_cli.tuning.criteria import METRIC_NAMES, Judged, criterion, score
+from resvm_cli.tuning.criteria import METRIC_NAMES, JudgedRows, criterion, score
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import grow
+from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.strategies import Task
 from resvm_cli.tuning.validation import Judge
 
 RNG = np.random.default_rng(21)
@@ -35,7 +37,7 @@ TASK = Task(CANDIDATE, 8)
 
 def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
     folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
-    bench = Workbench(Rows.from_dense(P), Rows.from_dense(U), 100)
+    bench = SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = ResvmParams(seed=7, tolerance=1e-6)
     return replace(Judge(bench, base, folds, out_of_bag, "roc_auc", 0.2), **changes)
 
@@ -43,8 +45,8 @@ def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = judge()
     line = made.folds.parts[0]
-    with made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel) as bench:
-        (found,) = made.held_out_rows([TASK], bench)
+    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel) as trainer:
+        (found,) = made.held_out_rows([TASK], trainer)
     rows = np.vstack([P, U])
     for fold in range(4):
         kept_pos = np.flatnonzero(line[:24] != fold)
@@ -71,13 +73,13 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
 def bags_of(made, monkeypatch):
     """The bags that judging trains on, as row numbers of P and then U."""
     bags = []
-    real = workbench._Shared.values_of
+    real = shared_kernels._FromMatrix.ensemble_values
 
-    def spying(self, rivals, rows=None):
-        bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in rivals[0]])
-        return real(self, rivals, rows)
+    def spying(self, ensembles, rows=None):
+        bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in ensembles[0]])
+        return real(self, ensembles, rows)
 
-    monkeypatch.setattr(workbench._Shared, "values_of", spying)
+    monkeypatch.setattr(shared_kernels._FromMatrix, "ensemble_values", spying)
     made.scores([TASK])
     return bags
 
@@ -96,12 +98,12 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     groups = RNG.integers(0, 60, 104)
     made = judge(out_of_bag=True, groups=groups, n_folds=3)
     plan = made.plan(TASK, 24, 80, 7)
-    with made.workbench.bench(plan.kernel) as bench:
-        (found,) = made.out_of_bag_rows([TASK], bench)
+    with made.kernels.trainer(plan.kernel) as trainer:
+        (found,) = made.out_of_bag_rows([TASK], trainer)
     counts = {}
     members = list(problems(plan, range(8)))
-    with made.workbench.bench(plan.kernel) as bench:
-        values = bench.member_values(members)
+    with made.kernels.trainer(plan.kernel) as trainer:
+        values = trainer.member_values(members)
     for row, mean in zip(found.rows.tolist(), found.means.tolist(), strict=True):
         outside = [
             m
@@ -118,7 +120,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
     """Rows of P are judged by fewer members; that alone must not put them on top."""
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
-    bench = Workbench(Rows.from_dense(rows[0]), Rows.from_dense(rows[1]), 100)
+    bench = SharedKernels(Rows.from_dense(rows[0]), Rows.from_dense(rows[1]), 100)
     candidate = replace(
         CANDIDATE,
         values=(
@@ -141,8 +143,8 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
 def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     made = judge()
     (scores,) = made.scores([TASK])
-    with made.workbench.bench(made.plan(TASK, 18, 60, 0).kernel) as bench:
-        (judged,) = made.held_out_rows([TASK], bench)
+    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel) as trainer:
+        (judged,) = made.held_out_rows([TASK], trainer)
     parts = [judged.only(judged.parts == part) for part in range(4)]
     for name in METRIC_NAMES:
         by_fold = [criterion(part, name, 0.2) for part in parts]
@@ -153,7 +155,7 @@ def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
 
 
 def test_pu_score_is_the_papers():
-    judged = Judged(
+    judged = JudgedRows(
         np.array([True, True, True, True, False, False]),
         np.zeros(6),
         np.zeros(6),
@@ -184,7 +186,7 @@ def test_candidates_judged_together_get_the_scores_they_get_alone(out_of_bag, gr
         values = (("gamma", 0.3), ("n_pos", n_pos), ("unl_per_pos", 3.0), ("c_unl", c_unl))
         return Task(replace(CANDIDATE, values=values), 5)
 
-    made = judge(out_of_bag, workbench=Workbench(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
+    made = judge(out_of_bag, kernels=SharedKernels(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
     tasks = [task(6.0, 0.7), task(4.0, 0.7), task(6.0, 30.0)]
     assert made.scores(tasks) == [made.scores([one])[0] for one in tasks]
 
@@ -212,6 +214,6 @@ def test_members_are_grown_until_halves_agree():
     assert [step.n_models for step in steps] == [25, 50, 100, 200, 400, 800][: len(steps)]
     assert steps[-1].stable or len(steps) == 6
     assert not any(step.stable for step in steps[:-1])
-    with made.workbench.bench(made.plan(TASK, 24, 80, 7).kernel) as bench:
-        (judged,) = made.out_of_bag_rows([Task(CANDIDATE, 25)], bench)
+    with made.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel) as trainer:
+        (judged,) = made.out_of_bag_rows([Task(CANDIDATE, 25)], trainer)
     assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))

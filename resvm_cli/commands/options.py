@@ -10,7 +10,7 @@ import typer
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
-    from resvm_cli.ensemble.methods import ResvmParams
+    from resvm_cli.ensemble.params import ResvmParams
 
 DATA = "Data"
 METHOD = "Method"
@@ -366,7 +366,7 @@ def asked_params(
 
     What was said on the command line wins over the file.
     """
-    from resvm_cli.ensemble.methods import ResvmParams
+    from resvm_cli.ensemble.params import ResvmParams
 
     asked = ResvmParams(
         method=parse_method(method),
@@ -378,7 +378,7 @@ def asked_params(
     if params is not None:
         if "auto" in said:
             raise CommandLineError("--auto and --params exclude each other")
-        from resvm_cli.jobs.chosen_params import load_params, merged
+        from resvm_cli.jobs.params_file import load_params, merged
 
         chosen = load_params(params, method if "method" in said else None)
         asked = merged(asked, chosen, said)

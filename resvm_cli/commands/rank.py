@@ -170,7 +170,7 @@ def rank(
     from resvm_cli.files.predictions import output as output_file
     from resvm_cli.files.rankings import RANKING_FORMATS, format_ranking
     from resvm_cli.jobs import rank as job
-    from resvm_cli.jobs.rank_request import RankRequest
+    from resvm_cli.jobs.rank import RankRequest
     from resvm_cli.jobs.training_input import TrainingInput
     from resvm_cli.report import ranking
 

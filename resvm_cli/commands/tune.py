@@ -205,15 +205,15 @@ def tune(
 
     Every trial is logged as it finishes; best.json is what `resvm train --params` reads.
     """
-    from resvm_cli.ensemble.methods import METHOD_NAMES, ResvmParams
+    from resvm_cli.ensemble.params import METHOD_NAMES, ResvmParams
     from resvm_cli.files.predictions import output as output_file
     from resvm_cli.jobs import tune as job
     from resvm_cli.jobs.training_input import TrainingInput
-    from resvm_cli.jobs.tune_request import TuneRequest
+    from resvm_cli.jobs.tune import TuneRequest
     from resvm_cli.report import tuning
     from resvm_cli.tuning.criteria import METRIC_NAMES
+    from resvm_cli.tuning.search import STRATEGY_NAMES
     from resvm_cli.tuning.space import parse_axis
-    from resvm_cli.tuning.strategies import STRATEGY_NAMES
 
     kind = None
     if plot is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,18 @@ def rows_drawn(problems: Sequence[Problem]) -> IntArray:
     return distinct(np.concatenate([problem.unlabeled for problem in problems]))
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """An ensemble, and which of its members converged."""
+
+    ensemble: Ensemble
+    converged: tuple[bool, ...]
+
+    @property
+    def n_unconverged(self) -> int:
+        return self.converged.count(False)
+
+
 def fit(
     problems: Sequence[Problem],
     positives: Rows,
@@ -34,36 +47,35 @@ def fit(
     *,
     single: bool,
     workers: int,
-    progress: Callable[[int, int], None],
-) -> tuple[Ensemble, int]:
-    """The ensemble of these problems, and how many members stopped before they converged.
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Fitted:
+    """The ensemble of these problems.
 
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
     rows = Rows.concatenate([positives, unlabeled]).without_zeros()
-    train = _trainer(problems, rows, drawn, len(positives), workers)
+    # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
+    inner_threads = workers if len(problems) == 1 else 1
+    trainer = Trainer(rows, drawn, len(positives), inner_threads)
     members: list[Member] = []
     vectors: list[Rows] = []
-    unfinished = 0
+    converged: list[bool] = []
 
     def tick() -> None:
         progress(len(members), len(problems))
 
-    def train_all(batch: Sequence[Problem]) -> list[_KernelSolution | LinearSolution]:
-        return [train(problem) for problem in batch]
-
-    for solutions in parallel.run(train_all, _batches(problems, workers), workers, tick):
+    for solutions in parallel.run(trainer.train_all, _batches(problems, workers), workers, tick):
         for solution in solutions:
             if isinstance(solution, LinearSolution):
                 members.append(Member(np.array([len(members)]), np.ones(1), solution.rho, 1))
                 vectors.append(solution.weights)
             else:
                 members.append(solution.member)
-            unfinished += not solution.converged
+            converged.append(solution.converged)
         tick()
     kernel = problems[0].kernel
     pool = Rows.concatenate(vectors) if kernel.name == "linear" else rows
-    return Ensemble(kernel, pool, members, single), unfinished
+    return Fitted(Ensemble(kernel, pool, members, single), tuple(converged))
 
 
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
@@ -74,43 +86,55 @@ def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem
 
 
 @dataclass(frozen=True, eq=False)
-class _KernelSolution:
+class KernelSolution:
+    """A member over numbered rows."""
+
     member: Member
     converged: bool
 
 
-def _trainer(
-    problems: Sequence[Problem], rows: Rows, drawn: IntArray, n_positives: int, workers: int
-) -> Callable[[Problem], _KernelSolution | LinearSolution]:
-    """How to train one of these problems; linear members come out as weights, whoever trains."""
+class Trainer:
+    """Trains members on bags of these rows, P before the rows of U that are drawn.
 
-    def bag_unlabeled(problem: Problem) -> IntArray:
-        return np.searchsorted(drawn, problem.unlabeled) + n_positives
+    Linear members come out as weights, whoever trains. It can be sent elsewhere: what is made of
+    the rows for the solvers stays behind and is made anew.
+    """
 
-    if problems[0].solver == "liblinear":
-        linear = LinearArena(rows)
-        return lambda problem: linear.train(problem, problem.positive, bag_unlabeled(problem))
-
-    # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
-    kernels = _KernelTrainer(rows, workers if len(problems) == 1 else 1)
-    return lambda problem: kernels.train(problem, problem.positive, bag_unlabeled(problem))
-
-
-class _KernelTrainer:
-    """LIBSVM over bags of these rows, with kernel values made in the way that suits each bag."""
-
-    def __init__(self, rows: Rows, inner_threads: int) -> None:
+    def __init__(self, rows: Rows, drawn: IntArray, n_positives: int, inner_threads: int) -> None:
         self._rows = rows
+        self._drawn = drawn
+        self._n_positives = n_positives
         self._inner_threads = inner_threads
-        self._bag_rows = BagRows(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_arena", "_linear_arena", "_bag_rows")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @cached_property
     def _arena(self) -> Arena:
         return Arena(self._rows)
 
-    def train(
+    @cached_property
+    def _linear_arena(self) -> LinearArena:
+        return LinearArena(self._rows)
+
+    @cached_property
+    def _bag_rows(self) -> BagRows:
+        return BagRows(self._rows)
+
+    def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
+        return [self.train(problem) for problem in problems]
+
+    def train(self, problem: Problem) -> KernelSolution | LinearSolution:
+        unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
+        if problem.solver == "liblinear":
+            return self._linear_arena.train(problem, problem.positive, unlabeled)
+        return self._train_kernel(problem, problem.positive, unlabeled)
+
+    def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
-    ) -> _KernelSolution | LinearSolution:
+    ) -> KernelSolution | LinearSolution:
+        """By LIBSVM, with kernel values made in the way that suits the bag."""
         libsvm.use_threads(self._inner_threads)
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
@@ -133,4 +157,4 @@ class _KernelTrainer:
         support = numbers[used]
         n_positive = int(np.searchsorted(support, unlabeled.min()))
         member = Member(support, coefficients[used], solution.rho, n_positive)
-        return _KernelSolution(member, solution.converged)
+        return KernelSolution(member, solution.converged)

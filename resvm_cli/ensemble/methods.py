@@ -2,107 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.ensemble.bags import Stream, solver_seed
+from resvm_cli.dataset import IntArray
+from resvm_cli.ensemble import bags
+from resvm_cli.ensemble.bags import Stream
+from resvm_cli.ensemble.params import (
+    METHOD_NAMES,
+    MOST_BAG_ROWS,
+    MOST_MEMBERS,
+    MethodName,
+    ResvmParams,
+)
 from resvm_cli.errors import CommandLineError
-from resvm_cli.svm.kernels import Kernel, KernelName
+from resvm_cli.randomness import solver_seed
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem, SolverName
 
-MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
 # LIBSVM's time grows with the square of a bag; above this LIBLINEAR trains linear members.
 LARGE_BAG = 5000
 # The solvers' own defaults measure different things; LIBLINEAR's 0.1 is too loose to be compared.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
-METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
-
-
-@dataclass(frozen=True)
-class ResvmParams:
-    """What the user asked for; None where the default is to be derived from the data."""
-
-    method: MethodName = "resvm"
-    kernel: KernelName = "rbf"
-    gamma: float | Literal["scale", "auto"] = "scale"
-    coef0: float = 0.0
-    degree: int = 3
-    c_unl: float = 1.0
-    w_pos: float | None = None
-    c_pos: float | None = None
-    n_models: int | None = None
-    n_pos: int | None = None
-    n_unl: int | None = None
-    solver: Literal["auto", "libsvm", "liblinear"] = "auto"
-    bias: float | None = None
-    tolerance: float | None = None
-    cache_mb: float = 100.0
-    seed: int = 0
-
-    def check(self) -> None:
-        """Refuse what cannot work or would be silently ignored, before any file is read."""
-        for name, number in (
-            ("--c-unl", self.c_unl),
-            ("--c-pos", self.c_pos),
-            ("--w-pos", self.w_pos),
-            ("--tolerance", self.tolerance),
-            ("--cache-mb", self.cache_mb),
-            ("--bias", self.bias),
-            ("--gamma", None if isinstance(self.gamma, str) else self.gamma),
-        ):
-            if number is not None and not (number > 0 and np.isfinite(number)):
-                raise CommandLineError(f"{name} is {number:g}; it must be positive and finite")
-        for name, count, most in (
-            ("--n-models", self.n_models, 100_000),
-            ("--n-pos", self.n_pos, 2**30),  # LIBSVM counts the rows of a bag in an int
-            ("--n-unl", self.n_unl, 2**30),
-            ("--degree", self.degree, 1000),
-        ):
-            if count is not None and not 1 <= count <= most:
-                raise CommandLineError(
-                    f"{name} is {count}; it must be at least 1 and at most {most:,}"
-                )
-        if not np.isfinite(self.coef0):
-            raise CommandLineError(f"--coef0 is {self.coef0}; it must be finite")
-        if self.solver == "liblinear" and self.kernel != "linear":
-            raise CommandLineError(
-                f"--solver liblinear trains linear members only, and the kernel is {self.kernel}",
-                "add -t linear, or leave --solver out",
-            )
-        if self.bias is not None and (self.kernel != "linear" or self.solver == "libsvm"):
-            raise CommandLineError(
-                "-B/--bias is for LIBLINEAR, which penalises it; LIBSVM's is free",
-                "leave -B out, or add -t linear --solver liblinear",
-            )
-        if self.seed < 0:
-            raise CommandLineError(f"--seed is {self.seed}; it must not be negative")
-        foreign: Sequence[tuple[str, Any, str]] = ()
-        if self.method == "bagging":
-            foreign = (
-                ("--n-pos", self.n_pos, "bagging trains every member on all of P"),
-                ("--w-pos", self.w_pos, "bagging fixes it at 1"),
-                ("--c-pos", self.c_pos, "bagging derives it from --c-unl and the sizes"),
-            )
-        elif self.method == "cwsvm":
-            one = "cwsvm is one model of all of P against all of U"
-            foreign = (
-                ("--n-models", self.n_models, one),
-                ("--n-pos", self.n_pos, one),
-                ("--n-unl", self.n_unl, one),
-            )
-        else:
-            foreign = (("--c-pos", self.c_pos, "resvm derives it from --c-unl and --w-pos"),)
-        for name, value, reason in foreign:
-            if value is not None:
-                raise CommandLineError(
-                    f"{name} has no meaning for --method {self.method}: {reason}",
-                    f"leave {name} out or choose another --method",
-                )
-        if self.c_pos is not None and self.w_pos is not None:
-            raise CommandLineError("--c-pos and --w-pos exclude each other: give one of them")
+MOST_ROWS = 2**53
+_PARAMETERS = ("c_pos", "c_unl", "w_pos", "n_models", "n_pos", "n_unl", "tolerance")
 
 
 @dataclass(frozen=True)
@@ -137,6 +63,57 @@ class Plan:
         if self.solver == "libsvm":
             del kept["bias"]
         return kept
+
+    def description(self) -> dict[str, Any]:
+        """For the manifest: all that members are drawn and trained by, but for the data."""
+        return {
+            "method": self.method,
+            "kernel": self.kernel.description(),
+            "parameters": self.parameters(),
+            "seed": self.seed,
+            "bags": bags.RULE,
+            "solver": self.solver,
+        }
+
+    @classmethod
+    def from_description(cls, content: dict[str, Any], rows_pos: int, rows_unl: int) -> Plan:
+        """From the manifest; ValueError where it makes no sense, and not by this rule of bags."""
+        parameters = content["parameters"]
+        plan = cls(
+            method=content["method"],
+            kernel=Kernel.from_description(content["kernel"]),
+            solver=content["solver"],
+            bias=parameters.get("bias"),
+            cache_mb=ResvmParams.cache_mb,
+            seed=content["seed"],
+            rows_pos=rows_pos,
+            rows_unl=rows_unl,
+            **{name: parameters[name] for name in _PARAMETERS},
+        )
+        plan._require_sense()
+        return plan
+
+    def _require_sense(self) -> None:
+        """Refuse values that no plan of ours has."""
+        whole = (
+            (self.n_models, MOST_MEMBERS),
+            (self.n_pos, MOST_BAG_ROWS),
+            (self.n_unl, MOST_BAG_ROWS),
+            (self.rows_pos, MOST_ROWS),
+            (self.rows_unl, MOST_ROWS),
+        )
+        real = [self.c_pos, self.c_unl, self.tolerance]
+        real += [number for number in (self.w_pos, self.bias) if number is not None]
+        if (
+            self.method not in METHOD_NAMES
+            or self.solver not in get_args(SolverName)
+            or not all(type(count) is int and 1 <= count <= most for count, most in whole)
+            or not all(type(number) in (int, float) for number in real)
+            or not all(number > 0 and np.isfinite(number) for number in real)
+            or type(self.seed) is not int
+            or self.seed < 0
+        ):
+            raise ValueError("plan")
 
 
 def gamma_scale(n_features: int, variance: float) -> float:
@@ -205,7 +182,7 @@ def settle(
     )
 
 
-Bag: TypeAlias = "tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int64]]]"
+Bag: TypeAlias = tuple[IntArray, IntArray]
 
 
 def problems(plan: Plan, members: range) -> Iterator[Problem]:

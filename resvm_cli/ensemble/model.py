@@ -51,7 +51,6 @@ class Ensemble:
 class Decisions:
     """What the ensemble says of some rows."""
 
-    member_values: FloatArray  # rows x members
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
@@ -74,17 +73,19 @@ class Decisions:
         return np.where(divided, self.votes - shift, self.values)
 
 
+def decision_values(votes: FloatArray, sums: FloatArray) -> FloatArray:
+    """d(x): the votes, and beyond unanimous ones the sum of the members' values (paper, eq. 5)."""
+    return np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
+
+
 def decide(member_values: FloatArray, single: bool) -> Decisions:
-    """Votes and decision values from the members' values (paper, eq. 4 and 5)."""
+    """Votes and decision values from the members' values, rows x members (paper, eq. 4 and 5)."""
     n_models = member_values.shape[1]
     balance = np.sign(member_values).sum(axis=1)
     votes = (n_models + balance) / (2 * n_models)
     sums = member_values.sum(axis=1)
-    if single:
-        values = member_values[:, 0].copy()
-    else:
-        values = np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
-    return Decisions(member_values, votes, sums, values, np.full(len(votes), n_models))
+    values = member_values[:, 0].copy() if single else decision_values(votes, sums)
+    return Decisions(votes, sums, values, np.full(len(votes), n_models))
 
 
 def numeric_fingerprint() -> str:
@@ -104,21 +105,59 @@ class Predictor:
     """An ensemble made ready to judge rows."""
 
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
+        pool, uses = _join(ensemble)
+        columns = Columns(pool.indices, lasting=True)
+        linear = ensemble.kernel.name == "linear"
+        dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
+        # the rows that are judged together will be as wide, and dense too
+        n_lines = uses.n_members if linear else max(len(pool), BLOCK_ROWS)
+        dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
+        self._prepare(ensemble, scaling, pool, uses, columns, dense)
+
+    @classmethod
+    def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
+        """A judge of these rows to whom no member's values depend on which others there are.
+
+        Support rows keep their order, and what is dense is decided by the rows that are judged:
+        members trained elsewhere then say the same to the last bit.
+        """
+        predictor = cls.__new__(cls)
+        members = ensemble.members
+        used, place = np.unique(
+            np.concatenate([member.support for member in members]), return_inverse=True
+        )
+        uses = Uses.of(
+            place.reshape(-1),
+            np.repeat(np.arange(len(members)), [len(member.support) for member in members]),
+            np.concatenate([member.coefficients for member in members]),
+            len(used),
+            len(members),
+        )
+        pool = ensemble.pool.take(used)
+        dense = len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
+        dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
+        present = np.arange(n_columns, dtype=np.int32) if dense else pool.indices
+        predictor._prepare(ensemble, None, pool, uses, Columns(present, lasting=True), dense)
+        return predictor
+
+    def _prepare(
+        self,
+        ensemble: Ensemble,
+        scaling: Scaling | None,
+        pool: Rows,
+        uses: Uses,
+        columns: Columns,
+        dense: bool,
+    ) -> None:
         self.ensemble = ensemble
         self._scaling = scaling
         self._rho = np.array([member.rho for member in ensemble.members])
-        pool, uses = _join(ensemble)
-        columns = Columns(pool.indices, lasting=True)
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
         self._judge: Pool | Weights
         if ensemble.kernel.name == "linear":
-            dense &= uses.n_members * len(columns) <= NEVER_DENSE_CELLS
             self._judge = Weights(pool, uses, columns, dense=dense)
         else:
-            # the rows that are judged together will be as wide, and dense too
-            dense &= max(len(pool), BLOCK_ROWS) * len(columns) <= NEVER_DENSE_CELLS
             self._judge = Pool(ensemble.kernel, pool, uses, columns, dense=dense)
 
     @property
@@ -126,29 +165,27 @@ class Predictor:
         """Rows that come in a multiple of so many are judged without padding."""
         return self._judge.rows_multiple
 
-    def decisions(self, rows: Rows) -> Decisions:
-        """Judge rows, block by block."""
+    def member_values(self, rows: Rows) -> FloatArray:
+        """What each member says of each row: rows x members."""
+        values = np.empty((len(rows), len(self.ensemble.members)))
         step = self._judge.rows_at_once
-        parts = [
-            self._block(rows.slice(start, min(start + step, len(rows))))
-            for start in range(0, len(rows), step)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        return Decisions(
-            np.concatenate([part.member_values for part in parts]),
-            np.concatenate([part.votes for part in parts]),
-            np.concatenate([part.sums for part in parts]),
-            np.concatenate([part.values for part in parts]),
-            np.concatenate([part.n_members for part in parts]),
-        )
+        for start in range(0, len(rows), step):
+            stop = min(start + step, len(rows))
+            block = rows.slice(start, stop)
+            if self._scaling is not None:
+                block = self._scaling.apply(block)
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.subtract(self._judge.sums(block), self._rho, out=values[start:stop])
+        return values
 
-    def _block(self, rows: Rows) -> Decisions:
-        if self._scaling is not None:
-            rows = self._scaling.apply(rows)
+    def decisions(self, rows: Rows) -> Decisions:
+        """What the ensemble says of each row."""
+        return self.decide(self.member_values(rows))
+
+    def decide(self, member_values: FloatArray) -> Decisions:
+        """What the ensemble makes of its members' values."""
         with np.errstate(over="ignore", invalid="ignore"):
-            values = np.subtract(self._judge.sums(rows), self._rho, order="C")
-            return decide(values, self.ensemble.single)
+            return decide(member_values, self.ensemble.single)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli import randomness
 from resvm_cli.dataset import FloatArray, IntArray
-from resvm_cli.ensemble.model import Decisions
-from resvm_cli.ensemble.oob import BoolArray
+from resvm_cli.ensemble.model import Decisions, decision_values
 from resvm_cli.svm.pool import BLOCK_ROWS
 
 SingleArray = npt.NDArray[np.float32]
+BoolArray = npt.NDArray[np.bool_]
 
 LEVEL = 0.95
 RESAMPLES = 200
 FEWEST = 40
 MOST_CELLS = 50_000_000  # rows times resamples: 200 MB
-STREAM_KEY = 0x72616E6B
 COLUMNS_AT_ONCE = 1 << 14
 
 
@@ -34,24 +34,25 @@ class MemberResamples:
     """Members drawn again with replacement, the same ones for every row."""
 
     def __init__(self, n_models: int, n_resamples: int, seed: int) -> None:
-        bits = np.random.PCG64(np.random.SeedSequence((seed, STREAM_KEY)))
-        fractions = (bits.random_raw(n_models * n_resamples) >> np.uint64(11)) * 2.0**-53
-        drawn = (fractions * n_models).astype(np.int64).reshape(n_resamples, n_models)
+        bits = randomness.run_bits(seed, randomness.RESAMPLES)
+        drawn = randomness.below(bits, n_models, n_models * n_resamples)
         self._weights = np.zeros((n_models, n_resamples))
-        for number, members in enumerate(drawn):
+        for number, members in enumerate(drawn.reshape(n_resamples, n_models)):
             self._weights[:, number] = np.bincount(members, minlength=n_models)
 
     @property
     def count(self) -> int:
         return self._weights.shape[1]
 
-    def values(self, decisions: Decisions, absent: BoolArray) -> SingleArray:
+    def values(
+        self, decisions: Decisions, member_values: FloatArray, absent: BoolArray
+    ) -> SingleArray:
         """resamples x rows: d without ties; a row that no drawn member may judge keeps its own."""
         own = decisions.values_without_ties()
         result = np.empty((self.count, len(own)), np.float32)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            values = self._block(decisions.member_values[part], absent[part], own[part])
+            values = self._block(member_values[part], absent[part], own[part])
             with np.errstate(over="ignore"):  # infinities keep their order
                 result[:, part] = values.T
         return result
@@ -62,13 +63,12 @@ class MemberResamples:
         padded[0, : len(own)] = absent
         padded[1, : len(own)] = np.where(absent, np.sign(member_values), 0.0)
         padded[2, : len(own)] = np.where(absent, member_values, 0.0)
-        n_members, balance, sums = (one @ self._weights for one in padded)
-        n_members, balance, sums = (one[: len(own)] for one in (n_members, balance, sums))
+        n_members, balance, sums = ((part @ self._weights)[: len(own)] for part in padded)
         with np.errstate(divide="ignore", invalid="ignore"):
             votes = (n_members + balance) / (2 * n_members)
             sums = sums * (absent.shape[1] / n_members)
-        values = np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
-        decided = Decisions(member_values, votes, sums, values, n_members.astype(np.int64))
+        values = decision_values(votes, sums)
+        decided = Decisions(votes, sums, values, n_members.astype(np.int64))
         return np.where(n_members > 0, decided.values_without_ties(), own[:, None])
 
 

@@ -13,16 +13,19 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from resvm_cli.ensemble.methods import METHOD_NAMES
+from resvm_cli.ensemble import bags
+from resvm_cli.ensemble.methods import Plan
 from resvm_cli.ensemble.model import Ensemble
+from resvm_cli.ensemble.params import METHOD_NAMES
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import recover, whole_directory
-from resvm_cli.files.model_text import format_members, parse_members
+from resvm_cli.files.model_text import MemberText, parse_members
 from resvm_cli.files.out_of_bag import OutOfBag
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
@@ -94,7 +97,7 @@ def _is_only_a_model(path: Path) -> bool:
 
 def save(
     path: str,
-    ensemble: Ensemble,
+    members: Iterable[MemberText],
     description: dict[str, Any],
     *,
     force: bool,
@@ -106,15 +109,14 @@ def save(
     ) as directory:
         (directory / MEMBERS).mkdir()
         entries = []
-        for number, text in enumerate(format_members(ensemble)):
-            member = ensemble.members[number]
-            (directory / member_name(number)).write_bytes(text)
+        for number, member in enumerate(members):
+            (directory / member_name(number)).write_bytes(member.text)
             entries.append(
                 {
                     "file": member_name(number),
-                    "sha256": hashlib.sha256(text).hexdigest(),
-                    "bytes": len(text),
-                    "support_vectors": len(member.support),
+                    "sha256": hashlib.sha256(member.text).hexdigest(),
+                    "bytes": len(member.text),
+                    "support_vectors": member.n_support,
                 }
             )
         judged = None
@@ -142,12 +144,10 @@ def save(
 def load(path: str) -> StoredModel:
     """Read a model, refusing it with its first fault."""
     manifest = read_manifest(path)
-    kernel = Kernel(
-        manifest["kernel"]["name"],
-        gamma=float(manifest["kernel"].get("gamma", 0.0)),
-        coef0=float(manifest["kernel"].get("coef0", 0.0)),
-        degree=manifest["kernel"].get("degree", 3),
-    )
+    try:
+        kernel = Kernel.from_description(manifest["kernel"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ModelError(f"{path}/{MANIFEST}: its kernel makes no sense", TRAIN_AGAIN) from None
     try:
         scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -157,7 +157,7 @@ def load(path: str) -> StoredModel:
         raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
     for number, entry in enumerate(manifest["members"]):
         name = f"{path}/{member_name(number)}"
-        text = _read_bounded(name, entry["bytes"])
+        text = read_bounded(name, entry["bytes"])
         digest = hashlib.sha256(text).hexdigest()
         if len(text) != entry["bytes"] or digest != entry["sha256"]:
             raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
@@ -176,7 +176,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
             why, hint = "an older version of resvm wrote it", "train it again, with the same seed"
         raise ModelError(f"{path}: holds no out-of-bag values of known positives: {why}", hint)
     name = f"{path}/{OUT_OF_BAG}"
-    text = _read_bounded(name, entry["bytes"])
+    text = read_bounded(name, entry["bytes"])
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     try:
@@ -189,6 +189,24 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
             "train with a smaller --n-pos, or give -T a number",
         )
     return found
+
+
+def stored_plan(manifest: dict[str, Any], path: str) -> Plan:
+    """What a model's members were drawn and trained by."""
+    if manifest.get("bags") != bags.RULE:
+        raise ModelError(
+            f"{path}: its bags were drawn by the rule {manifest.get('bags')!r}, and this version"
+            f" knows '{bags.RULE}'",
+            "use the version of resvm that trained it, or a newer one, or train again",
+        )
+    sizes = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
+    try:
+        plan = Plan.from_description(manifest, sizes[0], sizes[1])
+        if plan.n_models != len(manifest["members"]):
+            raise ValueError("members")
+        return plan
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ModelError(f"{path}: its manifest does not say how its bags were drawn") from None
 
 
 # What a manifest of format 1 must hold for the commands that read it.
@@ -255,7 +273,7 @@ def read_manifest(path: str) -> dict[str, Any]:
             f"{path}: not a resvm model: it has no {MANIFEST}",
             "a model is the directory that resvm train wrote with -o",
         )
-    text = _read_bounded(name, LARGEST_MANIFEST)
+    text = read_bounded(name, LARGEST_MANIFEST)
     damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
     try:
         manifest = json.loads(text, parse_constant=_no_constant)
@@ -290,7 +308,7 @@ def _render(manifest: dict[str, Any]) -> bytes:
     return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
-def _read_bounded(name: str, limit: int) -> bytes:
+def read_bounded(name: str, limit: int) -> bytes:
     """A regular file inside the model: ``limit`` bytes, and one more where there are."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

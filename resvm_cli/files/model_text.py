@@ -8,6 +8,7 @@ repeat across members, and each distinct one is parsed once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,15 @@ from resvm_cli.svm.kernels import Kernel
 LIBSVM_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
 
 
-def format_members(ensemble: Ensemble) -> Iterator[bytes]:
+@dataclass(frozen=True)
+class MemberText:
+    """A member as it is written."""
+
+    text: bytes
+    n_support: int
+
+
+def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
     """The text of each member; a row that several share is formatted once."""
     supports = [member.support for member in ensemble.members]
     uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
@@ -38,7 +47,7 @@ def format_members(ensemble: Ensemble) -> Iterator[bytes]:
         for number, coefficient in zip(numbers, coefficients, strict=True):
             row = text[number]
             parts += (coefficient, b" ", row, b"\n") if row else (coefficient, b"\n")
-        yield b"".join(parts)
+        yield MemberText(b"".join(parts), size)
         uses_left[member.support] -= 1
         for number in member.support[uses_left[member.support] == 0].tolist():
             del text[number]

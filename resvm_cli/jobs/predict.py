@@ -132,8 +132,11 @@ class _Judging:
         predictor = Predictor(self._stored.ensemble, self._stored.scaling)
 
         def judge(block: Block) -> _Answer:
-            decisions = predictor.decisions(block.rows)
-            written = _written(decisions, block, request, self._stored.ensemble, threshold)
+            member_values = predictor.member_values(block.rows)
+            decisions = predictor.decide(member_values)
+            written = _written(
+                decisions, member_values, block, request, self._stored.ensemble, threshold
+            )
             largest = block.rows.max_index
             strange = 0
             if largest > self._last_feature:
@@ -237,6 +240,7 @@ def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
 
 def _written(
     decisions: Decisions,
+    member_values: FloatArray,
     block: Block,
     request: PredictRequest,
     ensemble: Ensemble,
@@ -247,7 +251,7 @@ def _written(
         labels=decisions.labels(threshold),
         decision_values=decisions.values_without_ties() if break_ties else decisions.values,
         votes=decisions.votes if request.votes else None,
-        member_values=decisions.member_values if request.member_values else None,
+        member_values=member_values if request.member_values else None,
         ids=block.comments,
     )
 

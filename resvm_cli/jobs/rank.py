@@ -2,28 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.ensemble.fit import rows_drawn
-from resvm_cli.ensemble.methods import Plan
+from resvm_cli.ensemble.methods import Plan, problems
 from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
-from resvm_cli.errors import DataError
+from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.evaluation.audit import expected_false, n_suspects
 from resvm_cli.evaluation.corrected import Contamination
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files import model_dir
+from resvm_cli.files.cores import available_cores
 from resvm_cli.files.rankings import Listing
-from resvm_cli.jobs.judgement import Judged, OutOfBagJudge
-from resvm_cli.jobs.rank_request import RankRequest
-from resvm_cli.jobs.stored_bags import as_stored, redrawn, require_same_data
-from resvm_cli.jobs.train import save, train_on
-from resvm_cli.jobs.training_data import Progress, TrainingData
+from resvm_cli.jobs.train import check, save, train_on
+from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
+from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.svm.problem import Problem
+
+SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"
+ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of bag"
+
+
+@dataclass(frozen=True)
+class RankRequest:
+    """What to rank, by which ensemble, and what to tell of it."""
+
+    source: TrainingInput
+    params: ResvmParams = field(default_factory=ResvmParams)
+    auto: Sequence[str] | None = None
+    model: str | None = None  # instead of training
+    target: str | None = None  # where the trained model is kept
+    force: bool = False
+    audit: bool = False
+    with_known: bool = False
+    top: int | None = None
+    contamination_pos: float | None = None
+    contamination_unl: float | None = None
+    intervals: bool = True
+    page: bool = False  # what a page shows besides the list
+    jobs: int | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot work, before any file is read."""
+        check(self.source, self.params)
+        if self.audit and self.with_known:
+            raise CommandLineError(
+                "--audit lists known positives alone, --with-known among others: choose one"
+            )
+        if not self.audit and self.contamination_pos is not None:
+            raise CommandLineError("--contamination-pos goes with --audit")
+        if self.contamination_unl is not None and self.contamination_pos is None:
+            raise CommandLineError("--contamination-unl goes with --contamination-pos")
+        for name, share in (
+            ("--contamination-pos", self.contamination_pos),
+            ("--contamination-unl", self.contamination_unl),
+        ):
+            if share is not None and not 0 <= share < 1:
+                raise CommandLineError(f"{name} is {share:g}; a share from 0 to below 1 is meant")
+        if (self.contamination_pos or 0.0) + (self.contamination_unl or 0.0) >= 1:
+            raise CommandLineError(
+                "the contaminations add up to 1 or more: P would be no richer in positives than U"
+            )
+        if self.model is None:
+            self.check_method(self.params.method)
+            if self.target is not None:
+                model_dir.check_target(self.target, force=self.force)
+
+    def check_method(self, method: str) -> None:
+        """Refuse what this method has no out-of-bag values for."""
+        hint = "--method resvm resamples P as well as U"
+        if method == "cwsvm":
+            raise CommandLineError(f"{ONE_MODEL}; it cannot rank its own rows", hint)
+        if method == "bagging" and (self.audit or self.with_known):
+            what = "audit P" if self.audit else "rank known positives among others"
+            raise CommandLineError(f"{SEEN_BY_ALL}; it cannot {what}", hint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +121,6 @@ class RankResult:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Ready:
-    """An ensemble that may judge, and how it came to be."""
-
-    plan: Plan
-    judge: OutOfBagJudge
-    kept_at: str | None
-
-
 def rank(
     request: RankRequest,
     progress: Progress,
@@ -90,21 +142,20 @@ def rank(
         source = as_stored(source, stored)
     with parallel.inner_threads_held(), TrainingData(source, False, progress) as data:
         groups = data.groups()  # first: training takes long
-        ready = (
-            _trained(request, data, groups, progress, tell)
-            if stored is None
-            else _loaded(request, stored, data, groups, progress, tell)
-        )
-        return _ranked(request, data, ready, tell, notes)
+        if stored is None:
+            plan, judge = _trained(request, data, groups, progress, tell)
+        else:
+            plan, judge = _loaded(request, stored, data, groups, progress, tell)
+        return _ranked(request, data, plan, judge, tell, notes)
 
 
 def _trained(
     request: RankRequest,
-    data: TrainingData,
+    data: PUData,
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
-) -> _Ready:
+) -> tuple[Plan, OutOfBagJudge]:
     trained = train_on(
         data,
         request.params,
@@ -113,20 +164,12 @@ def _trained(
         progress=progress,
         notice=tell,
     )
-    plan = trained.plan
     if request.target is not None:
-        save(trained, data, request.target, force=request.force)
-    judge = OutOfBagJudge.of(
-        Predictor(trained.ensemble, data.scaling),
-        trained.problems,
-        data.positives,
-        trained.unlabeled,
-        trained.drawn,
-        groups,
-        request.jobs,
-        progress,
-    )
-    return _Ready(plan, judge, request.target)
+        save(trained, request.target, force=request.force)
+    part = trained.part
+    training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
+    predictor = Predictor(trained.ensemble, data.scaling)
+    return trained.plan, _judge(request, predictor, part.problems, training_rows, progress)
 
 
 def _loaded(
@@ -136,63 +179,45 @@ def _loaded(
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
-) -> _Ready:
+) -> tuple[Plan, OutOfBagJudge]:
     assert request.model is not None
-    plan, tasks = redrawn(stored, request.model)
+    plan = model_dir.stored_plan(stored.manifest, request.model)
+    tasks = list(problems(plan, range(plan.n_models)))
     require_same_data(stored, request.model, data, progress)
     for text in data.notes:
         tell(text)
     drawn = rows_drawn(tasks)
-    judge = OutOfBagJudge.of(
-        Predictor(stored.ensemble, stored.scaling),
-        tasks,
-        data.positives,
-        data.fetch(drawn),
-        drawn,
-        groups,
-        request.jobs,
+    training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
+    predictor = Predictor(stored.ensemble, stored.scaling)
+    return plan, _judge(request, predictor, tasks, training_rows, progress)
+
+
+def _judge(
+    request: RankRequest,
+    predictor: Predictor,
+    tasks: Sequence[Problem],
+    training_rows: TrainingRows,
+    progress: Progress,
+) -> OutOfBagJudge:
+    return OutOfBagJudge(
+        predictor,
+        Absences(tasks, training_rows),
+        training_rows.n_positives,
+        lambda: request.jobs or available_cores(),
         progress,
     )
-    return _Ready(plan, judge, request.model)
 
 
 def _ranked(
     request: RankRequest,
-    data: TrainingData,
-    ready: _Ready,
+    data: PUData,
+    plan: Plan,
+    judge: OutOfBagJudge,
     tell: Callable[[str], None],
     notes: list[str],
 ) -> RankResult:
-    plan, judge = ready.plan, ready.judge
-    judges_p = plan.method == "resvm"
-    judges_u = not request.audit or request.page or request.contamination_pos is not None
-    n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
-        0 if request.audit else plan.rows_unl
-    )
-    resamples = None
-    if request.intervals:
-        resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
-    known = judge.positives(data.positives, resamples) if judges_p else None
-    unlabeled = None
-    if judges_u:
-        unlabeled = judge.unlabeled(
-            data.unlabeled(), plan.rows_unl, None if request.audit else resamples
-        )
-    ids = data.ids()
-    ids_pos, ids_unl = ids[: plan.rows_pos], ids[plan.rows_pos :]
-    audited = None
-    if known is not None and (request.audit or request.page):
-        audited = _audit(request, ids_pos, known, unlabeled)
-    if request.audit:
-        assert audited is not None
-        listing = audited
-    elif request.with_known:
-        assert known is not None
-        assert unlabeled is not None
-        listing = _list(ids, _joined(known, unlabeled), plan.rows_pos, lowest_first=False)
-    else:
-        assert unlabeled is not None
-        listing = _list(ids_unl, unlabeled, 0, lowest_first=False)
+    known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
+    listing, audited = _listings(request, data.ids(), plan, known, unlabeled)
     n_unjudged = int((listing.n_members == 0).sum())
     if n_unjudged == len(listing):
         raise DataError(
@@ -206,10 +231,9 @@ def _ranked(
         )
     histogram = None
     if request.page and known is not None and unlabeled is not None:
-        both = _joined(known, unlabeled)
-        judged = both.n_members > 0
+        both = OutOfBagValues.joined(known, unlabeled)
         of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.of(of_pos[judged], both.values[judged])
+        histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
         len(listing),
@@ -218,28 +242,59 @@ def _ranked(
         request.with_known,
         n_unjudged,
         _suspects(request, known, unlabeled),
-        0 if resamples is None else resamples.count,
+        n_resampled,
         None if known is None or unlabeled is None else _recovery(known, unlabeled),
         audited if request.page else None,
         histogram,
-        ready.kept_at,
+        request.model or request.target,
         tuple(notes),
     )
 
 
-def _joined(known: Judged, unlabeled: Judged) -> Judged:
-    resampled = None
-    if known.resampled is not None and unlabeled.resampled is not None:
-        resampled = np.concatenate([known.resampled, unlabeled.resampled], axis=1)
-    return Judged(
-        np.concatenate([known.values, unlabeled.values]),
-        np.concatenate([known.votes, unlabeled.votes]),
-        np.concatenate([known.n_members, unlabeled.n_members]),
-        resampled,
+def _judged_sets(
+    request: RankRequest, data: PUData, plan: Plan, judge: OutOfBagJudge
+) -> tuple[OutOfBagValues | None, OutOfBagValues | None, int]:
+    """P and U, each judged where it is needed, and how many resamples their ranks have."""
+    judges_u = not request.audit or request.page or request.contamination_pos is not None
+    n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
+        0 if request.audit else plan.rows_unl
     )
+    resamples = None
+    if request.intervals:
+        resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
+    known = unlabeled = None
+    if plan.method == "resvm":
+        known = judge.positives(data.positives, resamples)
+    if judges_u:
+        unlabeled = judge.unlabeled(
+            data.unlabeled(), plan.rows_unl, None if request.audit else resamples
+        )
+    return known, unlabeled, 0 if resamples is None else resamples.count
 
 
-def _list(ids: list[str], judged: Judged, n_known: int, *, lowest_first: bool) -> Listing:
+def _listings(
+    request: RankRequest,
+    ids: list[str],
+    plan: Plan,
+    known: OutOfBagValues | None,
+    unlabeled: OutOfBagValues | None,
+) -> tuple[Listing, Listing | None]:
+    """The list that was asked for, and P audited where that is shown."""
+    audited = None
+    if known is not None and (request.audit or request.page):
+        audited = _audit(request, ids[: plan.rows_pos], known, unlabeled)
+    if request.audit:
+        assert audited is not None
+        return audited, audited
+    assert unlabeled is not None
+    if request.with_known:
+        assert known is not None
+        both = OutOfBagValues.joined(known, unlabeled)
+        return _list(ids, both, plan.rows_pos, lowest_first=False), audited
+    return _list(ids[plan.rows_pos :], unlabeled, 0, lowest_first=False), audited
+
+
+def _list(ids: list[str], judged: OutOfBagValues, n_known: int, *, lowest_first: bool) -> Listing:
     """Rows in order; equal ones by their row number, those without a value last."""
     order = np.argsort(judged.values if lowest_first else -judged.values, kind="stable")
     low = high = None
@@ -261,7 +316,7 @@ def _list(ids: list[str], judged: Judged, n_known: int, *, lowest_first: bool) -
 
 
 def _audit(
-    request: RankRequest, ids: list[str], known: Judged, unlabeled: Judged | None
+    request: RankRequest, ids: list[str], known: OutOfBagValues, unlabeled: OutOfBagValues | None
 ) -> Listing:
     if known.resampled is not None:  # ranks take the place of values, which others may need
         known = replace(known, resampled=known.resampled.copy())
@@ -269,28 +324,30 @@ def _audit(
     if request.contamination_pos is None:
         return listing
     assert unlabeled is not None
-    told = Contamination(request.contamination_pos, request.contamination_unl or 0.0)
+    contamination = Contamination(request.contamination_pos, request.contamination_unl or 0.0)
     n_judged = len(known) - known.n_unjudged
     expected: FloatArray = np.full(len(known), np.nan)
     expected[:n_judged] = expected_false(
-        listing.values[:n_judged], unlabeled.values[unlabeled.n_members > 0], told
+        listing.values[:n_judged], unlabeled.values[unlabeled.judged], contamination
     )
     return replace(listing, expected_false=expected)
 
 
-def _suspects(request: RankRequest, known: Judged | None, unlabeled: Judged | None) -> int | None:
+def _suspects(
+    request: RankRequest, known: OutOfBagValues | None, unlabeled: OutOfBagValues | None
+) -> int | None:
     """As many as are said to be false, else those that look more like U."""
     if known is None or unlabeled is None:
         return None
     if request.contamination_pos is not None:
         return min(round(request.contamination_pos * len(known)), len(known) - known.n_unjudged)
-    return n_suspects(known.values[known.n_members > 0], unlabeled.values[unlabeled.n_members > 0])
+    return n_suspects(known.values[known.judged], unlabeled.values[unlabeled.judged])
 
 
-def _recovery(known: Judged, unlabeled: Judged) -> Recovery | None:
-    values = known.values[known.n_members > 0]
+def _recovery(known: OutOfBagValues, unlabeled: OutOfBagValues) -> Recovery | None:
+    values = known.values[known.judged]
     if not len(values):
         return None
-    ascending = np.sort(unlabeled.values[unlabeled.n_members > 0])
+    ascending = np.sort(unlabeled.values[unlabeled.judged])
     before = len(ascending) - np.searchsorted(ascending, values, "right")
     return Recovery(np.sort(before))

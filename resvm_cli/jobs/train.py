@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, parallel
-from resvm_cli.dataset import IntArray, Rows
-from resvm_cli.ensemble import bags
-from resvm_cli.ensemble.fit import fit, rows_drawn
-from resvm_cli.ensemble.methods import Plan, ResvmParams, problems, settle
-from resvm_cli.ensemble.model import Ensemble, Predictor, numeric_fingerprint
-from resvm_cli.ensemble.oob import judge_positives, sampled_rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.ensemble.methods import Plan, settle
+from resvm_cli.ensemble.model import Ensemble, numeric_fingerprint
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.parts import Part, out_of_bag_decisions, train_part
+from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
 from resvm_cli.files.cores import available_cores
+from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag import OutOfBag
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.svm import liblinear, libsvm
-from resvm_cli.svm.problem import Problem
 
-# So many known positives place a recall to a few hundredths; more would only cost time.
-MOST_OUT_OF_BAG = 1000
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
 # A number of a dense row: twice as it is joined with others, and once more as bags are cut.
@@ -50,15 +48,22 @@ class TrainResult:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """An ensemble in memory, what it was trained on, and its manifest but for the members."""
+    """An ensemble in memory, as one part, and its manifest but for the members."""
 
-    plan: Plan
-    ensemble: Ensemble
-    problems: Sequence[Problem]  # what its members were trained on
-    drawn: IntArray  # the rows of U that any bag holds, ascending
-    unlabeled: Rows  # those rows, unscaled
-    n_unconverged: int
+    part: Part
     description: dict[str, Any]
+
+    @property
+    def plan(self) -> Plan:
+        return self.part.plan
+
+    @property
+    def ensemble(self) -> Ensemble:
+        return self.part.fitted.ensemble
+
+    @property
+    def n_unconverged(self) -> int:
+        return self.part.fitted.n_unconverged
 
 
 def train(
@@ -90,7 +95,7 @@ def train(
         TrainingData(source, params.method == "cwsvm", progress) as data,
     ):
         trained = train_on(data, params, auto=auto, jobs=jobs, progress=progress, notice=tell)
-        manifest = save(trained, data, target, force=force)
+        manifest = save(trained, target, force=force)
     return TrainResult(target, manifest, trained.plan, trained.n_unconverged, tuple(notes))
 
 
@@ -105,7 +110,7 @@ def check(source: TrainingInput, params: ResvmParams) -> None:
 
 
 def train_on(
-    data: TrainingData,
+    data: PUData,
     params: ResvmParams,
     *,
     auto: Sequence[str] | None = None,
@@ -119,45 +124,53 @@ def train_on(
     plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
     for text in (*data.notes, *_warnings(plan)):
         notice(text)
-    tasks = list(problems(plan, range(plan.n_models)))
-    drawn = rows_drawn(tasks)
-    unlabeled = data.fetch(drawn)
-    ensemble, n_unconverged = _fit(plan, tasks, data, drawn, unlabeled, jobs, progress, notice)
-    if n_unconverged:
+
+    def workers(positives: Rows, unlabeled: Rows) -> int:
+        _note_density(data, len(positives) + len(unlabeled), notice)
+        return jobs or _worthwhile_threads(plan, positives, unlabeled)
+
+    def tick(done: int, total: int) -> None:
+        progress("training", done, total)
+
+    part = train_part(plan, range(plan.n_models), data, workers, tick)
+    if part.fitted.n_unconverged:
         notice(
-            f"{n_unconverged} of {plan.n_models} members stopped at"
+            f"{part.fitted.n_unconverged} of {plan.n_models} members stopped at"
             f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
         )
-    description = _describe(plan, data, n_unconverged)
-    return Trained(plan, ensemble, tasks, drawn, unlabeled, n_unconverged, description)
+    return Trained(part, describe(plan, data, part.fitted.n_unconverged))
 
 
-def save(trained: Trained, data: TrainingData, target: str, *, force: bool) -> dict[str, Any]:
-    """Write the model, with what members say of the known positives their bags lack."""
-    plan, out_of_bag = trained.plan, None
-    if plan.method == "resvm":
-        numbers, values, members = judge_positives(
-            Predictor(trained.ensemble, data.scaling),
-            trained.problems,
-            data.positives,
-            sampled_rows(len(data.positives), MOST_OUT_OF_BAG, plan.seed),
-        )
-        out_of_bag = OutOfBag(numbers + 1, values, members)
+def save(trained: Trained, target: str, *, force: bool) -> dict[str, Any]:
+    """Write the model, with what members say of the known positives they have not seen."""
     return model_dir.save(
-        target, trained.ensemble, trained.description, force=force, out_of_bag=out_of_bag
+        target,
+        format_members(trained.ensemble),
+        trained.description,
+        force=force,
+        out_of_bag=stored_table(trained.part.judged, trained.part.values),
     )
+
+
+def stored_table(judged: IntArray, values: FloatArray) -> OutOfBag | None:
+    """The known positives that some member has not seen, from all members' values of them."""
+    if not len(judged):
+        return None
+    decisions = out_of_bag_decisions(values)
+    kept = decisions.n_members > 0
+    return OutOfBag(judged[kept] + 1, decisions.values[kept], decisions.n_members[kept])
 
 
 def _tuned(
     params: ResvmParams,
     kept: Sequence[str],
-    data: TrainingData,
+    data: PUData,
     jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
 ) -> ResvmParams:
     """The parameters with those that the user left open chosen out of bag."""
-    from resvm_cli.jobs.chosen_params import merged
+    from resvm_cli.jobs.params_file import merged
     from resvm_cli.jobs.tune import tune_quickly
 
     winner = tune_quickly(data, params, kept, jobs, progress, notice)
@@ -172,67 +185,37 @@ def _tuned(
     return merged(params, winner.params, kept)
 
 
-def _fit(
-    plan: Plan,
-    tasks: Sequence[Problem],
-    data: TrainingData,
-    drawn: IntArray,
-    unlabeled: Rows,
-    jobs: int | None,
-    progress: Progress,
-    notice: Callable[[str], None],
-) -> tuple[Ensemble, int]:
-    positives = data.positives
-    if data.scaling is not None:
-        if data.scaling.moves_zeros:
-            cells = (len(positives) + len(unlabeled)) * len(data.scaling.indices)
-            notice(
-                f"--scale {data.scaling.kind} gives zeros a value, so rows become dense:"
-                f" about {cells * DENSE_BYTES / 1e6:,.0f} MB; maxabs would keep them sparse"
-            )
-        positives, unlabeled = data.scaling.apply(positives), data.scaling.apply(unlabeled)
-    row_length = (len(positives.values) + len(unlabeled.values)) / (len(positives) + len(drawn))
+def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> None:
+    if data.scaling is not None and data.scaling.moves_zeros:
+        cells = n_rows * len(data.scaling.indices)
+        notice(
+            f"--scale {data.scaling.kind} gives zeros a value, so rows become dense:"
+            f" about {cells * DENSE_BYTES / 1e6:,.0f} MB; maxabs would keep them sparse"
+        )
+
+
+def _worthwhile_threads(plan: Plan, positives: Rows, unlabeled: Rows) -> int:
+    n_rows = len(positives) + len(unlabeled)
+    row_length = (len(positives.values) + len(unlabeled.values)) / n_rows
     work = plan.n_models * plan.bag_size**2 * (row_length + 8)
-    workers = jobs or (1 if work < SMALL_WORK else available_cores())
-    return fit(
-        tasks,
-        positives,
-        unlabeled,
-        drawn,
-        single=plan.method == "cwsvm",
-        workers=workers,
-        progress=lambda done, total: progress("training", done, total),
-    )
+    return 1 if work < SMALL_WORK else available_cores()
 
 
-def _describe(plan: Plan, data: TrainingData, n_unconverged: int) -> dict[str, Any]:
+def describe(plan: Plan, data: PUData, n_unconverged: int | None) -> dict[str, Any]:
     """The manifest, without its members: nothing here depends on time, place or paths."""
-    kernel: dict[str, Any] = {"name": plan.kernel.name}
-    if plan.kernel.uses_gamma:
-        kernel["gamma"] = plan.kernel.gamma
-    if plan.kernel.uses_coef0:
-        kernel["coef0"] = plan.kernel.coef0
-    if plan.kernel.uses_degree:
-        kernel["degree"] = plan.kernel.degree
-    solver = libsvm if plan.solver == "libsvm" else liblinear
+    drawn = plan.description()
+    solver = drawn.pop("solver")
+    version = libsvm.version() if solver == "libsvm" else liblinear.version()
     return {
-        "method": plan.method,
-        "kernel": kernel,
-        "parameters": plan.parameters(),
-        "seed": plan.seed,
-        "bags": bags.RULE,
-        "labels": {"positive": 1, "unlabeled": -1, "trained_on": data.input.positive_label},
+        **drawn,
+        "labels": {"positive": 1, "unlabeled": -1, "trained_on": data.positive_label},
         "n_features": data.n_features,
-        "zero_based": data.input.zero_based,
+        "zero_based": data.zero_based,
         "scaling": None if data.scaling is None else data.scaling.description(),
         "data": data.description(),
-        "solver": plan.solver,
+        "solver": solver,
         "unconverged": n_unconverged,
-        "versions": {
-            "resvm": __version__,
-            "numpy": np.__version__,
-            plan.solver: solver.version(),
-        },
+        "versions": {"resvm": __version__, "numpy": np.__version__, solver: version},
         "numeric_fingerprint": numeric_fingerprint(),
     }
 

@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import IntArray, Rows, Survey, variance
-from resvm_cli.ensemble.scaling import FeatureStats, Scaling
-from resvm_cli.errors import DataError
+from resvm_cli.dataset import IntArray, Rows
+from resvm_cli.ensemble.pu_data import PUData
+from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.files.compression import PIECE
+from resvm_cli.files.model_dir import StoredModel
 from resvm_cli.files.refusals import Refusal
 from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.streams import Source, name_of, read_names, read_pieces
+from resvm_cli.files.streams import STDIN, Source, name_of, read_names, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.jobs.row_ids import RowIds
 from resvm_cli.jobs.training_input import QID, TrainingInput
@@ -37,17 +38,20 @@ READING_THREADS = 2
 COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
 
 
-class TrainingData:
+class TrainingData(PUData):
     """Both sets, surveyed; close it when the rows have been fetched."""
 
     def __init__(self, source: TrainingInput, keep_all: bool, progress: Progress) -> None:
+        super().__init__(
+            scale=source.scale,
+            zero_based=source.zero_based,
+            features=source.features,
+            positive_label=source.positive_label,
+        )
         self.input = source
         self._keep_all = keep_all
         self._progress = progress
-        self.notes: list[str] = []
         self.positives = Rows.empty()
-        self.survey_pos, self.survey_unl = Survey(), Survey()
-        self._stats = FeatureStats() if source.scale else None
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
@@ -71,8 +75,7 @@ class TrainingData:
         except BaseException:
             self._source.close()
             raise
-        if self.survey_unl.n_rows and self.survey_pos.digest() == self.survey_unl.digest():
-            self.notes.append("P and U hold the same rows: is one of the files the wrong one?")
+        self._note_equal_sets()
         if self._source.spooled_to_disk:
             self.notes.append(
                 f"{self._source.name} was spooled to a temporary file"
@@ -91,65 +94,31 @@ class TrainingData:
         self._source.close()
 
     @property
+    def checked(self) -> bool:
+        return not self.input.unchecked
+
+    @property
     def n_unlabeled(self) -> int:
         return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
 
-    @property
-    def n_features(self) -> int:
-        """How many features there are: those declared, else up to the largest index seen."""
-        largest = max(self.survey_pos.max_index, self.survey_unl.max_index)
-        seen = largest + 1 if self.input.zero_based else largest
-        declared = self.input.features
-        if declared is not None and seen > declared:
-            raise DataError(
-                f"the data has feature {largest}, more than --features {declared}",
-                "correct --features, or leave it out",
-            )
-        return declared or max(0, seen)
-
-    @cached_property
-    def scaling(self) -> Scaling | None:
-        if self._stats is None or self.input.scale is None:
-            return None
-        return Scaling.learn(self.input.scale, self._stats.summary())
-
-    def variance(self) -> float:
-        """Variance of all entries of P and U, as they will be trained on."""
-        if self.scaling is not None and self._stats is not None and self.n_features:
-            spread = self.scaling.variance(self._stats.summary(), self.n_features)
-            if not np.isfinite(spread):
-                raise DataError("the variance of the scaled values is too large for a double")
-            return spread
-        return variance((self.survey_pos, self.survey_unl), self.n_features)
-
     def description(self) -> dict[str, Any]:
-        """What the manifest says of the data."""
-        positive = {
-            "rows": len(self.positives),
-            "nonzeros": self.survey_pos.n_nonzeros,
-            "sha256": self.survey_pos.digest(),
-        }
+        """What the manifest says; of rows that were not looked at, a sample's digest."""
+        description = super().description()
         if self._sampled_digest is not None:
-            unlabeled: dict[str, Any] = {
+            description["unlabeled"] = {
                 "rows": self.n_unlabeled,
                 "nonzeros": None,
                 "sha256": self._sampled_digest,
                 "sampled": True,
             }
-        else:
-            unlabeled = {
-                "rows": self.n_unlabeled,
-                "nonzeros": self.survey_unl.n_nonzeros,
-                "sha256": self.survey_unl.digest(),
-            }
-        return {"positive": positive, "unlabeled": unlabeled}
+        return description
 
     def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
         n_rows = 0
         for block in parse_pieces(
             pieces,
             name,
-            zero_based=self.input.zero_based,
+            zero_based=self.zero_based,
             with_comments=self._row_ids.from_comments,
             workers=READING_THREADS,
         ):
@@ -222,11 +191,6 @@ class TrainingData:
         _, numbers = np.unique(self.in_order(names, self.input.groups), return_inverse=True)
         return numbers.reshape(-1)
 
-    def _survey(self, survey: Survey, rows: Rows) -> None:
-        survey.add(rows)
-        if self._stats is not None:
-            self._stats.add(rows)
-
     def _read_unlabeled(self) -> None:
         """Check and survey every row; with one labelled file, take the positives out on the way."""
         parts: list[Rows] = []
@@ -296,7 +260,7 @@ class TrainingData:
         for block in parse_pieces(
             self._source.pieces(),
             self._source.name,
-            zero_based=self.input.zero_based,
+            zero_based=self.zero_based,
             workers=READING_THREADS,
         ):
             rows = block.rows
@@ -330,7 +294,7 @@ class TrainingData:
             raise replace(refusal, line=int(line)).error(name)
 
         for block in parse_pieces(
-            joined(texts, PIECE), name, zero_based=self.input.zero_based, on_refusal=refuse
+            joined(texts, PIECE), name, zero_based=self.zero_based, on_refusal=refuse
         ):
             first, last = np.searchsorted(places, [before, before + len(block)])
             parts.append(block.rows.take(places[first:last] - before))
@@ -344,3 +308,56 @@ class TrainingData:
             self.survey_unl.max_index = rows.max_index
             _ = self.n_features  # refuses features beyond those declared
         return rows
+
+
+def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
+    """The input, read as it was when the model was trained."""
+    if source.zero_based and not stored.zero_based:
+        raise CommandLineError(
+            "--zero-based, but the model was trained on features counted from 1",
+            "leave the option out",
+        )
+    return replace(source, zero_based=stored.zero_based)
+
+
+def require_same_data(
+    stored: StoredModel, path: str, data: TrainingData, progress: Progress
+) -> None:
+    """Refuse rows that are not those the model was trained on, by number or digest."""
+    trained: dict[str, Any] = stored.manifest["data"]
+    here_now = data.description()
+    if trained["unlabeled"].get("sampled"):
+        here_now = _sampled(stored, data, progress)
+    for which, letter in (("positive", "P"), ("unlabeled", "U")):
+        there, here = trained[which], here_now[which]
+        if there["rows"] != here["rows"]:
+            difference = f"{there['rows']:,} rows, and here are {here['rows']:,}"
+        elif there["sha256"] != here["sha256"]:
+            difference = (
+                f"other rows than here, or in another order, though as many: {here['rows']:,}"
+            )
+        else:
+            continue
+        raise ModelError(
+            f"{path}: trained on other data: its {letter} has {difference}",
+            "give the files it was trained on, or leave --model out to train on these",
+        )
+
+
+def _sampled(stored: StoredModel, data: TrainingData, progress: Progress) -> dict[str, Any]:
+    """What --no-check had said of these files."""
+    source = data.input
+    if source.data is not None or STDIN in (source.positives, source.unlabeled):
+        raise ModelError(
+            "the model was trained with --no-check, on files given by -P and -U",
+            "give the same files by -P and -U",
+        )
+    unchecked = TrainingInput(
+        source.positives,
+        source.unlabeled,
+        zero_based=source.zero_based,
+        features=stored.manifest["n_features"],
+        unchecked=True,
+    )
+    with TrainingData(unchecked, False, progress) as sampled:
+        return sampled.description()

@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from resvm_cli import parallel
-from resvm_cli.ensemble.methods import ResvmParams
+import numpy as np
+
+from resvm_cli import __version__, parallel, randomness
+from resvm_cli.dataset import IntArray
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
+from resvm_cli.files.cores import available_cores
 from resvm_cli.files.logs import RunDirectory
+from resvm_cli.files.streams import read_names
+from resvm_cli.jobs import params_file
 from resvm_cli.jobs.training_data import Progress, TrainingData
-from resvm_cli.jobs.trial_log import TRIALS, Trial, TrialLog, Watch
-from resvm_cli.jobs.tune_request import TuneRequest
-from resvm_cli.jobs.tuning_ground import Ground, settings_of
-from resvm_cli.jobs.tuning_run import run_search
+from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
+from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome
+from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.validation import Judge, params_of
 
-PARAMS_KIND = "resvm-params"
 AUTO_TRIALS = 60
 AUTO_EXTENSIONS = 1
+
+
+@dataclass(frozen=True)
+class TuneRequest(TuningSettings):
+    """What to tune, how, and where the log goes."""
+
+    source: TrainingInput
+    target: str
+    folds_file: str | None = None
+    resume: bool = False
+    jobs: int | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot work, before any file is read."""
+        self.source.check()
+        super().check()
+        if self.folds_file is not None and self.repeats > 1:
+            raise CommandLineError("--folds-file and --repeats exclude each other")
 
 
 @dataclass(frozen=True)
@@ -74,14 +98,14 @@ def tune(
     ):
         for text in data.notes:
             tell(text)
-        ground = Ground.of(request, data, tell)
+        sample = _sample(request, data, tell)
         run = RunDirectory(
-            request.target, TRIALS, settings_of(request, data, ground), resume=request.resume
+            request.target, TRIALS, _settings(request, data, sample), resume=request.resume
         )
         with run.opened() as records:
             log = TrialLog(run, records, request.metric, watch)
             try:
-                return _search_all(request, data, ground, log, tell, notes)
+                return _search_all(request, data, sample, log, tell, notes)
             except Interrupted:
                 notice(
                     f"{len(log.trials):,} trials are kept; the same command with --resume goes on"
@@ -89,8 +113,23 @@ def tune(
                 raise
 
 
+def _sample(
+    request: TuneRequest, data: TrainingData, notice: Callable[[str], None]
+) -> TuningSample:
+    if request.folds_file is None:
+        return TuningSample.of(data, request, notice)
+    folds = data.in_order(_fold_numbers(request.folds_file), request.folds_file)
+    return TuningSample.of(data, request, notice, folds, request.folds_file)
+
+
+def _fold_numbers(path: str) -> IntArray:
+    """Folds named by anything, numbered from 0 in the order of their names."""
+    names = np.array(read_names(path), object)
+    return np.unique(names, return_inverse=True)[1].reshape(-1)
+
+
 def tune_quickly(
-    data: TrainingData,
+    data: PUData,
     params: ResvmParams,
     kept: Sequence[str],
     jobs: int | None,
@@ -106,28 +145,27 @@ def tune_quickly(
             f"--auto judges out of bag, which --method {params.method} cannot be",
             "use resvm tune, which also judges by folds",
         )
-    if data.input.unchecked:
+    if not data.checked:
         raise CommandLineError("--auto and --no-check exclude each other")
-    request = TuneRequest(
-        data.input,
-        target="",
+    settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
         axes=tuple(_fixed_axes(params, kept)),
         out_of_bag=True,
         strategy="halving",
         trials=AUTO_TRIALS,
-        n_models=params.n_models or 50,
+        n_models=params.n_models or USUAL_MEMBERS,
         max_extensions=AUTO_EXTENSIONS,
-        jobs=jobs,
     )
-    request.check()
-    ground = Ground.of(request, data, notice)
+    settings.check()
+    sample = TuningSample.of(data, settings, notice)
     log = TrialLog(
-        None, (), request.metric, lambda done, total, best: progress("tuning", done, total)
+        None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
     )
-    judge = ground.judge(request)
-    outcome = run_search(judge, ground.space("resvm", request), request, log, None)
-    return _winner(outcome, judge, request, log, data)
+    judge = sample.judge(settings)
+    space = sample.space("resvm", settings)
+    outcome = run_search(judge, space, settings, log, jobs or available_cores())
+    scale = None if data.scaling is None else data.scaling.kind
+    return _winner(outcome, judge, settings, log, data, scale)
 
 
 def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
@@ -146,29 +184,27 @@ def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
 def _search_all(
     request: TuneRequest,
     data: TrainingData,
-    ground: Ground,
+    sample: TuningSample,
     log: TrialLog,
     notice: Callable[[str], None],
     notes: list[str],
 ) -> TuneResult:
-    judge = ground.judge(request)
+    judge = sample.judge(request)
+    workers = request.jobs or available_cores()
     winners = []
     for method in request.methods:
-        outcome = run_search(judge, ground.space(method, request), request, log, None)
-        winners.append(_winner(outcome, judge, request, log, data))
+        outcome = run_search(judge, sample.space(method, request), request, log, workers)
+        winners.append(_winner(outcome, judge, request, log, data, request.source.scale))
         for remark in outcome.edges:
             notice(remark)
     winners.sort(key=lambda winner: -winner.trial.score(request.metric))
-    outer = tuple(_outer_estimates(request, ground, log))
+    outer = tuple(_outer_estimates(request, sample, log, workers))
     growth: tuple[Growth, ...] = ()
     best = winners[0]
     if request.n_models == "auto" and best.trial.task.candidate.method == "resvm":
         growth = tuple(grow(replace(judge, out_of_bag=True), best.trial.task.candidate))
         best.params["n_models"] = growth[-1].n_models
-    content = dict(best.params)
-    if len(winners) > 1:
-        content["methods"] = {winner.params["method"]: winner.params for winner in winners}
-    log.write_best(content)
+    log.write_best(params_file.joined([winner.params for winner in winners]))
     return TuneResult(
         request,
         best,
@@ -183,70 +219,97 @@ def _search_all(
 
 
 def _winner(
-    outcome: Outcome, judge: Judge, request: TuneRequest, log: TrialLog, data: TrainingData
+    outcome: Outcome,
+    judge: Judge,
+    settings: TuningSettings,
+    log: TrialLog,
+    data: PUData,
+    scale: str | None,
 ) -> Winner:
     trial = log.trials[outcome.best.number]
     task = outcome.best.task
     params = params_of(
-        task.candidate, request.base, task.n_models, judge.rows_pos, data.n_unlabeled
+        task.candidate, settings.base, task.n_models, judge.rows_pos, data.n_unlabeled
     )
     assert trial.scores is not None
-    content: dict[str, Any] = {
-        "kind": PARAMS_KIND,
-        "format": 1,
-        "method": params.method,
-        "kernel": params.kernel,
+    selected_by = {
+        "metric": settings.metric,
+        "score": trial.score(settings.metric),
+        "deviation": trial.scores.deviation,
+        "estimate": "oob" if settings.out_of_bag else "folds",
+        "optimistic": True,
+        "trial": trial.number,
     }
-    if params.kernel != "linear":
-        content["gamma"] = params.gamma
-    if params.kernel == "poly":
-        content["degree"] = params.degree
-    if params.kernel in ("poly", "sigmoid"):
-        content["coef0"] = params.coef0
-    content["c_unl"] = params.c_unl
-    for name, value in (
-        ("w_pos", params.w_pos),
-        ("n_pos", params.n_pos),
-        ("n_unl", params.n_unl),
-        ("n_models", params.n_models),
-    ):
-        if value is not None:
-            content[name] = value
-    content |= {
-        "scale": request.source.scale or "none",
-        "selected_by": {
-            "metric": request.metric,
-            "score": trial.score(request.metric),
-            "deviation": trial.scores.deviation,
-            "estimate": "oob" if request.out_of_bag else "folds",
-            "optimistic": True,
-            "trial": trial.number,
-        },
-        "data": data.description(),
-        "seed": request.base.seed,
-    }
+    content = params_file.described(params, scale, selected_by, data.description())
     return Winner(trial, content, outcome, len(log.trials))
 
 
-def _outer_estimates(request: TuneRequest, ground: Ground, log: TrialLog) -> Iterator[float]:
+def _outer_estimates(
+    request: TuneRequest, sample: TuningSample, log: TrialLog, workers: int
+) -> Iterator[float]:
     """The criterion on rows that had no part in choosing: a search for each outer fold."""
     if not request.outer:
         return
-    n_pos, n_unl = len(ground.workbench.positives), len(ground.workbench.unlabeled)
-    outer = Folds.drawn(n_pos, n_unl, request.outer, request.base.seed + 1, 1, ground.folds.groups)
+    n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
+    outer = Folds.drawn(
+        n_pos,
+        n_unl,
+        request.outer,
+        request.base.seed,
+        groups=sample.folds.groups,
+        stream=randomness.OUTER_FOLDS,
+    )
     line = outer.parts[0]
     for fold in range(request.outer):
-        inner = ground.without(line, fold, request)
+        inner = sample.without(line, fold, request)
         judge = inner.judge(request)
         outcomes = [
-            run_search(judge, inner.space(method, request), request, log, fold)
+            run_search(judge, inner.space(method, request), request, log, workers, fold)
             for method in request.methods
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0)
-        whole = ground.judge(request)
+        whole = sample.judge(request)
         plan = whole.plan(best.best.task, n_pos, n_unl, 0)
-        with ground.workbench.bench(plan.kernel) as bench:
-            (held,) = whole.held_out_fold([best.best.task], bench, line, fold, 10_000 + fold)
+        with sample.kernels.trainer(plan.kernel) as trainer:
+            (held,) = whole.held_out_fold(
+                [best.best.task], trainer, line, fold, fold, randomness.OUTER_FOLD
+            )
         if isinstance(held, ResvmError):
             raise held
         yield criterion(held, request.metric, request.up_to)
+
+
+def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
+    """All that decides what the trials are; a run is resumed only with the same."""
+    base = asdict(request.base)
+    return {
+        "kind": "resvm-tuning",
+        "format": 1,
+        "resvm": __version__,
+        "data": data.description(),
+        "scale": request.source.scale,
+        "zero_based": request.source.zero_based,
+        "groups": request.source.groups is not None,
+        "methods": list(request.methods),
+        "kernel": base["kernel"],
+        "seed": base["seed"],
+        "tolerance": base["tolerance"],
+        "space": {
+            method: {axis.name: str(axis) for axis in sample.space(method, request).axes}
+            for method in request.methods
+        },
+        "metric": request.metric,
+        "up_to": request.up_to,
+        "estimate": "oob" if request.out_of_bag else "folds",
+        "folds": sample.folds.n_folds,
+        "repeats": request.repeats,
+        "folds_file": request.folds_file is not None,
+        "search": request.strategy,
+        "trials": request.trials,
+        "n_models": request.n_models,
+        "max_extensions": request.max_extensions,
+        "outer": request.outer,
+        "contamination": [request.contamination_pos, request.contamination_unl],
+        "max_unl": request.max_unl,
+        "shared_kernels": sample.kernels.shares_kernels,
+    }

@@ -11,7 +11,7 @@ from resvm_cli.report.plots import COLOURS, GREY, STYLE, Kind, saved
 from resvm_cli.report.terminal import Progress, rendered, say
 
 if TYPE_CHECKING:
-    from resvm_cli.jobs.trial_log import Trial
+    from resvm_cli.jobs.trials import Trial
     from resvm_cli.jobs.tune import TuneResult, Winner
 
 SHOWN = 10

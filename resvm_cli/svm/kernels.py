@@ -18,6 +18,7 @@ CANCELLATION = 16 * np.finfo(np.float64).eps
 EXPONENT_TOLERANCE = 1e-10
 UNDERFLOW = -746.0  # exp of less than this is 0
 DENSE_CHUNK = 1 << 22
+MOST_DEGREE = 1000
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,37 @@ class Kernel:
     @property
     def uses_degree(self) -> bool:
         return self.name == "poly"
+
+    def description(self) -> dict[str, Any]:
+        """For the manifest: the name, and the parameters that it uses."""
+        content: dict[str, Any] = {"name": self.name}
+        if self.uses_gamma:
+            content["gamma"] = self.gamma
+        if self.uses_coef0:
+            content["coef0"] = self.coef0
+        if self.uses_degree:
+            content["degree"] = self.degree
+        return content
+
+    @classmethod
+    def from_description(cls, content: dict[str, Any]) -> Kernel:
+        """From the manifest; ValueError where it makes no sense."""
+        kernel = cls(
+            content["name"],
+            gamma=float(content.get("gamma", 0.0)),
+            coef0=float(content.get("coef0", 0.0)),
+            degree=content.get("degree", 3),
+        )
+        if (
+            kernel.name not in KERNEL_NAMES
+            or kernel.description() != content
+            or not (np.isfinite(kernel.gamma) and np.isfinite(kernel.coef0))
+            or kernel.gamma < 0
+            or type(kernel.degree) is not int
+            or not 1 <= kernel.degree <= MOST_DEGREE
+        ):
+            raise ValueError("kernel")
+        return kernel
 
     def values(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
         """Kernel values of a block (rows x pool) from its dot products, which are overwritten."""

@@ -35,7 +35,7 @@ DEFAULT_UP_TO = 0.2  # the fraction of U that partial_roc_auc looks at
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedRows:
     """Rows judged by members that have not seen them, P before U."""
 
     positive: npt.NDArray[np.bool_]  # a row of P
@@ -45,8 +45,8 @@ class Judged:
     parts: IntArray  # the fold each row was held out in
     rows: IntArray  # their numbers
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Judged:
-        return Judged(
+    def only(self, chosen: npt.NDArray[np.bool_]) -> JudgedRows:
+        return JudgedRows(
             self.positive[chosen],
             self.values[chosen],
             self.means[chosen],
@@ -67,7 +67,7 @@ class Scores:
     n_judged: int
 
 
-def score(judged: Judged, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
+def score(judged: JudgedRows, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
     """Every criterion; by folds the mean over them, else over all rows at once."""
     folds = [judged.only(judged.parts == part) for part in np.unique(judged.parts)]
     whole: dict[str, float] = {name: criterion(judged, name, up_to) for name in METRIC_NAMES}
@@ -86,7 +86,7 @@ def score(judged: Judged, metric: MetricName, up_to: float, *, by_folds: bool) -
     )
 
 
-def criterion(judged: Judged, name: MetricName, up_to: float) -> float:
+def criterion(judged: JudgedRows, name: MetricName, up_to: float) -> float:
     """One criterion over all these rows."""
     if name in ("pu_score", "pu_score_pooled"):
         return float(pu_score(judged.called[judged.positive].mean(), judged.called.mean()))

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resvm_cli import randomness
 from resvm_cli.dataset import IntArray
 from resvm_cli.errors import CommandLineError, DataError
-
-FOLDS_KEY = 0x666F6C64  # apart from the streams that bags come from
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +28,8 @@ class Folds:
         seed: int,
         repeats: int = 1,
         groups: IntArray | None = None,
+        *,
+        stream: int = randomness.FOLDS,
     ) -> Folds:
         """Folds of equal shares of P and of U, at random; a group stays together."""
         units, which = n_positives, "rows of P"
@@ -39,12 +40,12 @@ class Folds:
                 f"{n_folds} folds, but there are only {units} {which}",
                 f"use -v {max(2, units)} or fewer, or --oob",
             )
-        bits = np.random.PCG64(np.random.SeedSequence((seed, FOLDS_KEY)))
+        bits = randomness.run_bits(seed, stream)
         lines = []
         for _ in range(repeats):
             if groups is None:
                 sizes = (n_positives, n_unlabeled)
-                parts = [_shuffled(size, bits) % n_folds for size in sizes]
+                parts = [randomness.shuffled(bits, size) % n_folds for size in sizes]
                 lines.append(np.concatenate(parts))
             else:
                 lines.append(_grouped(groups, n_positives, n_folds, bits))
@@ -69,18 +70,13 @@ class Folds:
         return cls(parts[None, :], n_folds, groups)
 
 
-def _shuffled(size: int, bits: np.random.PCG64) -> IntArray:
-    """The numbers below size in random order; numpy promises to keep the raw stream."""
-    return np.argsort(bits.random_raw(size), kind="stable")
-
-
-def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: np.random.PCG64) -> IntArray:
+def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
     """Whole groups to folds: each to the one that has least of P, then of U; the largest first."""
     _, place = np.unique(groups, return_inverse=True)
     place = place.reshape(-1)
     sizes_pos = np.bincount(place[:n_positives], minlength=place.max() + 1)
     sizes_unl = np.bincount(place[n_positives:], minlength=place.max() + 1)
-    order = _shuffled(len(sizes_pos), bits)
+    order = randomness.shuffled(bits, len(sizes_pos))
     order = order[np.lexsort((-sizes_unl[order], -sizes_pos[order]))]
     filled = np.zeros((n_folds, 2), np.int64)
     fold_of = np.zeros(len(order), np.int64)

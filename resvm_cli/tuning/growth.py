@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.ensemble.methods import problems
-from resvm_cli.tuning.criteria import Judged, criterion
+from resvm_cli.tuning.criteria import JudgedRows, criterion
+from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.strategies import Task
 from resvm_cli.tuning.validation import Judge
 
 STEPS = (25, 50, 100, 200, 400, 800)
@@ -43,9 +43,9 @@ def grow(judge: Judge, candidate: Candidate) -> Iterator[Growth]:
     plan = judge.plan(most, judge.rows_pos, judge.rows_unl, judge.base.seed)
     members = list(problems(plan, range(STEPS[-1])))
     values = np.zeros((judge.rows_pos + judge.rows_unl, 0))
-    with judge.workbench.bench(plan.kernel) as bench:
+    with judge.kernels.trainer(plan.kernel) as trainer:
         for n_models in STEPS:
-            more = bench.member_values(members[values.shape[1] : n_models]).T
+            more = trainer.member_values(members[values.shape[1] : n_models]).T
             values = np.ascontiguousarray(np.hstack([values, more]))
             whole = judge.judged_out_of_bag(members[:n_models], values)
             halves = [
@@ -66,7 +66,7 @@ def grow(judge: Judge, candidate: Candidate) -> Iterator[Growth]:
                 return
 
 
-def _overlap(first: Judged, second: Judged) -> float:
+def _overlap(first: JudgedRows, second: JudgedRows) -> float:
     """The share of the top rows of U that two rankings have in common."""
     tops = []
     for judged in (first, second):

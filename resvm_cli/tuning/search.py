@@ -1,28 +1,82 @@
-"""A whole search: candidates compete, and ranges whose edge wins are extended.
+"""Grid, random search and successive halving; ranges whose edge wins are extended.
 
-Paper, section 4: an optimum on the edge of the searched region is not accepted. Equal scores are
-decided by cost: the smaller bag wins, then the smaller penalty, then the earlier trial.
+A search is a generator: it yields tasks and is sent their scores. Nothing here trains, reads or
+writes, and nothing depends on how tasks are run, so a search can be resumed by replaying its
+scores. Paper, section 4: an optimum on the edge of the searched region is not accepted. Equal
+scores are decided by cost: the smaller bag wins, then the smaller penalty, then the earlier trial.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
+from resvm_cli import randomness
 from resvm_cli.tuning.space import Axis, Candidate, Space
-from resvm_cli.tuning.strategies import (
-    Result,
-    Round,
-    StrategyName,
-    Task,
-    all_at_once,
-    halving,
-    sampled,
-)
 
+StrategyName: TypeAlias = Literal["grid", "random", "halving"]
+STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
+KEPT_SHARE = 3  # of each round of halving one in so many goes on, with so many times the members
+ROUNDS = 3
 EXTENSION_TRIALS = 5  # one in so many of the first trials, for each edge
+
+
+@dataclass(frozen=True)
+class Task:
+    """A candidate to be judged with so many members."""
+
+    candidate: Candidate
+    n_models: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a task; no score where it could not be judged."""
+
+    task: Task
+    score: float | None
+    number: int  # of the trial
+
+
+Round: TypeAlias = Generator[list[Task], list[Result], list[Result]]
+
+
+def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
+    """Candidates drawn uniformly, on logarithmic axes in the logarithm; none twice."""
+    bits = randomness.run_bits(seed, randomness.CANDIDATES, stage)
+    candidates: dict[Candidate, None] = {}
+    for _ in range(20 * count):
+        shares = randomness.fractions(bits, len(space.axes))
+        candidates[space.candidate(shares.tolist())] = None
+        if len(candidates) == count:
+            break
+    return list(candidates)
+
+
+def all_at_once(candidates: Sequence[Candidate], n_models: int) -> Round:
+    """Every candidate with all members."""
+    return (yield [Task(candidate, n_models) for candidate in candidates])
+
+
+def halving(
+    candidates: Sequence[Candidate],
+    n_models: int,
+    order: Callable[[Result], tuple[float, ...]],
+) -> Round:
+    """Few members first; the best third goes on with three times as many."""
+    remaining = list(candidates)
+    for step in range(ROUNDS - 1, -1, -1):
+        members = max(1, round(n_models / KEPT_SHARE**step))
+        results = yield [Task(candidate, members) for candidate in remaining]
+        if step == 0 or members == n_models:
+            return results
+        kept = sorted(results, key=order)[: max(1, -(-len(results) // KEPT_SHARE))]
+        # back to the order in which they were drawn: candidates of one kernel stay together
+        kept.sort(key=lambda result: result.number)
+        remaining = [result.task.candidate for result in kept]
+    raise AssertionError("the last round returns")
 
 
 @dataclass(frozen=True)
@@ -82,7 +136,9 @@ def search(space: Space, settings: Settings) -> Search:
             space = space.replaced(axis.joined(part))
         tried = {result.task.candidate for result in results}
         results = results + (
-            yield from _compete([one for one in fresh if one not in tried], settings)
+            yield from _compete(
+                [candidate for candidate in fresh if candidate not in tried], settings
+            )
         )
     return None
 

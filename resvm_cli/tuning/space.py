@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from resvm_cli.ensemble.methods import MethodName
+from resvm_cli.ensemble.params import MethodName
 from resvm_cli.errors import CommandLineError
-from resvm_cli.svm.kernels import KernelName
+from resvm_cli.svm.kernels import Kernel, KernelName
 
 # In this order they are named, sampled and varied; the last varies fastest in a grid.
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
@@ -226,6 +226,12 @@ class Space:
         return replace(self, axes=axes)
 
 
+def axes_of(method: MethodName) -> tuple[str, ...]:
+    """What a method has, whatever its kernel."""
+    own = {"resvm": ("n_pos", "unl_per_pos", "w_pos"), "bagging": ("unl_per_pos",)}
+    return ("c_unl", "gamma", "degree", "coef0", *own.get(method, ("w_pos",)))
+
+
 def default_space(
     method: MethodName,
     kernel: KernelName,
@@ -241,19 +247,13 @@ def default_space(
     Sizes are those of the smallest set that a candidate is trained on.
     """
     axes = {axis.name: axis for axis in given}
-    used = ["c_unl"]
-    if kernel != "linear":
-        used.append("gamma")
-    if kernel == "poly":
-        used.append("degree")
-    if kernel in ("poly", "sigmoid"):
-        used.append("coef0")
-    if method != "bagging":
-        used.append("w_pos")
-    if method == "resvm":
-        used += ["n_pos", "unl_per_pos"]
-    elif method == "bagging":
-        used.append("unl_per_pos")
+    kernel_has = Kernel(kernel)
+    unused = {
+        "gamma": not kernel_has.uses_gamma,
+        "degree": not kernel_has.uses_degree,
+        "coef0": not kernel_has.uses_coef0,
+    }
+    used = [name for name in axes_of(method) if not unused.get(name)]
     for axis in given:
         if axis.name not in used:
             raise CommandLineError(

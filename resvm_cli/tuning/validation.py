@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from resvm_cli import randomness
 from resvm_cli.dataset import FloatArray, IntArray
-from resvm_cli.ensemble.bags import fold_seed
-from resvm_cli.ensemble.methods import Plan, ResvmParams, bag_key, bag_of, problem_on, settle
+from resvm_cli.ensemble.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.oob import Absences, decide_out_of_bag
-from resvm_cli.ensemble.workbench import Bench, Workbench
+from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.errors import CommandLineError, DataError, ResvmError
 from resvm_cli.svm.problem import Problem
-from resvm_cli.tuning.criteria import Judged, MetricName, Scores, score
+from resvm_cli.tuning.criteria import JudgedRows, MetricName, Scores, score
 from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.strategies import Task
-
-PARTNERS_KEY = 0x70617274
 
 
 def params_of(
@@ -64,7 +64,7 @@ class _Ensemble:
 class Judge:
     """Judges candidates on one P and U."""
 
-    workbench: Workbench
+    kernels: SharedKernels
     base: ResvmParams  # what candidates have in common
     folds: Folds
     out_of_bag: bool
@@ -73,11 +73,16 @@ class Judge:
 
     @property
     def rows_pos(self) -> int:
-        return len(self.workbench.positives)
+        return len(self.kernels.positives)
 
     @property
     def rows_unl(self) -> int:
-        return len(self.workbench.unlabeled)
+        return len(self.kernels.unlabeled)
+
+    @cached_property
+    def _training_rows(self) -> TrainingRows:
+        kernels = self.kernels
+        return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.folds.groups)
 
     def plan(self, task: Task, rows_pos: int, rows_unl: int, seed: int) -> Plan:
         """The task, settled for so many rows; gamma is a number, so no variance is asked for."""
@@ -87,25 +92,27 @@ class Judge:
     def scores(self, tasks: Sequence[Task]) -> list[Scores | ResvmError]:
         """For each task of one kernel its scores, or why it has none."""
         kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
-        with self.workbench.bench(kernel) as bench:
+        with self.kernels.trainer(kernel) as trainer:
             judge = self.out_of_bag_rows if self.out_of_bag else self.held_out_rows
             return [
-                one
-                if isinstance(one, ResvmError)
-                else score(one, self.metric, self.up_to, by_folds=not self.out_of_bag)
-                for one in judge(tasks, bench)
+                rows
+                if isinstance(rows, ResvmError)
+                else score(rows, self.metric, self.up_to, by_folds=not self.out_of_bag)
+                for rows in judge(tasks, trainer)
             ]
 
-    def held_out_rows(self, tasks: Sequence[Task], bench: Bench) -> list[Judged | ResvmError]:
+    def held_out_rows(
+        self, tasks: Sequence[Task], trainer: KernelTrainer
+    ) -> list[JudgedRows | ResvmError]:
         """Each row judged by an ensemble trained without its fold."""
-        parts: list[list[Judged]] = [[] for _ in tasks]
+        parts: list[list[JudgedRows]] = [[] for _ in tasks]
         failed: dict[int, ResvmError] = {}
         for repeat, line in enumerate(self.folds.parts):
             for fold in range(self.folds.n_folds):
                 going = [number for number in range(len(tasks)) if number not in failed]
                 answers = self.held_out_fold(
                     [tasks[number] for number in going],
-                    bench,
+                    trainer,
                     line,
                     fold,
                     repeat * self.folds.n_folds + fold,
@@ -118,18 +125,24 @@ class Judge:
         return [failed.get(number) or _joined(parts[number]) for number in range(len(tasks))]
 
     def held_out_fold(
-        self, tasks: Sequence[Task], bench: Bench, line: IntArray, fold: int, number: int
-    ) -> list[Judged | ResvmError]:
+        self,
+        tasks: Sequence[Task],
+        trainer: KernelTrainer,
+        line: IntArray,
+        fold: int,
+        number: int,
+        stream: int = randomness.FOLD,
+    ) -> list[JudgedRows | ResvmError]:
         """The rows of one fold, judged by ensembles trained on all others."""
         kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
-        seed = fold_seed(self.base.seed, number)
+        seed = randomness.fold_seed(self.base.seed, number, stream)
 
-        def judged(ensemble: _Ensemble) -> Judged:
+        def judged(ensemble: _Ensemble) -> JudgedRows:
             single = ensemble.plan.method == "cwsvm"
             decisions = decide(ensemble.values, single)
-            return Judged(
+            return JudgedRows(
                 held < self.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.sums / ensemble.plan.n_models,
@@ -138,31 +151,33 @@ class Judge:
                 held,
             )
 
-        return self._judged(tasks, bench, (kept_pos, kept_unl), seed, held, judged)
+        return self._judged(tasks, trainer, (kept_pos, kept_unl), seed, held, judged)
 
-    def out_of_bag_rows(self, tasks: Sequence[Task], bench: Bench) -> list[Judged | ResvmError]:
+    def out_of_bag_rows(
+        self, tasks: Sequence[Task], trainer: KernelTrainer
+    ) -> list[JudgedRows | ResvmError]:
         """Each row judged by members whose bags lack it."""
         everything = np.arange(self.rows_pos), np.arange(self.rows_unl)
 
-        def judged(ensemble: _Ensemble) -> Judged:
+        def judged(ensemble: _Ensemble) -> JudgedRows:
             return self.judged_out_of_bag(ensemble.members, ensemble.values)
 
-        return self._judged(tasks, bench, everything, self.base.seed, None, judged)
+        return self._judged(tasks, trainer, everything, self.base.seed, None, judged)
 
     def _judged(
         self,
         tasks: Sequence[Task],
-        bench: Bench,
+        trainer: KernelTrainer,
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
-        judged: Callable[[_Ensemble], Judged],
-    ) -> list[Judged | ResvmError]:
+        judged: Callable[[_Ensemble], JudgedRows],
+    ) -> list[JudgedRows | ResvmError]:
         """What is made of each task's ensemble, trained on the rows of P and of U that are kept.
 
         Tasks with the same bags are trained together: a bag is drawn and made ready once.
         """
-        answers: dict[int, Judged | ResvmError] = {}
+        answers: dict[int, JudgedRows | ResvmError] = {}
         alike: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         for number, task in enumerate(tasks):
             try:
@@ -175,12 +190,12 @@ class Judge:
             first = plans[0][1]
             drawn = [bag_of(first, member) for member in range(first.n_models)]
             bags = [(kept[0][positive], kept[1][unlabeled]) for positive, unlabeled in drawn]
-            rivals = [
+            ensembles = [
                 [problem_on(bag, plan, member) for member, bag in enumerate(bags)]
                 for _, plan in plans
             ]
-            found = bench.values_of(rivals, rows)
-            for (number, plan), members, values in zip(plans, rivals, found, strict=True):
+            answered = trainer.ensemble_values(ensembles, rows)
+            for (number, plan), members, values in zip(plans, ensembles, answered, strict=True):
                 if isinstance(values, ResvmError):
                     answers[number] = values
                     continue
@@ -191,8 +206,8 @@ class Judge:
                     answers[number] = error
         return [answers[number] for number in range(len(tasks))]
 
-    def judged_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> Judged:
-        """Each row judged by those members whose bags lack it and its group.
+    def judged_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> JudgedRows:
+        """Each row judged by those members that have not seen it.
 
         Bags hold a larger share of P than of U. Rows judged by few members vary more, so that rows
         of P would fill the top and the bottom of a ranking that knows nothing: each row of U gets a
@@ -200,12 +215,12 @@ class Judge:
         out. The folds serve only to tell how far the criterion varies.
         """
         rows = np.arange(self.rows_pos + self.rows_unl)
-        absent = Absences(members, self.rows_pos, self.folds.groups).absent(rows)
-        bits = np.random.PCG64(np.random.SeedSequence((self.base.seed, PARTNERS_KEY)))
-        partners = np.argsort(bits.random_raw(self.rows_unl), kind="stable") % self.rows_pos
+        absent = Absences(members, self._training_rows).all_absent()
+        bits = randomness.run_bits(self.base.seed, randomness.PARTNERS)
+        partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
         absent[self.rows_pos :] &= absent[partners]
         decisions = decide_out_of_bag(values, absent)
-        judged = Judged(
+        judged = JudgedRows(
             rows < self.rows_pos,
             decisions.values_without_ties(),
             decisions.sums / len(members),
@@ -222,11 +237,11 @@ class Judge:
         return judged
 
 
-def _joined(parts: list[Judged]) -> Judged:
+def _joined(parts: list[JudgedRows]) -> JudgedRows:
     def column(name: str) -> FloatArray:
         return np.concatenate([getattr(part, name) for part in parts])
 
-    return Judged(
+    return JudgedRows(
         column("positive").astype(bool),
         column("values"),
         column("means"),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.methods import ResvmParams, problems, settle
-from resvm_cli.ensemble.workbench import Workbench
+from resvm_cli.ensemble.methods import problems, settle
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
@@ -25,11 +26,11 @@ def members(method, kernel):
 
 def values(kernel, gram_mb, tasks, some=None):
     rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
-    workbench = Workbench(*rows, gram_mb)
-    with workbench.bench(Kernel("rbf", 0.7)):  # leaves its room to the next
+    kernels = SharedKernels(*rows, gram_mb)
+    with kernels.trainer(Kernel("rbf", 0.7)):  # leaves its room to the next
         pass
-    with workbench.bench(kernel) as bench:
-        return bench.member_values(tasks, some)
+    with kernels.trainer(kernel) as trainer:
+        return trainer.member_values(tasks, some)
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
@@ -48,8 +49,8 @@ def test_values_agree_with_those_of_training_and_predicting(method, kernel):
 
 def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():
     rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
-    assert Workbench(*rows, 16 * 90 * 90 / 1e6).shares_kernels
-    assert not Workbench(*rows, 16 * 90 * 90 / 1e6 - 1e-9).shares_kernels
+    assert SharedKernels(*rows, 16 * 90 * 90 / 1e6).shares_kernels
+    assert not SharedKernels(*rows, 16 * 90 * 90 / 1e6 - 1e-9).shares_kernels
 
 
 def test_sparse_rows_have_the_same_products(monkeypatch):

@@ -1,24 +1,23 @@
-"""What to tune, how, and where the log goes."""
+"""How candidates are found and judged, whatever the data is and wherever the results go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from resvm_cli.ensemble.methods import MethodName, ResvmParams
+from resvm_cli.ensemble.params import MethodName, ResvmParams
 from resvm_cli.errors import CommandLineError
-from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
+from resvm_cli.tuning.search import Settings, StrategyName
 from resvm_cli.tuning.space import Axis
-from resvm_cli.tuning.strategies import StrategyName
+
+USUAL_MEMBERS = 50
 
 
-@dataclass(frozen=True)
-class TuneRequest:
-    """What to tune, how, and where the log goes."""
+@dataclass(frozen=True, kw_only=True)
+class TuningSettings:
+    """How candidates are found and judged."""
 
-    source: TrainingInput
-    target: str
     methods: tuple[MethodName, ...] = ("resvm",)
     base: ResvmParams = field(default_factory=ResvmParams)  # what candidates have in common
     axes: tuple[Axis, ...] = ()
@@ -27,22 +26,23 @@ class TuneRequest:
     out_of_bag: bool = False
     n_folds: int = 10
     repeats: int = 1
-    folds_file: str | None = None
     strategy: StrategyName = "random"
     trials: int = 100
-    n_models: int | Literal["auto"] = 50
+    n_models: int | Literal["auto"] = USUAL_MEMBERS
     max_extensions: int = 3
     outer: int = 0
     contamination_pos: float | None = None
     contamination_unl: float | None = None
     max_unl: int = 5000
     gram_mb: float = 1024.0
-    resume: bool = False
-    jobs: int | None = None
+
+    @property
+    def search(self) -> Settings:
+        n_models = USUAL_MEMBERS if self.n_models == "auto" else self.n_models
+        return Settings(self.strategy, self.trials, n_models, self.max_extensions, self.base.seed)
 
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
-        self.source.check()
         self.base.check()
         if self.out_of_bag and set(self.methods) != {"resvm"}:
             raise CommandLineError(
@@ -51,8 +51,6 @@ class TuneRequest:
             )
         if self.out_of_bag and (self.repeats > 1):
             raise CommandLineError("--repeats goes with folds, not with --oob")
-        if self.folds_file is not None and self.repeats > 1:
-            raise CommandLineError("--folds-file and --repeats exclude each other")
         if self.n_models == "auto" and "resvm" not in self.methods:
             raise CommandLineError(
                 "--n-models auto grows by out-of-bag values, which only --method resvm has"

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +29,12 @@ from resvm_cli.svm.products import dot_products
 BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
 
 
-class Bench(ABC):
-    """Where members of one kernel are trained."""
+class KernelTrainer(ABC):
+    """Trains members of one kernel and has them judge rows."""
 
     @abstractmethod
-    def values_of(
-        self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
         """Of each ensemble its members' values, members x rows, or why it has none.
 
@@ -45,16 +46,20 @@ class Bench(ABC):
         self, problems: Sequence[Problem], rows: IntArray | None = None
     ) -> FloatArray:
         """The same of one ensemble."""
-        (answer,) = self.values_of([problems], rows)
-        if isinstance(answer, ResvmError):
-            raise answer
-        return answer
+        (values,) = self.ensemble_values([problems], rows)
+        if isinstance(values, ResvmError):
+            raise values
+        return values
 
 
-class Workbench:
-    """P and U, and what kernels of all their rows have in common, where there is room for it."""
+class SharedKernels:
+    """P and U, and what kernels of all their rows have in common, where there is room for it.
+
+    It can be sent elsewhere: only the rows travel.
+    """
 
     def __init__(self, positives: Rows, unlabeled: Rows, gram_mb: float) -> None:
+        self._gram_mb = gram_mb
         self.positives = positives.without_zeros()
         self.unlabeled = unlabeled.without_zeros()
         self.rows = Rows.concatenate([self.positives, self.unlabeled])
@@ -64,14 +69,17 @@ class Workbench:
         self._products: FloatArray | None = None
         self._exponents: FloatArray | None = None  # of gamma 1: minus the squared distances
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedKernels, (self.positives, self.unlabeled, self._gram_mb)
+
     @contextmanager
-    def bench(self, kernel: Kernel) -> Iterator[Bench]:
-        """Room for members of this kernel; what kernels share is computed by the first caller."""
+    def trainer(self, kernel: Kernel) -> Iterator[KernelTrainer]:
+        """Of members of this kernel; what kernels share is computed by the first caller."""
         if not self.shares_kernels:
-            yield _Apart(self)
+            yield _BagByBag(self)
             return
         if kernel.name == "linear":
-            yield _Shared(self._shared_products(), len(self.positives), _Apart(self))
+            yield _FromMatrix(self._shared_products(), len(self.positives), _BagByBag(self))
             return
         shared = self._shared_exponents() if kernel.name == "rbf" else self._shared_products()
         # large arrays are used again: getting their pages anew costs more than filling them
@@ -85,7 +93,7 @@ class Workbench:
                 np.copyto(values, shared)
                 nothing = np.zeros(len(values))  # these kernels have no use for norms
                 values = kernel.values(values, nothing, nothing)
-        yield _Shared(values, len(self.positives), _Apart(self))
+        yield _FromMatrix(values, len(self.positives), _BagByBag(self))
         self._free.append(values)
 
     def _shared_products(self) -> FloatArray:
@@ -103,37 +111,37 @@ class Workbench:
             return self._exponents
 
 
-class _Shared(Bench):
+class _FromMatrix(KernelTrainer):
     """Bags as parts of one kernel matrix; members judge all rows by its lines."""
 
-    def __init__(self, values: FloatArray, n_positives: int, apart: _Apart) -> None:
+    def __init__(self, values: FloatArray, n_positives: int, bag_by_bag: _BagByBag) -> None:
         self._values = values
         self._n_positives = n_positives
-        self._apart = apart
+        self._bag_by_bag = bag_by_bag
 
-    def values_of(
-        self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        if rivals[0][0].solver == "liblinear":
-            yield from self._apart.values_of(rivals, rows)
+        if ensembles[0][0].solver == "liblinear":
+            yield from self._bag_by_bag.ensemble_values(ensembles, rows)
             return
         libsvm.use_threads(1)
-        ensembles = [_Support() for _ in rivals]
-        for same_bag in zip(*rivals, strict=True):
+        supports = [_Support() for _ in ensembles]
+        for same_bag in zip(*ensembles, strict=True):
             first = same_bag[0]
             bag = np.concatenate([first.positive, first.unlabeled + self._n_positives])
             arena = GramArena(self._values, bag)
             places = np.arange(len(bag))
             parts = places[: len(first.positive)], places[len(first.positive) :]
-            for problem, ensemble in zip(same_bag, ensembles, strict=True):
-                if ensemble.error is None:
+            for problem, support in zip(same_bag, supports, strict=True):
+                if support.error is None:
                     try:
-                        ensemble.add(bag, libsvm.train(problem, arena, *parts))
+                        support.add(bag, libsvm.train(problem, arena, *parts))
                     except SolverError as error:
-                        ensemble.error = error
+                        support.error = error
         lines = self._values if rows is None else np.take(self._values, rows, axis=1)
-        for ensemble in ensembles:
-            yield ensemble.error or ensemble.values(lines)
+        for support in supports:
+            yield support.error or support.values(lines)
 
 
 class _Support:
@@ -166,30 +174,25 @@ class _Support:
         return sums
 
 
-class _Apart(Bench):
+class _BagByBag(KernelTrainer):
     """Each bag with kernel values of its own, as in training; members judge as in prediction."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench = workbench
+    def __init__(self, kernels: SharedKernels) -> None:
+        self._kernels = kernels
 
-    def values_of(
-        self, rivals: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        judged = self._workbench.rows if rows is None else self._workbench.rows.take(rows)
-        drawn = rows_drawn(rivals[0])
-        unlabeled = self._workbench.unlabeled.take(drawn)
-        for problems in rivals:
+        judged = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
+        drawn = rows_drawn(ensembles[0])
+        unlabeled = self._kernels.unlabeled.take(drawn)
+        for problems in ensembles:
+            single = len(problems) == 1
             try:
-                ensemble, _ = fit(
-                    problems,
-                    self._workbench.positives,
-                    unlabeled,
-                    drawn,
-                    single=len(problems) == 1,
-                    workers=1,
-                    progress=lambda done, total: None,
+                fitted = fit(
+                    problems, self._kernels.positives, unlabeled, drawn, single=single, workers=1
                 )
             except SolverError as error:
                 yield error
             else:
-                yield Predictor(ensemble).decisions(judged).member_values.T
+                yield Predictor(fitted.ensemble).member_values(judged).T

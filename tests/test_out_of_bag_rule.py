@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.methods import ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.oob import Absences, ContentAbsences, decide_out_of_bag, sampled_rows
+from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.ensemble.params import ResvmParams
 
 N_POS, N_UNL = 7, 23
 
@@ -20,13 +23,25 @@ def plan(method="resvm", n_models=9, **settings):
     return settle(params, N_POS, N_UNL, 5, lambda: 1.0)
 
 
-def absences(chosen, groups=None):
-    return Absences(problems(chosen, range(chosen.n_models)), N_POS, groups)
+ROWS = Rows.from_dense(np.arange(1.0, N_POS + N_UNL + 1)[:, None])  # no two are equal
+
+
+def absences(chosen, groups=None, rows=ROWS):
+    unlabeled = rows.slice(N_POS, N_POS + N_UNL)
+    training_rows = TrainingRows(rows.slice(0, N_POS), unlabeled, groups=groups)
+    return Absences(problems(chosen, range(chosen.n_models)), training_rows)
+
+
+def absent_from_all(chosen, groups=None):
+    found = absences(chosen, groups)
+    everything = np.arange(N_POS + N_UNL)
+    assert np.array_equal(found.absent(everything, ROWS), found.all_absent())
+    return found.all_absent()
 
 
 def test_a_member_is_absent_from_a_row_exactly_when_its_bag_lacks_it():
     chosen = plan(n_pos=3)
-    found = absences(chosen).absent(np.arange(N_POS + N_UNL))
+    found = absent_from_all(chosen)
     for member, problem in enumerate(problems(chosen, range(chosen.n_models))):
         bag = {*problem.positive.tolist(), *(problem.unlabeled + N_POS).tolist()}
         for row in range(N_POS + N_UNL):
@@ -35,22 +50,22 @@ def test_a_member_is_absent_from_a_row_exactly_when_its_bag_lacks_it():
 
 def test_rows_may_be_asked_in_any_order_and_twice():
     chosen = absences(plan(n_pos=3))
-    everything = chosen.absent(np.arange(N_POS + N_UNL))
     asked = np.array([29, 0, 5, 5, 11])
-    assert np.array_equal(chosen.absent(asked), everything[asked])
+    found = chosen.absent(asked, ROWS.take(asked))
+    assert np.array_equal(found, chosen.all_absent()[asked])
 
 
 def test_a_bag_has_seen_the_whole_group_of_each_of_its_rows():
     chosen = plan(n_pos=3)
     groups = np.arange(N_POS + N_UNL) // 4  # one group has rows of P and of U
-    found = absences(chosen, groups).absent(np.arange(N_POS + N_UNL))
+    found = absent_from_all(chosen, groups)
     for member, problem in enumerate(problems(chosen, range(chosen.n_models))):
         seen = {*groups[problem.positive].tolist(), *groups[problem.unlabeled + N_POS].tolist()}
         assert [bool(x) for x in found[:, member]] == [g not in seen for g in groups.tolist()]
 
 
 def test_bagging_holds_all_of_p_in_every_bag():
-    found = absences(plan("bagging")).absent(np.arange(N_POS + N_UNL))
+    found = absent_from_all(plan("bagging"))
     assert not found[:N_POS].any()
     assert found[N_POS:].any()
 
@@ -86,17 +101,6 @@ def test_each_row_is_judged_by_its_own_members_alone(seed):
         assert judged.values[row] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("n_rows", [3, 10, 5000])
-def test_at_most_so_many_rows_are_sampled_each_once_from_the_seed_alone(n_rows):
-    found = sampled_rows(n_rows, 10, 4)
-    assert len(found) == min(10, n_rows)
-    assert (np.diff(found) > 0).all()
-    assert found.max() < n_rows
-    assert np.array_equal(found, sampled_rows(n_rows, 10, 4))
-    if n_rows > 10:
-        assert not np.array_equal(found, sampled_rows(n_rows, 10, 5))
-
-
 def test_a_bag_has_seen_the_duplicates_of_its_rows():
     chosen = plan(n_pos=3)
     rng = np.random.default_rng(0)
@@ -105,8 +109,8 @@ def test_a_bag_has_seen_the_duplicates_of_its_rows():
     tasks = list(problems(chosen, range(chosen.n_models)))
     drawn = np.unique(np.concatenate([task.unlabeled for task in tasks]))
     unlabeled = rows.take(N_POS + np.arange(N_UNL)).take(drawn)
-    content = ContentAbsences(tasks, rows.slice(0, N_POS), unlabeled, drawn)
-    found = content.absent(rows)
+    training_rows = TrainingRows(rows.slice(0, N_POS), unlabeled, drawn)
+    found = Absences(tasks, training_rows).absent(np.arange(N_POS + N_UNL), rows)
     for member, task in enumerate(tasks):
         bag = np.concatenate([task.positive, task.unlabeled + N_POS])
         seen = {tuple(one) for one in features[bag].tolist()}
@@ -120,6 +124,31 @@ def test_written_zeros_make_no_other_row():
     plain = Rows(np.array([0, 1]), np.array([1], np.int32), np.array([5.0]))
     drawn = np.unique(tasks[0].unlabeled)
     positives = Rows.concatenate([zeros] * N_POS)
-    content = ContentAbsences(tasks, positives, Rows.from_dense(np.ones((len(drawn), 2))), drawn)
-    assert not content.absent(plain).any()
-    assert content.absent(Rows.from_dense([[4.0]])).all()
+    unlabeled = Rows.from_dense(np.ones((len(drawn), 2)))
+    found = Absences(tasks, TrainingRows(positives, unlabeled, drawn))
+    assert not found.absent(np.arange(1), plain).any()
+    assert found.absent(np.arange(1), Rows.from_dense([[4.0]])).all()
+
+
+def test_of_rows_that_are_not_judged_contents_need_not_be_told_apart():
+    chosen = plan(n_pos=3)
+    rng = np.random.default_rng(1)
+    rows = Rows.from_dense(rng.integers(0, 2, (N_POS + N_UNL, 3)).astype(float))
+    sets = rows.slice(0, N_POS), rows.slice(N_POS, N_POS + N_UNL)
+    judged = np.array([0, 2, 5])
+    tasks = list(problems(chosen, range(chosen.n_models)))
+    everything = Absences(tasks, TrainingRows(*sets)).all_absent()
+    some = Absences(tasks, TrainingRows(*sets, judged=rows.take(judged)))
+    assert np.array_equal(some.absent(judged, rows.take(judged)), everything[judged])
+
+
+def test_a_duplicate_and_a_group_each_hide_a_row():
+    rows = Rows.from_dense(np.array([[1.0], [2.0], [1.0], [3.0]]))
+    groups = np.array([0, 1, 2, 1])
+    problem = next(
+        iter(problems(settle(ResvmParams(n_pos=1, n_unl=1), 2, 2, 1, lambda: 1.0), range(1)))
+    )
+    bag = replace(problem, positive=np.array([1]), unlabeled=np.array([0]))  # rows 1 and 2
+    found = Absences([bag], TrainingRows(rows.slice(0, 2), rows.slice(2, 4), groups=groups))
+    # row 0 equals row 2, row 3 is of row 1's group
+    assert not found.all_absent().any()

@@ -1,17 +1,23 @@
-"""The trials of a tuning: one line each, in task order, replayed when a run is resumed."""
+"""The trials of a tuning: judged in threads, logged in task order, replayed on resuming."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from resvm_cli.errors import DataError
+from resvm_cli import parallel
+from resvm_cli.errors import DataError, ResvmError
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.tuning.criteria import Scores
-from resvm_cli.tuning.strategies import Task
+from resvm_cli.tuning.search import Outcome, Result, Search, Task, search
+from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.space import Space
+from resvm_cli.tuning.validation import Judge
 
 TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
+TASKS_A_UNIT = 8  # of one kernel, trained by one thread, together where their bags are the same
 
 
 @dataclass(frozen=True)
@@ -115,3 +121,75 @@ class TrialLog:
     def write_best(self, content: dict[str, Any]) -> None:
         if self._run is not None:
             self._run.write(BEST, content)
+
+
+def run_search(
+    judge: Judge,
+    space: Space,
+    settings: TuningSettings,
+    log: TrialLog,
+    workers: int,
+    outer: int | None = None,
+) -> Outcome:
+    """Drive a search to its end."""
+    going: Search = search(space, settings.search)
+    try:
+        tasks = next(going)
+        while True:
+            trials = _judged(judge, tasks, log, workers, outer)
+            results = [
+                Result(
+                    trial.task, trial.score(settings.metric) if trial.scores else None, trial.number
+                )
+                for trial in trials
+            ]
+            tasks = going.send(results)
+    except StopIteration as ended:
+        outcome: Outcome | None = ended.value
+    if outcome is None:
+        why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
+        raise DataError(f"no candidate of {space.method} could be judged: {why}")
+    return outcome
+
+
+def _judged(
+    judge: Judge, tasks: list[Task], log: TrialLog, workers: int, outer: int | None
+) -> list[Trial]:
+    """The tasks' trials: from the log, then by judging."""
+    log.expect(len(tasks))
+    trials: list[Trial] = []
+    while len(trials) < len(tasks) and (known := log.recorded(tasks[len(trials)], outer)):
+        trials.append(known)
+    units = list(_units(tasks[len(trials) :]))
+
+    def work(unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
+        started = time.perf_counter()
+        answers = judge.scores(unit)
+        seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
+        return [(answer, seconds) for answer in answers]
+
+    for unit, answers in zip(units, parallel.run(work, units, workers, log.tick), strict=True):
+        for task, (answer, seconds) in zip(unit, answers, strict=True):
+            trial = Trial(
+                len(log.trials),
+                task,
+                None if isinstance(answer, ResvmError) else answer,
+                answer.message if isinstance(answer, ResvmError) else None,
+                outer,
+            )
+            log.finished(trial, seconds)
+            trials.append(trial)
+    return trials
+
+
+def _units(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Tasks of one kernel that follow each other, a few at a time."""
+    unit: list[Task] = []
+    for task in tasks:
+        key = task.candidate.kernel_key
+        if unit and (unit[0].candidate.kernel_key != key or len(unit) == TASKS_A_UNIT):
+            yield unit
+            unit = []
+        unit.append(task)
+    if unit:
+        yield unit

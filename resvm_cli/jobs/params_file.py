@@ -1,15 +1,15 @@
-"""Parameters that a tuning chose, read back for training."""
+"""Parameters that a tuning chose, as ``best.json``: made, written and read back here alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from resvm_cli.ensemble.methods import METHOD_NAMES, ResvmParams
+from resvm_cli.ensemble.params import METHOD_NAMES, ResvmParams
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.logs import read_json
-from resvm_cli.svm.kernels import KERNEL_NAMES
+from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
 KIND = "resvm-params"
 FORMAT = 1
@@ -17,6 +17,42 @@ SCALES = ("none", "minmax", "maxabs", "standard")
 WHOLE = ("n_pos", "n_unl", "n_models", "degree")
 REAL = ("gamma", "coef0", "c_unl", "w_pos")
 OF_KERNEL = ("gamma", "coef0", "degree")
+
+
+def described(
+    params: ResvmParams, scale: str | None, selected_by: dict[str, Any], data: dict[str, Any]
+) -> dict[str, Any]:
+    """What the file says of one method's parameters, and how they were chosen."""
+    kernel = Kernel(params.kernel)
+    content: dict[str, Any] = {
+        "kind": KIND,
+        "format": FORMAT,
+        "method": params.method,
+        "kernel": params.kernel,
+    }
+    if kernel.uses_gamma:
+        content["gamma"] = params.gamma
+    if kernel.uses_degree:
+        content["degree"] = params.degree
+    if kernel.uses_coef0:
+        content["coef0"] = params.coef0
+    content["c_unl"] = params.c_unl
+    for name in ("w_pos", "n_pos", "n_unl", "n_models"):
+        if getattr(params, name) is not None:
+            content[name] = getattr(params, name)
+    return content | {
+        "scale": scale or "none",
+        "selected_by": selected_by,
+        "data": data,
+        "seed": params.seed,
+    }
+
+
+def joined(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One file of several methods' parameters, the best first."""
+    if len(contents) == 1:
+        return contents[0]
+    return {**contents[0], "methods": {content["method"]: content for content in contents}}
 
 
 def load_params(path: str, method: str | None) -> dict[str, Any]:

@@ -1,0 +1,305 @@
+"""Out of bag: each row judged only by the members that have not seen it.
+
+One rule for tuning, ranking, auditing and thresholds: a member has seen a row if its bag holds that
+row, one of equal content, or one of its group. Bags are redrawn from seeds, not stored, and only
+what they hold is remembered: U may have any number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli import parallel
+from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
+from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor, decision_values
+from resvm_cli.ensemble.rank_intervals import MemberResamples, SingleArray
+from resvm_cli.errors import DataError
+from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.svm.problem import Problem
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+UNLIKE_ANY = -2  # number of the content of rows that no judged row is like
+CELLS_AT_ONCE = 1 << 21  # rows times members of one task
+POOL_CELLS_AT_ONCE = 1 << 24  # support rows times features of members judged together
+
+
+def decide_out_of_bag(member_values: FloatArray, absent: BoolArray) -> Decisions:
+    """Votes and d over the members whose bags lack each row; nan where there are none.
+
+    Sums are scaled from those members to all of them, so that rows compare.
+    """
+    n_models = member_values.shape[1]
+    n_members = absent.sum(axis=1)
+    balance = np.where(absent, np.sign(member_values), 0.0).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        votes = (n_members + balance) / (2 * n_members)
+        sums = np.where(absent, member_values, 0.0).sum(axis=1) * (n_models / n_members)
+    return Decisions(votes, sums, decision_values(votes, sums), n_members)
+
+
+class TrainingRows:
+    """The rows that bags may hold, numbered so that rows of equal content have one number."""
+
+    def __init__(
+        self,
+        positives: Rows,
+        unlabeled: Rows,
+        drawn: IntArray | None = None,
+        groups: IntArray | None = None,
+        judged: Rows | None = None,
+    ) -> None:
+        """``unlabeled`` holds the rows of U whose numbers are in ``drawn``, or all of them.
+
+        ``groups`` gives each row of P and U a group. Where only the rows in ``judged`` will be
+        asked for, the contents of rows unlike them need not be told apart.
+        """
+        self.n_positives = len(positives)
+        self.groups = groups
+        self._drawn = drawn
+        self._number_of: dict[bytes, int] = {}
+        norms = None if judged is None else distinct(judged.squared_norms())
+        self._positive = self._numbered(positives, norms)
+        self._unlabeled = self._numbered(unlabeled, norms)
+
+    def _numbered(self, rows: Rows, norms: FloatArray | None) -> IntArray:
+        alike = np.arange(len(rows))
+        if norms is not None:
+            own = rows.squared_norms()
+            first = np.searchsorted(norms, own, "left")
+            alike = np.flatnonzero(first < np.searchsorted(norms, own, "right"))
+        numbers = np.full(len(rows), UNLIKE_ANY)
+        numbers[alike] = [
+            self._number_of.setdefault(key, len(self._number_of)) for key in _keys(rows.take(alike))
+        ]
+        return numbers
+
+    @property
+    def all_contents(self) -> IntArray:
+        """The numbers of all rows of P and of those of U that are known here."""
+        return np.concatenate([self._positive, self._unlabeled])
+
+    def contents(self, rows: Rows) -> IntArray:
+        """The numbers of some rows; -1 where no bag can hold the like."""
+        return np.array([self._number_of.get(key, -1) for key in _keys(rows)], np.int64)
+
+    def bag_contents(self, problem: Problem) -> IntArray:
+        places = problem.unlabeled
+        if self._drawn is not None:
+            places = np.searchsorted(self._drawn, places)
+        return distinct(np.concatenate([self._positive[problem.positive], self._unlabeled[places]]))
+
+    def bag_groups(self, problem: Problem) -> IntArray:
+        assert self.groups is not None
+        bag = np.concatenate([problem.positive, problem.unlabeled + self.n_positives])
+        return distinct(self.groups[bag])
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    """Short digests of the rows' contents; written zeros make no difference."""
+    keys = rows.without_zeros().content_keys()
+    return [blake2b(key, digest_size=16).digest() for key in keys]
+
+
+class _Sightings:
+    """Which member has seen which keys; keys are whole numbers, negative ones were never seen."""
+
+    def __init__(self, seen: Sequence[IntArray]) -> None:
+        self.n_models = len(seen)
+        members = np.repeat(np.arange(len(seen)), [len(keys) for keys in seen])
+        all_seen = np.concatenate(seen) if seen else np.zeros(0, np.int64)
+        order = np.argsort(all_seen, kind="stable")
+        self._seen = all_seen[order]
+        self._members = members[order]
+
+    def absent(self, keys: IntArray) -> BoolArray:
+        """keys x members: true where the member has not seen the key."""
+        first = np.searchsorted(self._seen, keys, "left")
+        counts = np.searchsorted(self._seen, keys, "right") - first
+        result = np.ones((len(keys), self.n_models), bool)
+        row = np.repeat(np.arange(len(keys)), counts)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        result[row, self._members[np.repeat(first, counts) + within]] = False
+        return result
+
+
+class Absences:
+    """Which members have not seen which rows; rows of P are numbered first, then those of U."""
+
+    def __init__(self, problems: Iterable[Problem], training_rows: TrainingRows) -> None:
+        self._training_rows = training_rows
+        problems = list(problems)
+        self._contents = _Sightings([training_rows.bag_contents(problem) for problem in problems])
+        self._groups: _Sightings | None = None
+        if training_rows.groups is not None:
+            self._groups = _Sightings([training_rows.bag_groups(problem) for problem in problems])
+
+    @property
+    def n_models(self) -> int:
+        return self._contents.n_models
+
+    def absent(self, numbers: IntArray, rows: Rows) -> BoolArray:
+        """rows x members: true where the bag lacks the row, its like and its group."""
+        return self._absent(numbers, self._training_rows.contents(rows))
+
+    def all_absent(self) -> BoolArray:
+        """The same of all rows of P, and of those of U that are known to the training rows."""
+        contents = self._training_rows.all_contents
+        return self._absent(np.arange(len(contents)), contents)
+
+    def _absent(self, numbers: IntArray, contents: IntArray) -> BoolArray:
+        absent = self._contents.absent(contents)
+        if self._groups is not None:
+            assert self._training_rows.groups is not None
+            absent &= self._groups.absent(self._training_rows.groups[numbers])
+        return absent
+
+
+def stored_values(ensemble: Ensemble, rows: Rows, absent: BoolArray, n_columns: int) -> FloatArray:
+    """members x rows: what each member says of the rows it has not seen, nan of the others.
+
+    No member's values depend on which others there are, so that parts of an ensemble, judged
+    elsewhere, join to the same bytes.
+    """
+    result = np.full((len(ensemble.members), len(rows)), np.nan)
+    for first, last in _batches(ensemble, n_columns):
+        some = Ensemble(
+            ensemble.kernel, ensemble.pool, ensemble.members[first:last], ensemble.single
+        )
+        judge = Predictor.apart_from_others(some, rows, n_columns)
+        values = judge.member_values(rows).T
+        np.copyto(result[first:last], values, where=absent[:, first:last].T)
+    return result
+
+
+def _batches(ensemble: Ensemble, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Members from and to, as many as have room for their support rows."""
+    most = max(1, POOL_CELLS_AT_ONCE // max(1, n_columns))
+    first = size = 0
+    for number, member in enumerate(ensemble.members):
+        if size and size + len(member.support) > most:
+            yield first, number
+            first, size = number, 0
+        size += len(member.support)
+    yield first, len(ensemble.members)
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagValues:
+    """What is said of each row of a set; nan where every member has seen it."""
+
+    values: FloatArray  # d without ties
+    votes: FloatArray
+    n_members: IntArray
+    resampled: SingleArray | None  # resamples x rows
+
+    @property
+    def judged(self) -> BoolArray:
+        return self.n_members > 0
+
+    @property
+    def n_unjudged(self) -> int:
+        return int((self.n_members == 0).sum())
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def joined(cls, first: OutOfBagValues, second: OutOfBagValues) -> OutOfBagValues:
+        resampled = None
+        if first.resampled is not None and second.resampled is not None:
+            resampled = np.concatenate([first.resampled, second.resampled], axis=1)
+        return cls(
+            np.concatenate([first.values, second.values]),
+            np.concatenate([first.votes, second.votes]),
+            np.concatenate([first.n_members, second.n_members]),
+            resampled,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagJudge:
+    """An ensemble with what its members have seen; judges sets of any size, block by block.
+
+    Of each row only its value, votes, number of members and resampled values are kept.
+    """
+
+    predictor: Predictor
+    absences: Absences
+    n_positives: int
+    workers: Callable[[], int]
+    progress: Callable[[str, int, int | None], None]
+
+    def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagValues:
+        """The rows of P."""
+        return self._judge(iter([rows]), len(rows), 0, resamples, "P")
+
+    def unlabeled(
+        self, blocks: Iterator[Rows], n_rows: int, resamples: MemberResamples | None
+    ) -> OutOfBagValues:
+        """The rows of U, all of them in order."""
+        return self._judge(blocks, n_rows, self.n_positives, resamples, "U")
+
+    def _judge(
+        self,
+        blocks: Iterator[Rows],
+        n_rows: int,
+        first: int,
+        resamples: MemberResamples | None,
+        name: str,
+    ) -> OutOfBagValues:
+        values, votes = np.empty(n_rows), np.empty(n_rows)
+        n_members = np.empty(n_rows, np.int64)
+        resampled: SingleArray | None = None
+        if resamples is not None:
+            resampled = np.empty((resamples.count, n_rows), np.float32)
+
+        def work(task: tuple[int, Rows]) -> tuple[Decisions, SingleArray | None]:
+            return self._block(task[1], first, task[0], resamples, name)
+
+        done = 0
+        tasks = _blocks_of(blocks, self.absences.n_models)
+        for decisions, again in parallel.stream(work, tasks, self.workers):
+            part = slice(done, done + len(decisions.values))
+            values[part] = decisions.values_without_ties()
+            votes[part] = decisions.votes
+            n_members[part] = decisions.n_members
+            if resampled is not None and again is not None:
+                resampled[:, part] = again
+            done += len(decisions.values)
+            self.progress(f"judging {name} out of bag", done, n_rows)
+        return OutOfBagValues(values, votes, n_members, resampled)
+
+    def _block(
+        self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
+    ) -> tuple[Decisions, SingleArray | None]:
+        numbers = np.arange(first + start, first + start + len(rows))
+        absent = self.absences.absent(numbers, rows)
+        member_values = self.predictor.member_values(rows)
+        bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
+                "its values are far from those that members were trained on: --scale them",
+            )
+        decisions = decide_out_of_bag(member_values, absent)
+        if resamples is None:
+            return decisions, None
+        return decisions, resamples.values(decisions, member_values, absent)
+
+
+def _blocks_of(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
+    """Blocks cut to a size that suits the members, each with the number of its first row."""
+    most = max(1, CELLS_AT_ONCE // n_models // BLOCK_ROWS) * BLOCK_ROWS
+    done = 0
+    for rows in blocks:
+        for start in range(0, len(rows), most):
+            part = rows.slice(start, min(start + most, len(rows)))
+            yield done, part
+            done += len(part)

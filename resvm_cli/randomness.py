@@ -1,0 +1,87 @@
+"""Every random stream of the program, each with a key that no other has.
+
+Streams that models depend on use the raw numbers of PCG64, which numpy promises to keep, and not
+what its distributions make of them, which may change: an old model's bags must still be redrawn by
+a later version. Streams of one seed that count something (members, folds) have the number first and
+the purpose second in their spawn key; the others mix a word of four letters into the seed.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Bits: TypeAlias = np.random.PCG64
+
+# Of each member: the rows of its bag have no second number, for they came first.
+SOLVER = 1
+# Of each fold: the seed of the ensemble that is trained without it; inner and outer folds.
+FOLD = 2
+OUTER_FOLD = 3
+
+# Of each run.
+FOLDS = 0x666F6C64  # which rows are held out together
+OUTER_FOLDS = 0x6F757465
+CANDIDATES = 0x74756E65  # hyperparameters tried; a stage of the search follows
+JUDGED_UNLABELED = 0x73616D70  # rows of U that candidates are judged on
+PARTNERS = 0x70617274  # rows of P that rows of U are judged together with
+OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a model
+RESAMPLES = 0x72616E6B  # members drawn again for intervals of ranks
+
+# Of evaluation, by what is resampled, and of simulated data.
+RANKINGS = ()
+CONFUSIONS = (1,)
+PAIRED_RANKINGS = (2,)
+RATES_AT_THRESHOLD = (3,)
+CURVES = (4,)
+SIMULATED_SETS = ()  # of another command, with a seed of its own
+
+
+def bag_bits(seed: int, member: int) -> Bits:
+    """The stream that a member's bag is drawn from."""
+    return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(member,)))
+
+
+def solver_seed(seed: int, member: int) -> int:
+    """A number for solvers with a random stream of their own."""
+    return int(np.random.SeedSequence(seed, spawn_key=(member, SOLVER)).generate_state(1)[0])
+
+
+def fold_seed(seed: int, fold: int, purpose: int = FOLD) -> int:
+    """The seed of the ensemble that is trained without this fold."""
+    low, high = np.random.SeedSequence(seed, spawn_key=(fold, purpose)).generate_state(2).tolist()
+    return int(high << 32 | low)
+
+
+def run_bits(seed: int, *key: int) -> Bits:
+    """A stream of a whole run."""
+    return np.random.PCG64(np.random.SeedSequence((seed, *key)))
+
+
+def generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
+    """numpy's distributions, where no later version need repeat them."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def fractions(bits: Bits, size: int) -> npt.NDArray[np.float64]:
+    """Numbers from 0 to below 1."""
+    raw = bits.random_raw(size) >> np.uint64(11)
+    return raw.astype(np.float64) * 2.0**-53
+
+
+def below(bits: Bits, limit: int, size: int) -> npt.NDArray[np.int64]:
+    """Whole numbers below a limit, with replacement."""
+    # (1 - 2^-53) n is at least half a unit below n and never rounds up to it
+    return (fractions(bits, size) * limit).astype(np.int64)
+
+
+def shuffled(bits: Bits, size: int) -> npt.NDArray[np.int64]:
+    """The numbers below size in random order."""
+    return np.argsort(bits.random_raw(size), kind="stable")
+
+
+def sample(bits: Bits, n_rows: int, most: int) -> npt.NDArray[np.int64]:
+    """At most so many row numbers, ascending, each once."""
+    return np.sort(shuffled(bits, n_rows)[:most]) if n_rows > most else np.arange(n_rows)

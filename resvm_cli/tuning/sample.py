@@ -1,0 +1,112 @@
+"""The rows that candidates are judged on: P, some of U, folds, and the ranges they suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from resvm_cli import randomness
+from resvm_cli.dataset import IntArray
+from resvm_cli.ensemble.methods import gamma_scale
+from resvm_cli.ensemble.params import MethodName
+from resvm_cli.ensemble.pu_data import PUData
+from resvm_cli.ensemble.shared_kernels import SharedKernels
+from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.space import Space, axes_of, default_space
+from resvm_cli.tuning.validation import Judge
+
+
+@dataclass(frozen=True, eq=False)
+class TuningSample:
+    """The rows that candidates are judged on, as members see them."""
+
+    kernels: SharedKernels
+    folds: Folds
+    gamma: float  # "scale"
+
+    @classmethod
+    def of(
+        cls,
+        data: PUData,
+        settings: TuningSettings,
+        notice: Callable[[str], None],
+        given_folds: IntArray | None = None,
+        folds_name: str = "",
+    ) -> TuningSample:
+        """Drawn from P and U; ``given_folds`` are of all their rows, P before U."""
+        n_pos, n_unl = len(data.positives), data.n_unlabeled
+        bits = randomness.run_bits(settings.base.seed, randomness.JUDGED_UNLABELED)
+        numbers = randomness.sample(bits, n_unl, settings.max_unl)
+        positives, unlabeled = data.scaled(data.positives), data.scaled(data.fetch(numbers))
+        if len(unlabeled) < n_unl:
+            notice(
+                f"judging on {len(unlabeled):,} of {n_unl:,} rows of U,"
+                " drawn at random; --max-unl takes more"
+            )
+        groups = data.groups()
+        kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
+        groups = None if groups is None else groups[kept]
+        if given_folds is not None:
+            folds = Folds.given(given_folds[kept], n_pos, groups, folds_name)
+        else:
+            folds = _drawn_folds(n_pos, len(unlabeled), groups, settings)
+        kernels = SharedKernels(positives, unlabeled, settings.gram_mb)
+        return cls(kernels, folds, gamma_scale(data.n_features, data.variance()))
+
+    def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
+        """The same without the rows of an outer fold, and folds of its own."""
+        n_pos = len(self.kernels.positives)
+        kept = np.flatnonzero(line != fold)
+        in_pos = kept[kept < n_pos]
+        in_unl = kept[kept >= n_pos] - n_pos
+        groups = None if self.folds.groups is None else self.folds.groups[kept]
+        kernels = SharedKernels(
+            self.kernels.positives.take(in_pos),
+            self.kernels.unlabeled.take(in_unl),
+            settings.gram_mb,
+        )
+        folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
+        return TuningSample(kernels, folds, self.gamma)
+
+    def judge(self, settings: TuningSettings) -> Judge:
+        return Judge(
+            self.kernels,
+            settings.base,
+            self.folds,
+            settings.out_of_bag,
+            settings.metric,
+            settings.up_to,
+        )
+
+    def space(self, method: MethodName, settings: TuningSettings) -> Space:
+        """Ranges for the smallest sets that a candidate of this method is trained on."""
+        n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
+        if not settings.out_of_bag:
+            line = self.folds.parts[0]
+            n_pos -= int(np.bincount(line[:n_pos]).max())
+            n_unl -= int(np.bincount(line[len(self.kernels.positives) :]).max())
+        axes = settings.axes
+        if len(settings.methods) > 1:  # what the user gave applies to the methods that have it
+            axes = tuple(axis for axis in axes if axis.name in axes_of(method))
+        return default_space(
+            method,
+            settings.base.kernel,
+            n_pos,
+            n_unl,
+            self.gamma,
+            axes,
+            settings.contamination_pos,
+            settings.contamination_unl,
+        )
+
+
+def _drawn_folds(
+    n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
+) -> Folds:
+    n_folds = settings.n_folds
+    if settings.out_of_bag:  # they serve only to tell how far the criterion varies
+        n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
+    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)
