@@ -1,0 +1,286 @@
+"""Part of a model on disk: ``part.json``, and of each finished member its text and a record.
+
+A record is written after the text it vouches for, each beside its place, synced and renamed: what a
+killed process leaves is a part with fewer members, never a damaged one. One process writes a part;
+readers check every digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from resvm_cli.dataset import FloatArray
+from resvm_cli.errors import CommandLineError, ModelError
+from resvm_cli.files.atomic import whole_file
+from resvm_cli.files.model_dir import MEMBERS, member_name, read_bounded
+from resvm_cli.files.model_text import MemberText
+from resvm_cli.files.streams import cannot
+
+KIND = "resvm-part"
+FORMAT = 1
+HEADER = "part.json"
+LARGEST_JSON = 1 << 28
+# What members elsewhere may differ in without being members of another model.
+OF_THE_MACHINE = ("versions", "numeric_fingerprint")
+
+
+@dataclass(frozen=True, eq=False)
+class MemberRecord:
+    """What is known of a finished member, and what it says of the rows judged out of bag."""
+
+    number: int
+    sha256: str
+    n_bytes: int
+    n_support: int
+    converged: bool
+    values: FloatArray  # nan where it has seen the row
+
+
+class PartDirectory:
+    """A run of members of one model, as far as they are finished."""
+
+    def __init__(self, path: str, header: dict[str, Any]) -> None:
+        self.path = path
+        self.members = range(header["first"], header["last"])
+        self.judged: list[int] = header["judged"]
+        self.description: dict[str, Any] = header["description"]
+
+    @classmethod
+    def opened(
+        cls, path: str, members: range, description: dict[str, Any], judged: Sequence[int]
+    ) -> PartDirectory:
+        """Begun anew, or continued where the same part was begun before."""
+        header = {
+            "kind": KIND,
+            "format": FORMAT,
+            "first": members.start,
+            "last": members.stop,
+            "judged": list(judged),
+            "description": description,
+        }
+        directory = Path(path)
+        if os.path.lexists(directory / HEADER):
+            begun = cls.read(path)
+            if begun._header() != json.loads(json.dumps(header)):
+                raise CommandLineError(
+                    f"{path}: holds a part of another model, or other members of this one",
+                    "repeat the command as it was, or choose another place with -o",
+                )
+            return begun
+        try:
+            (directory / MEMBERS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot("write", path, error) from None
+        _write_json(directory / HEADER, header)
+        return cls(path, header)
+
+    @classmethod
+    def read(cls, path: str) -> PartDirectory:
+        """A part that is there."""
+        header = _read_json(f"{path}/{HEADER}")
+        if header.get("kind") != KIND:
+            raise ModelError(f"{path}: not a part of a resvm model")
+        if header.get("format") != FORMAT:
+            raise ModelError(
+                f"{path}: format {header.get('format')!r}, and this version reads {FORMAT}",
+                "join it with the version of resvm that trained it",
+            )
+        first, last, judged = header.get("first"), header.get("last"), header.get("judged")
+        if (
+            type(first) is not int
+            or type(last) is not int
+            or not 0 <= first < last
+            or not isinstance(judged, list)
+            or not all(type(row) is int and row >= 0 for row in judged)
+            or not isinstance(header.get("description"), dict)
+        ):
+            raise ModelError(f"{path}/{HEADER}: incomplete or inconsistent", "train the part again")
+        return cls(path, header)
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "kind": KIND,
+            "format": FORMAT,
+            "first": self.members.start,
+            "last": self.members.stop,
+            "judged": self.judged,
+            "description": self.description,
+        }
+
+    def add(self, number: int, member: MemberText, converged: bool, values: FloatArray) -> None:
+        """Keep a member that is finished."""
+        with whole_file(f"{self.path}/{member_name(number)}") as handle:
+            handle.write(member.text)
+        _write_json(
+            Path(_record_name(self.path, number)),
+            {
+                "member": number,
+                "sha256": hashlib.sha256(member.text).hexdigest(),
+                "bytes": len(member.text),
+                "support_vectors": member.n_support,
+                "converged": converged,
+                "values": [None if value != value else value for value in values.tolist()],
+            },
+        )
+
+    def missing(self) -> list[int]:
+        """The members that are not finished."""
+        return [
+            number
+            for number in self.members
+            if not os.path.lexists(_record_name(self.path, number))
+        ]
+
+    def record(self, number: int) -> MemberRecord:
+        """What was noted of a finished member."""
+        name = _record_name(self.path, number)
+        record = _read_json(name)
+        values = record.get("values")
+        size = record.get("bytes")
+        if (
+            record.get("member") != number
+            or type(record.get("sha256")) is not str
+            or type(size) is not int
+            or size < 0
+            or type(record.get("support_vectors")) is not int
+            or type(record.get("converged")) is not bool
+            or not isinstance(values, list)
+            or len(values) != len(self.judged)
+            or not all(value is None or type(value) is float for value in values)
+        ):
+            raise ModelError(f"{name}: incomplete or inconsistent", "train the part again")
+        return MemberRecord(
+            number,
+            record["sha256"],
+            size,
+            record["support_vectors"],
+            record["converged"],
+            np.array([np.nan if value is None else value for value in values], np.float64),
+        )
+
+    def member(self, record: MemberRecord) -> MemberText:
+        """A finished member, checked against its record."""
+        name = f"{self.path}/{member_name(record.number)}"
+        text = read_bounded(name, record.n_bytes)
+        if len(text) != record.n_bytes or hashlib.sha256(text).hexdigest() != record.sha256:
+            raise ModelError(
+                f"{name}: changed since it was written (digest differs)", "train the part again"
+            )
+        return MemberText(text, record.n_support)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedParts:
+    """Parts that make up a whole model."""
+
+    parts: Sequence[PartDirectory]  # in the order of their members
+    notes: tuple[str, ...]
+
+    @property
+    def description(self) -> dict[str, Any]:
+        return self.parts[0].description
+
+    def records(self) -> Iterator[tuple[PartDirectory, MemberRecord]]:
+        """Of all members, in order."""
+        for part in self.parts:
+            for number in part.members:
+                yield part, part.record(number)
+
+
+def join(paths: Sequence[str], n_members: int | None = None) -> JoinedParts:
+    """Put parts in order; refuse those that are not of one model, and gaps and overlaps."""
+    parts = sorted(
+        (PartDirectory.read(path) for path in paths), key=lambda part: part.members.start
+    )
+    first = parts[0]
+    notes: list[str] = []
+    for part in parts[1:]:
+        differing = [
+            key
+            for key in {**first.description, **part.description}
+            if first.description.get(key) != part.description.get(key)
+        ]
+        foreign = [key for key in differing if key not in OF_THE_MACHINE]
+        if foreign or part.judged != first.judged:
+            raise ModelError(
+                f"{part.path} and {first.path} are of different models:"
+                f" {', '.join(foreign) or 'judged rows'} differ",
+                "join parts of one command, with the same data, options and seed",
+            )
+        if differing:
+            notes.append(
+                f"{part.path} was trained with other {' and '.join(differing)} than {first.path}:"
+                " values agree to about 1e-9, not to the byte"
+            )
+    total = n_members or first.description["parameters"]["n_models"]
+    missing = _missing_members(parts, total)
+    if missing:
+        raise ModelError(
+            f"{len(missing):,} of {total:,} members are missing: {as_ranges(missing)}",
+            "train the parts that hold them",
+        )
+    return JoinedParts(parts, tuple(notes))
+
+
+def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
+    missing: list[int] = []
+    end = 0
+    for part in parts:
+        if part.members.start < end:
+            raise ModelError(
+                f"{part.path}: holds members from {part.members.start}, and another part those"
+                f" below {end}",
+                "leave one of them out",
+            )
+        missing += range(end, part.members.start)
+        missing += part.missing()
+        end = part.members.stop
+    if end > total:
+        raise ModelError(f"{parts[-1].path}: holds members up to {end}, and the model has {total}")
+    return [*missing, *range(end, total)]
+
+
+def as_ranges(numbers: Sequence[int]) -> str:
+    """``3,7-9``: as array jobs are told which tasks to run."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def _record_name(path: str, number: int) -> str:
+    return f"{path}/{member_name(number)}"[: -len(".model")] + ".json"
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    body = json.dumps(content, allow_nan=False)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    with whole_file(str(path)) as handle:
+        handle.write(f"{body}\n{digest}\n".encode())
+
+
+def _read_json(name: str) -> dict[str, Any]:
+    """A file of ``_write_json``: JSON, and below it its digest."""
+    text = read_bounded(name, LARGEST_JSON)
+    body, _, digest = text.partition(b"\n")
+    damaged = ModelError(f"{name}: damaged or edited", "train the part again")
+    if hashlib.sha256(body).hexdigest().encode() + b"\n" != digest:
+        raise damaged
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise damaged from None
+    if not isinstance(content, dict):
+        raise damaged
+    return content

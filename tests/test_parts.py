@@ -1,0 +1,210 @@
+"""Parts of a model: trained apart, joined to the bytes of one run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.fit import Trainer
+from resvm_cli.ensemble.methods import problems, settle
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.parts import train_part
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.ensemble.shared_kernels import SharedKernels
+from resvm_cli.errors import CommandLineError, ModelError
+from resvm_cli.files.part_dir import as_ranges
+from resvm_cli.jobs.merge import merge, train_members
+from resvm_cli.jobs.train import save, train, train_on
+from resvm_cli.jobs.training_input import TrainingInput
+from tests.conftest import write_svm
+
+RNG = np.random.default_rng(12)
+N_POS, N_UNL = 30, 90
+FEATURES = np.concatenate([RNG.normal(1.0, 1.0, (N_POS, 6)), RNG.normal(0.0, 1.0, (N_UNL, 6))])
+FEATURES[[3, N_POS + 5]] = FEATURES[0]  # duplicates in P and between P and U
+KNOWN = np.arange(N_POS + N_UNL) < N_POS
+SETTINGS = {
+    "rbf": ({}, {}),
+    "linear": ({"kernel": "linear"}, {}),
+    "poly scaled": ({"kernel": "poly"}, {"scale": "standard"}),
+    "liblinear": ({"kernel": "linear", "solver": "liblinear"}, {}),
+    "bagging": ({"method": "bagging"}, {}),
+}
+
+
+def data(features=FEATURES, **settings):
+    return MemoryData.from_matrix(sparse.csr_matrix(features), KNOWN, **settings)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    found = sorted(directory.rglob("*"))
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found if path.is_file()}
+
+
+def trained_whole(target: Path, params: ResvmParams, **settings) -> dict[str, bytes]:
+    trained = train_on(data(**settings), params, progress=lambda *_: None)
+    save(trained, str(target), force=False)
+    return files(target)
+
+
+def cuts(n_models: int, n_parts: int) -> list[range]:
+    bounds = [n_models * part // n_parts for part in range(n_parts + 1)]
+    return [range(bounds[part], bounds[part + 1]) for part in range(n_parts)]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("n_parts", [1, 3, 7, 12])
+def test_parts_join_to_the_bytes_of_one_run(name, n_parts, tmp_path):
+    asked, settings = SETTINGS[name]
+    params = ResvmParams(n_models=12, n_unl=20, seed=5, **asked)
+    whole = trained_whole(tmp_path / "whole", params, **settings)
+    paths = []
+    for number, members in enumerate(cuts(12, n_parts)):
+        paths.append(str(tmp_path / f"part-{number}"))
+        train_members(data(**settings), params, members, paths[-1], jobs=1 + number % 2)
+    merge(paths[::-1], str(tmp_path / "joined"))
+    assert files(tmp_path / "joined") == whole
+
+
+def test_a_members_values_do_not_depend_on_which_others_there_are():
+    for name, (asked, settings) in SETTINGS.items():
+        params = ResvmParams(n_models=9, n_unl=20, **asked)
+        given = data(**settings)
+        plan = settle(params, N_POS, N_UNL, given.n_features, given.variance)
+        whole = train_part(plan, range(9), given).values
+        for members in (range(1), range(4, 9), range(8, 9)):
+            alone = train_part(plan, members, given).values
+            assert alone.tobytes() == whole[members.start : members.stop].tobytes(), name
+
+
+def test_a_csr_matrix_gives_the_model_of_the_same_rows_in_files(tmp_path):
+    write_svm(tmp_path / "pos.svm", FEATURES[KNOWN], np.ones(N_POS))
+    write_svm(tmp_path / "unl.svm", FEATURES[~KNOWN], -np.ones(N_UNL))
+    for scale in (None, "standard"):
+        params = ResvmParams(n_models=6)
+        source = TrainingInput(str(tmp_path / "pos.svm"), str(tmp_path / "unl.svm"), scale=scale)
+        target = tmp_path / f"files-{scale}"
+        train(source, params, str(target), progress=lambda *_: None)
+        assert trained_whole(tmp_path / f"memory-{scale}", params, scale=scale) == files(target)
+
+
+def test_a_part_is_continued_where_it_stopped(tmp_path):
+    params = ResvmParams(n_models=10, n_unl=20)
+    path = tmp_path / "part"
+    assert train_members(data(), params, range(10), str(path)) == 10
+    finished = files(path)
+    for number in (2, 3, 9):
+        (path / f"members/{number:05d}.json").unlink()
+    (path / "members/00003.model").write_bytes(b"half")
+    assert train_members(data(), params, range(10), str(path)) == 3
+    assert files(path) == finished
+    assert train_members(data(), params, range(10), str(path)) == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"n_unl": 21}, "parameters"),
+        ({"kernel": "linear"}, "kernel"),
+        ({"features": FEATURES * 2}, "data"),
+        ({"scale": "maxabs"}, "scaling"),
+    ],
+)
+def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
+    settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
+    asked = {"n_models": 4, "n_unl": 20} | other
+    train_members(data(), ResvmParams(n_models=4, n_unl=20), range(2), str(tmp_path / "a"))
+    train_members(data(**settings), ResvmParams(**asked), range(2, 4), str(tmp_path / "b"))
+    with pytest.raises(ModelError, match=f"different models: .*{word}"):
+        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"))
+    assert not (tmp_path / "m").exists()
+
+
+def test_gaps_and_overlaps_are_named(tmp_path):
+    params = ResvmParams(n_models=12, n_unl=20)
+    for name, members in (("a", range(3)), ("b", range(4, 8)), ("c", range(6, 9))):
+        train_members(data(), params, members, str(tmp_path / name))
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
+        merge([a, b], str(tmp_path / "m"))
+    with pytest.raises(ModelError, match="holds members from 6, and another part those below 8"):
+        merge([a, b, c], str(tmp_path / "m"))
+
+
+def test_another_machine_is_noted_and_joined(tmp_path):
+    params = ResvmParams(n_models=4, n_unl=20)
+    for name, members in (("a", range(2)), ("b", range(2, 4))):
+        train_members(data(), params, members, str(tmp_path / name))
+    _edit(
+        tmp_path / "b/part.json",
+        lambda header: header["description"].update(numeric_fingerprint="0123456789abcdef"),
+    )
+    notes: list[str] = []
+    merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), notice=notes.append)
+    assert "numeric_fingerprint" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["part.json", "members/00001.json", "members/00001.model"])
+@pytest.mark.parametrize("change", ["flip", "cut", "append", "gone"])
+def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
+    params = ResvmParams(n_models=2, n_unl=20)
+    train_members(data(), params, range(2), str(tmp_path / "a"))
+    path = tmp_path / "a" / name
+    content = path.read_bytes()
+    if change == "gone":
+        path.unlink()
+    else:
+        flipped = content[:40] + bytes([content[40] ^ 1]) + content[41:]
+        path.write_bytes({"flip": flipped, "cut": content[:-9], "append": content + b" "}[change])
+    expected = "members are missing" if (change, name[-5:]) == ("gone", ".json") else name
+    if (change, name) == ("gone", "part.json"):
+        expected = "part.json"
+    with pytest.raises(ModelError, match=expected):
+        merge([str(tmp_path / "a")], str(tmp_path / "m"))
+    assert not (tmp_path / "m").exists()
+
+
+def test_another_part_is_not_written_over(tmp_path):
+    params = ResvmParams(n_models=4, n_unl=20)
+    train_members(data(), params, range(2), str(tmp_path / "a"))
+    with pytest.raises(CommandLineError, match="part of another model"):
+        train_members(data(), params, range(3), str(tmp_path / "a"))
+
+
+def test_what_travels_to_workers_pickles():
+    given = data()
+    plan = settle(ResvmParams(n_models=3), N_POS, N_UNL, 6, given.variance)
+    tasks = list(problems(plan, range(3)))
+    unlabeled = given.fetch(np.arange(N_UNL))
+    rows = Rows.concatenate([given.positives, unlabeled])
+    trainer = Trainer(rows, np.arange(N_UNL), N_POS, 1)
+    first = trainer.train_all(tasks)
+    again = pickle.loads(pickle.dumps(trainer)).train_all(pickle.loads(pickle.dumps(tasks)))
+    for one, other in zip(first, again, strict=True):
+        assert one.member.coefficients.tobytes() == other.member.coefficients.tobytes()
+    kernels = SharedKernels(given.positives, unlabeled, 10)
+    with kernels.trainer(plan.kernel) as own:
+        expected = own.member_values(tasks)
+    with pickle.loads(pickle.dumps(kernels)).trainer(plan.kernel) as other:
+        assert other.member_values(tasks).tobytes() == expected.tobytes()
+
+
+def test_ranges_are_written_as_array_jobs_take_them():
+    assert as_ranges([3, 7, 8, 9]) == "3,7-9"
+    assert as_ranges([0]) == "0"
+
+
+def _edit(path: Path, change) -> None:
+    import hashlib
+
+    header = json.loads(path.read_bytes().split(b"\n")[0])
+    change(header)
+    body = json.dumps(header)
+    path.write_text(f"{body}\n{hashlib.sha256(body.encode()).hexdigest()}\n")
