@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.agreement import Agreement
-from benchmarks.measure import Steps
+from perf.agreement import Agreement
+from perf.measure import Steps
 
 LEAST_SHARE = 0.1  # of the larger part's time, that the smaller one must have been shorter
 

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks import agreement
-from benchmarks.agreement import Agreement
-from benchmarks.ensembles import Ensemble
-from benchmarks.measure import Steps
-from benchmarks.programs.program import Program, script
+from perf import agreement
+from perf.agreement import Agreement
+from perf.ensembles import Ensemble
+from perf.measure import Steps
+from perf.programs.program import Program, script
 
 
 @dataclass(frozen=True)

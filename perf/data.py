@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import command, run
-from benchmarks.sizes import Sizes
+from perf.measure import command, run
+from perf.sizes import Sizes
 from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import Block, format_block, read_file
 

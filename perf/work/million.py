@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from benchmarks import agreement
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group, Part
-from benchmarks.data import IJCNN, IJCNN_TEST
-from benchmarks.ensembles import Ensemble
-from benchmarks.programs import SVC_DENSE, SVC_SPARSE
-from benchmarks.work.predict import OURS, THREADED, resvm
+from perf import agreement
+from perf.bench import Bench
+from perf.case import Asked, Case, Group, Part
+from perf.data import IJCNN, IJCNN_TEST
+from perf.ensembles import Ensemble
+from perf.programs import SVC_DENSE, SVC_SPARSE
+from perf.work.predict import OURS, THREADED, resvm
 
 TITLE = "A million rows"
 

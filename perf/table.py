@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.contest import Outcome, Row
-from benchmarks.sizes import Sizes
+from perf.contest import Outcome, Row
+from perf.sizes import Sizes
 
 PACKAGES = (
     "resvm-cli",

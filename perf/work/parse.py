@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import agreement
-from benchmarks.agreement import Agreement
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group
-from benchmarks.data import MNIST, MNIST_TEST
-from benchmarks.ensembles import Ensemble
-from benchmarks.measure import run
-from benchmarks.programs.program import script
+from perf import agreement
+from perf.agreement import Agreement
+from perf.bench import Bench
+from perf.case import Asked, Case, Group
+from perf.data import MNIST, MNIST_TEST
+from perf.ensembles import Ensemble
+from perf.measure import run
+from perf.programs.program import script
 from resvm_cli.files.svmlight import read_file
 
 TITLE = "Parsing svmlight text (start-up, the same command on one row, is taken off)"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks import agreement
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group
-from benchmarks.data import MNIST, MNIST_TEST
-from benchmarks.ensembles import Ensemble
-from benchmarks.programs import SCRIPTS_ASKED, SVC_STACKED, Program, programs
+from perf import agreement
+from perf.bench import Bench
+from perf.case import Asked, Case, Group
+from perf.data import MNIST, MNIST_TEST
+from perf.ensembles import Ensemble
+from perf.programs import SCRIPTS_ASKED, SVC_STACKED, Program, programs
 
 TITLE = "Prediction"
 OURS = "resvm predict, one thread"

@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from benchmarks import agreement
-from benchmarks.agreement import LIMITS, Agreement, Members
-from benchmarks.case import Part
-from benchmarks.ensembles import Ensemble
-from benchmarks.measure import Steps, command, run
+from perf import agreement
+from perf.agreement import LIMITS, Agreement, Members
+from perf.case import Part
+from perf.ensembles import Ensemble
+from perf.measure import Steps, command, run
 
 SCRIPTS = Path(__file__).parent.parent / "peers"
 

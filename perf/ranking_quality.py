@@ -1,4 +1,4 @@
-"""How good are rankings? ``python -m benchmarks.ranking_quality --data-dir DIR --log FILE``.
+"""How good are rankings? ``python -m perf.ranking_quality --data-dir DIR --log FILE``.
 
 Sets of known truth, each drawn several times. First, U holds hidden positives: how well does each
 ranking find them, and how far is the recall that known positives promise from the true one? Then P
@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from benchmarks.table import put_between_marks
-from benchmarks.tuning_quality import load
+from perf.paper_sets import load
+from perf.table import put_between_marks
 from resvm_cli import parallel
 from resvm_cli.dataset import Rows, Survey, variance
 from resvm_cli.ensemble.fit import fit, rows_drawn

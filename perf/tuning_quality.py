@@ -1,4 +1,4 @@
-"""How good are tuned models? ``python -m benchmarks.tuning_quality --data-dir DIR --log FILE``.
+"""How good are tuned models? ``python -m perf.tuning_quality --data-dir DIR --log FILE``.
 
 The paper's sets (its sizes and contamination), each drawn several times. For every candidate of one
 random sample: each criterion out of bag and by ten folds, out of bag also with the few members that
@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.table import put_between_marks
+from perf.paper_sets import Source, load
+from perf.table import put_between_marks
 from resvm_cli import parallel
 from resvm_cli.dataset import Rows, Survey, variance
 from resvm_cli.ensemble.fit import fit, rows_drawn
@@ -32,7 +33,7 @@ from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.workbench import Workbench
 from resvm_cli.evaluation.metrics import pr_auc_trapezoid
 from resvm_cli.experiments.contamination import Sizes, split
-from resvm_cli.files.svmlight import Block, format_block, read_file
+from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.tuning.criteria import METRIC_NAMES
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.space import default_space
@@ -52,47 +53,6 @@ SETS = {
 }
 SETTINGS = ("pu", "semi")
 DEFAULTS, AUTO = -1, -2  # in place of a trial's number
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """Labelled rows, and a test set where there is one."""
-
-    rows: Rows
-    truth: np.ndarray
-    test_rows: Rows | None = None
-    test_truth: np.ndarray | None = None
-
-
-def load(name: str, folder: Path) -> Source:
-    """One of the paper's sets."""
-
-    def read(stem: str) -> tuple[Rows, np.ndarray]:
-        path = folder / stem
-        block = read_file(str(path if path.exists() else folder / f"{stem}.gz"))
-        return block.rows, block.labels
-
-    if name == "synthetic":
-        rng = np.random.default_rng(77)
-        angle = rng.random(10_000) * 2 * np.pi
-        ring = 4 * np.column_stack([np.cos(angle), np.sin(angle)])
-        dense = np.vstack(
-            [rng.standard_normal((10_000, 2)), ring + rng.standard_normal((10_000, 2))]
-        )
-        return Source(Rows.from_dense(dense), np.arange(20_000) < 10_000)
-    if name == "cancer":
-        rows, labels = read("breast-cancer_scale")
-        return Source(rows, labels == 4)
-    if name == "covtype":
-        rows, labels = read("covtype.libsvm.binary.scale")
-        some = np.random.default_rng(1).choice(len(rows), 100_000, replace=False)
-        return Source(rows.take(some), labels[some] == 1)
-    if name == "ijcnn1":
-        (rows, labels), (test, test_labels) = read("ijcnn1"), read("ijcnn1.t")
-        return Source(rows, labels == 1, test, test_labels == 1)
-    digit = int(name[-1])
-    (rows, labels), (test, test_labels) = read("mnist.scale"), read("mnist.scale.t")
-    return Source(rows, labels == digit, test, test_labels == digit)
 
 
 @dataclass(frozen=True, eq=False)

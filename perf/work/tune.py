@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.agreement import Agreement
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group
-from benchmarks.data import MNIST, MNIST_TEST, Problem
-from benchmarks.programs.program import script
+from perf.agreement import Agreement
+from perf.bench import Bench
+from perf.case import Asked, Case, Group
+from perf.data import MNIST, MNIST_TEST, Problem
+from perf.programs.program import script
 from resvm_cli.ensemble.bags import Stream, fold_seed
 from resvm_cli.tuning.folds import Folds
 

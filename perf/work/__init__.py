@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from benchmarks.bench import Bench
-from benchmarks.case import Group
-from benchmarks.work import million, parse, predict, startup, train, tune
+from perf.bench import Bench
+from perf.case import Group
+from perf.work import million, parse, predict, startup, train, tune
 
 
 @dataclass(frozen=True)

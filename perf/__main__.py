@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: tables on stdout, progress on stderr."""
+"""``python -m perf``: tables on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import table
-from benchmarks.bench import Bench
-from benchmarks.contest import compete
-from benchmarks.data import Data
-from benchmarks.programs import PROGRAMS
-from benchmarks.sizes import FULL, QUICK
-from benchmarks.work import KINDS
+from perf import table
+from perf.bench import Bench
+from perf.contest import compete
+from perf.data import Data
+from perf.programs import PROGRAMS
+from perf.sizes import FULL, QUICK
+from perf.work import KINDS
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser("python -m perf", description=__doc__)
     peers = sorted({program.peer for program in PROGRAMS})
     parser.add_argument("--data-dir", type=Path, help="where mnist.scale[.t], ijcnn1[.t] are")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")

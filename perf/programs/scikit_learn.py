@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks import agreement
-from benchmarks.agreement import Agreement
-from benchmarks.case import Part
-from benchmarks.ensembles import Ensemble
-from benchmarks.measure import Steps, run
-from benchmarks.programs.program import Program, script
+from perf import agreement
+from perf.agreement import Agreement
+from perf.case import Part
+from perf.ensembles import Ensemble
+from perf.measure import Steps, run
+from perf.programs.program import Program, script
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.ensembles import Ensemble
-from benchmarks.programs.program import Program
-from benchmarks.programs.scikit_learn import Pulearn, ScikitLearn
-from benchmarks.programs.solvers import LiblinearPython, LibsvmPython, Stock
+from perf.ensembles import Ensemble
+from perf.programs.program import Program
+from perf.programs.scikit_learn import Pulearn, ScikitLearn
+from perf.programs.solvers import LiblinearPython, LibsvmPython, Stock
 
 SVC_SPARSE = ScikitLearn("scikit-learn SVC, sparse rows", "svc", "sparse")
 SVC_DENSE = ScikitLearn("scikit-learn SVC, dense rows", "svc", "dense")

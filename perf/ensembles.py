@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.bench import Bench
-from benchmarks.data import Problem
-from benchmarks.measure import Steps, run
+from perf.bench import Bench
+from perf.data import Problem
+from perf.measure import Steps, run
 from resvm_cli.ensemble.methods import DEFAULT_TOLERANCE, ResvmParams, problems, settle
 from resvm_cli.files.svmlight import Block, format_block, read_file
 

@@ -1,4 +1,4 @@
-"""The benchmarks on sets of seconds: rows that agree, and disagreement instead of a time."""
+"""Speed beside peers on sets of seconds: rows that agree, and disagreement instead of a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import agreement, table
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group, Part
-from benchmarks.contest import Outcome, Row, Verdict, compete, verdict
-from benchmarks.data import Data
-from benchmarks.measure import Failed, command, run
-from benchmarks.programs.program import script
-from benchmarks.sizes import QUICK
-from benchmarks.work import KINDS
+from perf import agreement, table
+from perf.bench import Bench
+from perf.case import Asked, Case, Group, Part
+from perf.contest import Outcome, Row, Verdict, compete, verdict
+from perf.data import Data
+from perf.measure import Failed, command, run
+from perf.programs.program import script
+from perf.sizes import QUICK
+from perf.work import KINDS
 from tests.conftest import write_svm
 
 SVC = "scikit-learn SVC, sparse rows"
@@ -41,7 +41,7 @@ TINY = replace(
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    folder = tmp_path_factory.mktemp("benchmarks")
+    folder = tmp_path_factory.mktemp("perf")
     return Bench(folder, Data(folder, None, TINY), TINY, peers=("scikit-learn",))
 
 
@@ -217,7 +217,7 @@ def test_json_holds_every_row_and_every_figure_asked_for():
 
 
 def test_recall_is_promised_by_known_rows_and_true_by_the_truth():
-    from benchmarks.ranking_quality import recall_gap
+    from perf.ranking_quality import recall_gap
 
     truth = np.array([True, True, False, False])
     unlabeled = np.array([0.9, 0.2, 0.5, np.nan])

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from benchmarks.data import Data
-from benchmarks.measure import Steps, command, run
-from benchmarks.sizes import Sizes
+from perf.data import Data
+from perf.measure import Steps, command, run
+from perf.sizes import Sizes
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One run of the benchmarks."""
+    """One run of the measurements."""
 
     folder: Path
     data: Data

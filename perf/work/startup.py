@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group
-from benchmarks.data import MNIST, MNIST_TEST
-from benchmarks.ensembles import Ensemble
-from benchmarks.measure import command
+from perf.bench import Bench
+from perf.case import Asked, Case, Group
+from perf.data import MNIST, MNIST_TEST
+from perf.ensembles import Ensemble
+from perf.measure import command
 
 TITLE = "Start-up"
 ROUNDS = 4  # short runs vary more, and cost little

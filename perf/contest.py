@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.agreement import Agreement
-from benchmarks.case import Asked, Case, Group
-from benchmarks.measure import Failed, Run, Steps, run
-from benchmarks.sizes import Sizes
+from perf.agreement import Agreement
+from perf.case import Asked, Case, Group
+from perf.measure import Failed, Run, Steps, run
+from perf.sizes import Sizes
 
 LONG = 10.0  # seconds; what takes longer is run once
 STARTS = 3  # a difference of two times is no better than the worse of them

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks import agreement
-from benchmarks.agreement import Agreement
-from benchmarks.bench import Bench
-from benchmarks.case import Asked, Case, Group
-from benchmarks.data import MNIST, MNIST_TEST
-from benchmarks.ensembles import Ensemble
-from benchmarks.programs import SCRIPTS_ASKED, programs
+from perf import agreement
+from perf.agreement import Agreement
+from perf.bench import Bench
+from perf.case import Asked, Case, Group
+from perf.data import MNIST, MNIST_TEST
+from perf.ensembles import Ensemble
+from perf.programs import SCRIPTS_ASKED, programs
 
 TITLE = "Training"
 OURS = "resvm train, one thread"
