@@ -3,6 +3,8 @@
 Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so threads scale like
 processes without their start-up and without copying the data. A C call cannot be cancelled, so it
 never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
+
+Outside files/ only this module opens paths: those of the system that say how many cores there are.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import ceil, inf
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 Task = TypeVar("Task")
@@ -21,6 +25,8 @@ Result = TypeVar("Result")
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
 AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
+
+SYSTEM = Path("/")
 
 _held = False
 
@@ -152,3 +158,49 @@ def stream(
             room.release()
     finally:
         stopped.set()
+
+
+def available_cores() -> int:
+    """Cores by affinity, by the quota of a container, and by a batch system's share."""
+    # joblib counts them too, but takes longer to import than a short run takes
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not on every system
+        cores = os.cpu_count() or 1
+    share = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    if share.isdigit() and int(share) > 0:
+        cores = min(cores, int(share))
+    quota = min(map(_quota, _groups(SYSTEM)), default=inf)
+    return cores if quota == inf else max(1, min(cores, ceil(quota)))
+
+
+def _groups(system: Path) -> Iterator[Path]:
+    """The folders of the control groups that this process is in, and of all above them."""
+    try:
+        lines = (system / "proc/self/cgroup").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        names = controllers.split(",")
+        if controllers and "cpu" not in names:
+            continue
+        # version 2 has one hierarchy and no controllers here; version 1 one for each
+        root = system / "sys/fs/cgroup" / controllers
+        group = root / path.strip("/")
+        yield group
+        yield from (folder for folder in group.parents if folder.is_relative_to(root))
+
+
+def _quota(group: Path) -> float:
+    """How many cores' time a group may take."""
+    try:
+        if (group / "cpu.max").exists():
+            limit, period = (group / "cpu.max").read_text().split()
+        else:
+            limit = (group / "cpu.cfs_quota_us").read_text()
+            period = (group / "cpu.cfs_period_us").read_text()
+        cores = float(limit) / float(period)
+    except (OSError, ValueError, ZeroDivisionError):  # no limit says max
+        return inf
+    return cores if cores > 0 else inf  # or -1

@@ -10,7 +10,7 @@ import pytest
 
 from resvm_cli.ensemble.methods import ResvmParams, settle
 from resvm_cli.evaluation.curves import Histogram
-from resvm_cli.files.rankings import Listing
+from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs.rank import RankResult, Recovery
 from resvm_cli.report import ranking_page
 

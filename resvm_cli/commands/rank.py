@@ -167,8 +167,8 @@ def rank(
 
     Each row is judged only by the members of the ensemble that have not seen it.
     """
-    from resvm_cli.files.predictions import output as output_file
-    from resvm_cli.files.rankings import RANKING_FORMATS, format_ranking
+    from resvm_cli.files.atomic import output as output_file
+    from resvm_cli.files.ranked_rows import RANKING_FORMATS, format_ranking
     from resvm_cli.jobs import rank as job
     from resvm_cli.jobs.rank_request import RankRequest
     from resvm_cli.jobs.training_input import TrainingInput

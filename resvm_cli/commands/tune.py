@@ -206,7 +206,7 @@ def tune(
     Every trial is logged as it finishes; best.json is what `resvm train --params` reads.
     """
     from resvm_cli.ensemble.methods import METHOD_NAMES, ResvmParams
-    from resvm_cli.files.predictions import output as output_file
+    from resvm_cli.files.atomic import output as output_file
     from resvm_cli.jobs import tune as job
     from resvm_cli.jobs.training_input import TrainingInput
     from resvm_cli.jobs.tune_request import TuneRequest

@@ -23,7 +23,7 @@ from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import recover, whole_directory
 from resvm_cli.files.model_text import format_members, parse_members
-from resvm_cli.files.out_of_bag import OutOfBag
+from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
 FORMAT = 1

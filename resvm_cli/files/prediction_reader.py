@@ -20,9 +20,8 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
-from resvm_cli.files.columns import BLANKS, Layout, read_columns
-from resvm_cli.files.streams import STDIN, name_of, read_pieces
-from resvm_cli.files.svmlight import BYTE_ORDER_MARK, whole_lines
+from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, whole_lines
 
 VALUE, LABEL, ID = "decision_value", "label", "id"
 OUT_OF_BAG_COLUMN = "members"  # by how many members a row was judged: those whose bags lack it

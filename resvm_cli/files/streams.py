@@ -23,6 +23,7 @@ SPOOL_MEMORY = 1 << 25
 PATIENCE_MILLISECONDS = 2
 
 STDIN = "-"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
@@ -75,20 +76,44 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
-def read_names(path: str) -> list[str]:
-    """The lines of a text file, without blanks around them; a last empty line is none."""
-    text = b"".join(read_pieces(path)).decode("utf-8", "surrogateescape")
-    names = [line.strip() for line in text.split("\n")]
-    if names and not names[-1]:
-        names.pop()
-    if not names:
-        raise DataError(f"{name_of(path)}: is empty", "one name a line was expected")
-    for number, name in enumerate(names, 1):
-        if not name:
-            raise DataError(
-                f"{name_of(path)}:{number}: an empty line", "one name a line was expected"
-            )
-    return names
+def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
+    """The same text, cut behind newlines only; a missing last newline is added.
+
+    Cuts come behind a multiple of so many lines where a piece has as many.
+    """
+    import numpy as np  # here: a command that reads nothing does not wait for it
+
+    from resvm_cli.files import _svmlight as tokenizer
+
+    carried: list[bytes] = []
+    n_carried = 0  # complete lines among them: fewer than the multiple
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if cut == 0:
+            carried.append(piece)
+            continue
+        view = memoryview(piece)
+        beyond = 0
+        if multiple > 1:
+            tokenizer.newlines(view[:cut], cut, count := np.zeros(1, np.int64))
+            n_lines = n_carried + int(count[0])
+            beyond = n_lines % multiple if n_lines > multiple else 0
+            for _ in range(beyond):
+                cut = piece.rfind(b"\n", 0, cut - 1) + 1
+        whole = cut == len(piece) and not carried
+        yield piece if whole else b"".join([*carried, view[:cut]])
+        carried = [piece[cut:]] if cut < len(piece) else []
+        n_carried = beyond
+    rest = b"".join(carried)
+    if rest:
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def read_asset(name: str) -> str:
+    """The text of a style sheet or script that comes with the package, in report/."""
+    from importlib.resources import files
+
+    return (files("resvm_cli") / "report" / name).read_text(encoding="utf-8")
 
 
 class Source:

@@ -17,7 +17,6 @@ from resvm_cli.ensemble.model import Decisions, Predictor
 from resvm_cli.ensemble.oob import Absences, BoolArray, ContentAbsences, decide_out_of_bag
 from resvm_cli.ensemble.rank_intervals import MemberResamples, SingleArray
 from resvm_cli.errors import DataError
-from resvm_cli.files.cores import available_cores
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.problem import Problem
 
@@ -116,7 +115,7 @@ class OutOfBagJudge:
         done = 0
         tasks = _tasks(blocks, self.absences.n_models)
         for decisions, again in parallel.stream(
-            work, tasks, lambda: self.jobs or available_cores()
+            work, tasks, lambda: self.jobs or parallel.available_cores()
         ):
             part = slice(done, done + len(decisions.values))
             values[part] = decisions.values_without_ties()

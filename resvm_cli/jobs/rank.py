@@ -18,7 +18,7 @@ from resvm_cli.evaluation.audit import expected_false, n_suspects
 from resvm_cli.evaluation.corrected import Contamination
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files import model_dir
-from resvm_cli.files.rankings import Listing
+from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs.judgement import Judged, OutOfBagJudge
 from resvm_cli.jobs.rank_request import RankRequest
 from resvm_cli.jobs.stored_bags import as_stored, redrawn, require_same_data

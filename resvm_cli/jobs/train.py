@@ -17,8 +17,7 @@ from resvm_cli.ensemble.model import Ensemble, Predictor, numeric_fingerprint
 from resvm_cli.ensemble.oob import judge_positives, sampled_rows
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
-from resvm_cli.files.cores import available_cores
-from resvm_cli.files.out_of_bag import OutOfBag
+from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.svm import liblinear, libsvm
@@ -193,7 +192,7 @@ def _fit(
         positives, unlabeled = data.scaling.apply(positives), data.scaling.apply(unlabeled)
     row_length = (len(positives.values) + len(unlabeled.values)) / (len(positives) + len(drawn))
     work = plan.n_models * plan.bag_size**2 * (row_length + 8)
-    workers = jobs or (1 if work < SMALL_WORK else available_cores())
+    workers = jobs or (1 if work < SMALL_WORK else parallel.available_cores())
     return fit(
         tasks,
         positives,

@@ -12,7 +12,7 @@ from resvm_cli import __version__
 from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.ensemble.methods import MethodName, gamma_scale
 from resvm_cli.ensemble.workbench import Workbench
-from resvm_cli.files.streams import read_names
+from resvm_cli.files.row_names import read_names
 from resvm_cli.jobs.training_data import TrainingData
 from resvm_cli.jobs.tune_request import TuneRequest
 from resvm_cli.tuning.folds import Folds

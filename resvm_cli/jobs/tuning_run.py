@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from resvm_cli import parallel
 from resvm_cli.errors import DataError, ResvmError
-from resvm_cli.files.cores import available_cores
 from resvm_cli.jobs.trial_log import Trial, TrialLog
 from resvm_cli.jobs.tune_request import TuneRequest
 from resvm_cli.tuning.criteria import Scores
@@ -56,7 +55,7 @@ def _judged(
     while len(trials) < len(tasks) and (known := log.recorded(tasks[len(trials)], outer)):
         trials.append(known)
     units = list(_units(tasks[len(trials) :]))
-    workers = request.jobs or available_cores()
+    workers = request.jobs or parallel.available_cores()
 
     def work(unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
         started = time.perf_counter()

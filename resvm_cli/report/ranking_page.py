@@ -13,7 +13,7 @@ from resvm_cli.report.ranking import SHARES
 
 if TYPE_CHECKING:
     from resvm_cli.dataset import FloatArray
-    from resvm_cli.files.rankings import Listing
+    from resvm_cli.files.ranked_rows import Listing
     from resvm_cli.jobs.rank import RankResult
 
 MOST_ROWS = 200_000  # a page of 10 MB

@@ -1,22 +1,100 @@
-"""The ids of rows, from their comments or a list of their own, and which of them are known.
+"""What rows are called: their ids, which of them are known positives, their groups and labels.
 
-Only names are kept, in memory by the number of rows; rows are matched block by block as a file is
+Only names are kept, in memory by the number of rows; ids are matched block by block as a file is
 read for the first time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
-from resvm_cli.files.ids import read_known_ids, read_row_ids
-from resvm_cli.files.streams import name_of
+from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
+from resvm_cli.files.streams import BYTE_ORDER_MARK, name_of, read_pieces
 from resvm_cli.files.svmlight import Block
 
 SHOWN = 10
+_SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)")
+
+
+def read_names(path: str) -> list[str]:
+    """The lines of a text file, without blanks around them; a last empty line is none."""
+    text = b"".join(read_pieces(path)).decode("utf-8", "surrogateescape")
+    names = [line.strip() for line in text.split("\n")]
+    if names and not names[-1]:
+        names.pop()
+    if not names:
+        raise DataError(f"{name_of(path)}: is empty", "one name a line was expected")
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise DataError(
+                f"{name_of(path)}:{number}: an empty line", "one name a line was expected"
+            )
+    return names
+
+
+def read_row_ids(path: str) -> list[str]:
+    """The ids of all rows, one a line."""
+    names = read_names(path)
+    _refuse_svmlight(
+        names[0], f"{name_of(path)}:1", "rows that end in their ids (# name) need none"
+    )
+    return names
+
+
+def read_known_ids(path: str) -> dict[str, int]:
+    """Ids and their lines; blank lines and those that start with # are passed over."""
+    text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
+    name = name_of(path)
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.decode("utf-8", "surrogateescape").split("\n"), 1):
+        word = line.strip()
+        if not word or word.startswith("#"):
+            continue
+        if not found:
+            _refuse_svmlight(word, f"{name}:{number}", "rows of known positives go to -P")
+        if word in found:
+            raise DataError(
+                f"{name}:{number}: '{word}' is listed twice, first in line {found[word]}",
+                f"keep each id once: sort -u {name}",
+            )
+        found[word] = number
+    if not found:
+        raise DataError(f"{name}: no ids", "one id a line was expected")
+    return found
+
+
+def _refuse_svmlight(line: str, where: str, hint: str) -> None:
+    if _SVMLIGHT.match(line):
+        raise DataError(
+            f"{where}: a svmlight row; one id a line was expected",
+            f"a list of ids is plain text, one name a line; {hint}",
+        )
+
+
+def read_labels(path: str) -> FloatArray:
+    """The label of every row of a svmlight file, or of a plain list; nothing else is read."""
+    name = name_of(path)
+    pieces = read_pieces(path)
+    head = next(pieces, b"").removeprefix(BYTE_ORDER_MARK)
+
+    def text() -> Iterator[bytes]:
+        yield head
+        yield from pieces
+
+    labels, _ = read_columns(
+        text(),
+        name,
+        Layout(BLANKS, 0, what="a numeric label"),
+    )
+    if not len(labels):
+        raise DataError(f"{name}: no labels", "the file is empty or holds only comments")
+    return labels
 
 
 class RowIds:

@@ -1,4 +1,4 @@
-"""What is said of a svmlight line that was not understood: what is there, what was expected."""
+"""Lines of svmlight text that were not understood: what is there, and what was expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resvm_cli.files import _svmlight as tokenizer
 
 
 @dataclass(frozen=True)
-class Refusal:
+class BadLine:
     """A line that was not understood."""
 
     line: int
@@ -20,10 +20,10 @@ class Refusal:
 
     def error(self, name: str) -> DataError:
         where = f"{name}:{self.line}:{self.column}"
-        return _refusal(self.status, where, self.token, self.previous)
+        return _error(self.status, where, self.token, self.previous)
 
 
-def _refusal(status: int, where: str, token: bytes, previous: int) -> DataError:
+def _error(status: int, where: str, token: bytes, previous: int) -> DataError:
     """The message for a line that was not understood: what is there; what was expected."""
     shown = token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
     if len(token) > 40:

@@ -1,4 +1,4 @@
-"""Results of repeated runs as CSV: data set, repetition, method, value."""
+"""What methods reached in repeated runs, as CSV: data set, repetition, method, value."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.streams import name_of, read_pieces
-from resvm_cli.files.svmlight import BYTE_ORDER_MARK
+from resvm_cli.files.streams import BYTE_ORDER_MARK, name_of, read_pieces
 
 COLUMNS = ("data set", "repetition", "method", "value")
 
@@ -24,7 +23,7 @@ class Run:
     value: float
 
 
-def read_results(path: str) -> list[Run]:
+def read_runs(path: str) -> list[Run]:
     """The runs of a CSV or TSV file whose first line names its columns, in any order."""
     name = name_of(path)
     text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)

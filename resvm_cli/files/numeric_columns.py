@@ -13,7 +13,7 @@ from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.svmlight import whole_lines
+from resvm_cli.files.streams import whole_lines
 
 SmallArray: TypeAlias = npt.NDArray[np.float32]
 READING_THREADS = 2

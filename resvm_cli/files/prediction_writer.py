@@ -1,23 +1,28 @@
-"""Predictions as text: one line a row, numbers that read back exactly."""
+"""Predictions as text, one line a row, in numbers that read back exactly.
+
+Blocks whose labels depend on all of them wait in a spool, in memory at first, then in TMPDIR.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.files import _numbers
-from resvm_cli.files.atomic import whole_file
-from resvm_cli.files.stdout import STDOUT, write_stdout
+from resvm_cli.files.streams import SPOOL_MEMORY, cannot
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
+_NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +105,69 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-@contextmanager
-def output(path: str) -> Iterator[Callable[[bytes], object]]:
-    """Where to write: stdout for ``-``, else a file that appears when it is complete."""
-    if path in (STDOUT, "/dev/stdout"):  # also where that is a file, which must not be replaced
-        yield write_stdout
-        return
-    with whole_file(path) as handle:
-        yield handle.write
+class BlockSpool:
+    """Blocks written once and read back in order, as often as needed."""
+
+    def __init__(self) -> None:
+        try:
+            self._file = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - __exit__ closes it
+                max_size=SPOOL_MEMORY, prefix="resvm-"
+            )
+        except OSError as error:
+            raise self._failed(error) from None
+        self._n_blocks = 0
+
+    def __enter__(self) -> BlockSpool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @staticmethod
+    def _failed(error: OSError) -> Exception:
+        return cannot("spool", os.environ.get("TMPDIR", "the temporary directory"), error)
+
+    def add(self, block: PredictionBlock) -> None:
+        """Keep a block; its labels are not known yet."""
+        names = "" if block.ids is None else "\n".join(block.ids)
+        text = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
+        try:
+            for array in (
+                block.decision_values,
+                _NOTHING if block.votes is None else block.votes,
+                _NOTHING if block.member_values is None else block.member_values,
+                np.array([block.ids is not None]),
+                text,
+            ):
+                np.save(self._file, array, allow_pickle=False)
+        except OSError as error:
+            raise self._failed(error) from None
+        self._n_blocks += 1
+
+    def __iter__(self) -> Iterator[PredictionBlock]:
+        self._file.seek(0)
+        for _ in range(self._n_blocks):
+            try:
+                values, votes, members, named, text = (
+                    np.load(self._file, allow_pickle=False) for _ in range(5)
+                )
+            except OSError as error:
+                raise self._failed(error) from None
+            ids = text.tobytes().decode("utf-8", "surrogateescape").split("\n")
+            yield PredictionBlock(
+                labels=np.zeros(len(values), np.int64),
+                decision_values=values,
+                votes=votes if len(votes) else None,
+                member_values=members if members.ndim == 2 else None,
+                ids=ids if named[0] else None,
+            )
+
+
+def labelled(block: PredictionBlock, least: float) -> PredictionBlock:
+    """The block with label 1 for values of at least this, else -1."""
+    return replace(block, labels=np.where(block.decision_values >= least, 1, -1))

@@ -1,4 +1,4 @@
-"""Rows by their ids: P told apart in one pass over one file."""
+"""Rows by their ids, P found in one pass over one file; labels from svmlight files and lists."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 
 from resvm_cli.dataset import Rows
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.files.row_names import read_known_ids, read_labels
+from resvm_cli.files.svmlight import read_file
 from resvm_cli.jobs import training_data
 from resvm_cli.jobs.training_data import TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
-from tests.conftest import write_svm
+from tests.conftest import SAMPLE, write_svm
 
 RNG = np.random.default_rng(11)
 FEATURES = np.round(RNG.standard_normal((60, 4)), 3)
@@ -157,3 +159,42 @@ def test_all_rows_known_leaves_nothing_unlabeled(folder):
 def test_contradictions_are_refused_before_anything_is_read(options, message):
     with pytest.raises(CommandLineError, match=message):
         TrainingInput(**options).check()
+
+
+def test_labels_are_those_of_the_rows_read_whole():
+    path = str(SAMPLE / "digits" / "test.svm")
+    assert read_labels(path).tolist() == read_file(path).labels.tolist()
+
+
+def test_a_plain_list_and_rows_without_features_do(tmp_path):
+    path = tmp_path / "labels"
+    path.write_bytes(
+        b"\xef\xbb\xbf1\n# a comment\n\n-1 qid:3\n+1 # name\n0 1:2 this is not looked at"
+    )
+    assert read_labels(str(path)).tolist() == [1, -1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"1 1:2\n3:4 5:6\n", ":2:1: cannot read '3:4'; a numeric label was expected"),
+        (b"nan\n", "'nan' has no rank"),
+        (b"", "no labels"),
+        (b"yes\n", "cannot read 'yes'"),
+    ],
+)
+def test_a_row_without_label_is_refused(text, message, tmp_path):
+    path = tmp_path / "labels"
+    path.write_bytes(text)
+    with pytest.raises(DataError) as caught:
+        read_labels(str(path))
+    assert message in caught.value.message
+
+
+def test_ids_are_lines(tmp_path):
+    path = tmp_path / "ids"
+    path.write_text("BRCA1\n\n# a comment\n  two words \n")
+    assert list(read_known_ids(str(path))) == ["BRCA1", "two words"]
+    path.write_text("\n")
+    with pytest.raises(DataError, match="no ids"):
+        read_known_ids(str(path))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.columns import BLANKS, Layout, read_columns
+from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 
 TEXT = b"1 0.5 # BRCA1\n\n# a comment\n-1\t-3.25 0.5\r\n  1 -inf\n-1 Infinity"
 
