@@ -29,8 +29,8 @@ from resvm_cli.dataset import Rows, Survey, variance
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.methods import MethodName, Plan, ResvmParams, problems, settle
 from resvm_cli.ensemble.model import Predictor
-from resvm_cli.evaluation.audit import expected_false
-from resvm_cli.evaluation.corrected import Contamination
+from resvm_cli.evaluation.contamination_correction import Contamination
+from resvm_cli.evaluation.pu import expected_false
 from resvm_cli.experiments.contamination import Sizes, split
 from resvm_cli.jobs.judgement import OutOfBagJudge
 

@@ -14,8 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.evaluation.metrics import Confusion
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking
+from resvm_cli.evaluation.metrics import BoolArray, Confusion, FloatArray, Ranking
 
 MOST_BLOCKS = 4_000
 # Differences need the joint place of each row in two rankings: cells grow with the square.

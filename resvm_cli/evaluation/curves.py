@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.evaluation.bootstrap import LEVEL, resampled
-from resvm_cli.evaluation.corrected import Contamination, Curve, curve
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking
+from resvm_cli.evaluation.contamination_correction import Contamination, Curve, curve
+from resvm_cli.evaluation.metrics import BoolArray, FloatArray, Ranking
 
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000

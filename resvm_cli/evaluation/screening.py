@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from resvm_cli.evaluation.ranking import FloatArray, Ranking
+from resvm_cli.evaluation.metrics import FloatArray, Ranking
 
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)
 RECOVERED = (0.5, 0.8, 0.9)

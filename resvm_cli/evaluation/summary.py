@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from resvm_cli.evaluation import bootstrap, corrected, pu, screening
+from resvm_cli.evaluation import bootstrap, pu, screening
 from resvm_cli.evaluation.bootstrap import Interval
-from resvm_cli.evaluation.metrics import Confusion
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking, areas
+from resvm_cli.evaluation.contamination_correction import (
+    Contamination,
+    area_bands,
+    contamination_grid,
+    threshold_bands,
+)
+from resvm_cli.evaluation.metrics import BoolArray, Confusion, FloatArray, Ranking, areas
 
 PARTIAL_LIMIT = 0.1
 
@@ -123,7 +128,7 @@ def with_unlabeled(
     threshold: float,
     settings: Settings,
     known: Known | None,
-) -> tuple[Figures, list[corrected.Contamination]]:
+) -> tuple[Figures, list[Contamination]]:
     """What positive and unlabeled rows allow, and the contaminations that were corrected for."""
     ranking = Ranking.of(positive, scores)
     n_pos, n_unl = int(ranking.n_positives), int(ranking.n_negatives)
@@ -158,7 +163,7 @@ def with_unlabeled(
 
 def _corrected(
     figures: Figures, ranking: Ranking, table: Confusion, settings: Settings, known: Known
-) -> list[corrected.Contamination]:
+) -> list[Contamination]:
     bounds = known.b
     middle = None
     if bounds is None:
@@ -169,10 +174,10 @@ def _corrected(
         most = 1 - max(known.a) - 1e-6
         bounds = (min(estimate.low, most), min(estimate.high, most))
         middle = min(estimate.value, most)
-    cases = corrected.grid(known.a, bounds, settings.prevalence, middle)
+    cases = contamination_grid(known.a, bounds, settings.prevalence, middle)
     n_replicates, seed = settings.n_replicates, settings.seed
-    found = corrected.area_bands(ranking, cases, n_replicates, seed)
-    found |= corrected.threshold_bands(
+    found = area_bands(ranking, cases, n_replicates, seed)
+    found |= threshold_bands(
         table.tp, table.tp + table.fn, table.fp, table.fp + table.tn, cases, n_replicates, seed
     )
     figures.put("contamination_pos", cases[0].a)

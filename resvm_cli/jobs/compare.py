@@ -8,7 +8,7 @@ import numpy as np
 
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.evaluation import significance
-from resvm_cli.evaluation.ranking import FloatArray
+from resvm_cli.evaluation.metrics import FloatArray
 from resvm_cli.evaluation.significance import OverDataSets
 from resvm_cli.files.repeated_runs import Run, read_runs
 from resvm_cli.files.streams import name_of

@@ -14,9 +14,9 @@ from resvm_cli.ensemble.methods import Plan
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 from resvm_cli.errors import DataError
-from resvm_cli.evaluation.audit import expected_false, n_suspects
-from resvm_cli.evaluation.corrected import Contamination
+from resvm_cli.evaluation.contamination_correction import Contamination
 from resvm_cli.evaluation.curves import Histogram
+from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs.judgement import Judged, OutOfBagJudge

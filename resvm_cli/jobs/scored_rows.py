@@ -10,7 +10,7 @@ import numpy as np
 
 from resvm_cli.dataset import Survey
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray
+from resvm_cli.evaluation.metrics import BoolArray, FloatArray
 from resvm_cli.evaluation.summary import Known, Settings
 from resvm_cli.files import model_dir
 from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from resvm_cli.evaluation import corrected
-from resvm_cli.evaluation.corrected import Contamination
-from resvm_cli.evaluation.ranking import Ranking
-from tests.test_ranking import rankings
+from resvm_cli.evaluation import contamination_correction as correction
+from resvm_cli.evaluation.contamination_correction import Contamination, contamination_grid
+from resvm_cli.evaluation.metrics import Ranking
+from tests.test_metrics import rankings
 
 SHIFT = 1.5
 
@@ -23,9 +23,9 @@ def test_without_contamination_the_areas_are_the_usual_ones(case):
     ranking = Ranking.of(*case)
     prevalence = float(ranking.n_positives / (ranking.n_positives + ranking.n_negatives))
     clean = Contamination(0.0, 0.0, prevalence)
-    assert corrected.roc_auc(ranking, clean) == pytest.approx(ranking.roc_auc(), abs=1e-12)
+    assert correction.roc_auc(ranking, clean) == pytest.approx(ranking.roc_auc(), abs=1e-12)
     plain = ranking.average_precision()
-    assert corrected.average_precision(ranking, clean) == pytest.approx(plain, abs=1e-12)
+    assert correction.average_precision(ranking, clean) == pytest.approx(plain, abs=1e-12)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.45), st.floats(0, 0.45))
@@ -39,7 +39,7 @@ def test_mixing_and_correcting_gives_the_rates_back(tpr, fpr, a, b):
 def test_with_clean_positives_the_tables_are_those_of_claesen_and_others():
     # their contingency table among U: b |U| positives, recalled as known positives are
     known = Contamination(0.0, 0.2)
-    figures = corrected.at_threshold(0.6, 0.25, known)
+    figures = correction.at_threshold(0.6, 0.25, known)
     n_unl, tp = 1000, 0.6 * 0.2 * 1000
     assert figures["recall"] == pytest.approx(0.6)
     assert figures["precision"] == pytest.approx(tp / 250)
@@ -72,17 +72,17 @@ def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
     known = Contamination(a, 0.2, prevalence)
     ranking = exact_mixture(a, 0.2)
     roc, precision = true_areas(known.share)
-    assert corrected.roc_auc(ranking, known) == pytest.approx(roc, abs=1e-3)
-    assert corrected.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
+    assert correction.roc_auc(ranking, known) == pytest.approx(roc, abs=1e-3)
+    assert correction.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
 
 
 @settings(max_examples=50)
 @given(rankings(), st.floats(0, 0.45), st.floats(0.01, 0.45))
 def test_what_comes_out_is_possible(case, a, b):
     ranking, known = Ranking.of(*case), Contamination(a, b)
-    assert 0 <= corrected.roc_auc(ranking, known) <= 1
-    assert 0 <= corrected.average_precision(ranking, known) <= 1
-    curve = corrected.curve(ranking, known)
+    assert 0 <= correction.roc_auc(ranking, known) <= 1
+    assert 0 <= correction.average_precision(ranking, known) <= 1
+    curve = correction.curve(ranking, known)
     for rates in (curve.tpr, curve.fpr):
         assert ((rates >= 0) & (rates <= 1)).all()
         assert (np.diff(rates) >= 0).all()
@@ -93,24 +93,24 @@ def test_bands_hold_every_case_and_widen_with_the_ranges():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal(1200) + SHIFT * (np.arange(1200) < 300)
     ranking = Ranking.of(np.arange(1200) < 200, scores)
-    point = corrected.area_bands(ranking, corrected.grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
-    cases = corrected.grid((0.05, 0.15), (0.05, 0.15))
+    point = correction.area_bands(ranking, contamination_grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
+    cases = contamination_grid((0.05, 0.15), (0.05, 0.15))
     assert (cases[0].a, cases[0].b, len(cases)) == (0.1, 0.1, 9)
-    wide = corrected.area_bands(ranking, cases, 200, 0)
+    wide = correction.area_bands(ranking, cases, 200, 0)
     for name, one in point.items():
         assert one.least == one.value == one.most
         assert one.low < one.value < one.high
         assert wide[name].value == pytest.approx(one.value)
         assert wide[name].least < one.value < wide[name].most
         assert wide[name].low < one.low < one.high < wide[name].high
-        function = getattr(corrected, name)
+        function = getattr(correction, name)
         inside = [float(function(ranking, known)) for known in cases]
         assert (wide[name].least, wide[name].most) == (min(inside), max(inside))
 
 
 def test_a_threshold_has_bands_too():
-    found = corrected.threshold_bands(
-        160, 200, 300, 1000, corrected.grid((0.0, 0.0), (0.1, 0.3)), 500, 0
+    found = correction.threshold_bands(
+        160, 200, 300, 1000, contamination_grid((0.0, 0.0), (0.1, 0.3)), 500, 0
     )
     assert found["recall"].value == pytest.approx(0.8)
     assert found["recall"].low == pytest.approx(0.745, abs=0.015)
@@ -120,7 +120,9 @@ def test_a_threshold_has_bands_too():
 
 def test_without_replicates_a_band_is_what_the_ranges_give():
     ranking = exact_mixture(0.1, 0.2, 50)
-    for one in corrected.area_bands(ranking, corrected.grid((0, 0.1), (0.2, 0.2)), 0, 0).values():
+    for one in correction.area_bands(
+        ranking, contamination_grid((0, 0.1), (0.2, 0.2)), 0, 0
+    ).values():
         assert (one.low, one.high) == (one.least, one.most)
 
 
@@ -134,7 +136,7 @@ def coverage(a, b, n_runs, n_pos=300, n_unl=3000, n_replicates=400):
     for run in range(n_runs):
         truly = np.concatenate([rng.random(n_pos) >= a, rng.random(n_unl) < b])
         ranking = Ranking.of(positive, rng.standard_normal(len(truly)) + SHIFT * truly)
-        found = corrected.area_bands(ranking, cases, n_replicates, run)
+        found = correction.area_bands(ranking, cases, n_replicates, run)
         for name, value in truth.items():
             held[name] += found[name].low <= value <= found[name].high
     return {name: count / n_runs for name, count in held.items()}

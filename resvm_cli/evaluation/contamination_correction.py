@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.evaluation.bootstrap import interval, replicate
-from resvm_cli.evaluation.ranking import FloatArray, Ranking
+from resvm_cli.evaluation.metrics import FloatArray, Ranking
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Band:
     high: float
 
 
-def grid(
+def contamination_grid(
     a: tuple[float, float],
     b: tuple[float, float],
     prevalence: float | None = None,
