@@ -87,77 +87,91 @@ def stream(
     Tasks are taken in a thread of their own, a few ahead of the results that are waited for. How
     many workers there are to be is asked when a second task arrives: a small job needs one.
     """
-    order: queue.SimpleQueue[_Slot[Result] | None] = queue.SimpleQueue()
-    waiting: queue.SimpleQueue[tuple[Task, _Slot[Result]] | None] = queue.SimpleQueue()
-    room = threading.Semaphore(AHEAD)
-    stopped = threading.Event()
-    n_workers = 0
+    return _Stream(function, tasks, workers).results(tick)
 
-    def enlist(count: int) -> None:
-        nonlocal n_workers
-        for _ in range(count):
-            threading.Thread(target=work, daemon=True).start()
-        n_workers += count
 
-    def place(slot: _Slot[Result]) -> None:
-        while not room.acquire(timeout=WAIT_SECONDS):
-            if stopped.is_set():
-                return
-        order.put(slot)
+class _Stream(Generic[Task, Result]):
+    """One thread that takes tasks, those that work on them, and the order their results come in."""
 
-    def feed() -> None:
+    def __init__(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        workers: Callable[[], int],
+    ) -> None:
+        self._function, self._tasks, self._workers = function, tasks, workers
+        self._order: queue.SimpleQueue[_Slot[Result] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[Task, _Slot[Result]] | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(AHEAD)
+        self._stopped = threading.Event()
+        self._n_workers = 0
+
+    def results(self, tick: Callable[[], None]) -> Iterator[Result]:
+        """Start, and yield each result in its turn; whoever stops asking stops the threads."""
+        threading.Thread(target=self._feed, daemon=True).start()
         try:
-            for number, task in enumerate(tasks):
-                slot: _Slot[Result] = _Slot()
-                place(slot)
-                if stopped.is_set():
+            while True:
+                try:
+                    slot = self._order.get(timeout=WAIT_SECONDS)
+                except queue.Empty:
+                    tick()
+                    continue
+                if slot is None:
                     return
-                waiting.put((task, slot))
+                while not slot.done.wait(WAIT_SECONDS):
+                    tick()
+                if slot.error is not None:
+                    raise slot.error
+                yield slot.result  # type: ignore[misc]  # None only where function returned it
+                self._room.release()
+        finally:
+            self._stopped.set()
+
+    def _feed(self) -> None:
+        try:
+            for number, task in enumerate(self._tasks):
+                slot: _Slot[Result] = _Slot()
+                self._place(slot)
+                if self._stopped.is_set():
+                    return
+                self._waiting.put((task, slot))
                 if number == 0:
-                    enlist(1)
+                    self._enlist(1)
                 elif number == 1:
-                    more = max(0, workers() - 1)
-                    enlist(more)
+                    more = max(0, self._workers() - 1)
+                    self._enlist(more)
                     if more:
-                        room.release(AHEAD * more)
+                        self._room.release(AHEAD * more)
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             slot = _Slot()
             slot.fail(error)
-            order.put(slot)
+            self._order.put(slot)
         finally:
-            order.put(None)
-            for _ in range(n_workers):
-                waiting.put(None)
+            self._order.put(None)
+            for _ in range(self._n_workers):
+                self._waiting.put(None)
 
-    def work() -> None:
-        while (entry := waiting.get()) is not None:
+    def _place(self, slot: _Slot[Result]) -> None:
+        while not self._room.acquire(timeout=WAIT_SECONDS):
+            if self._stopped.is_set():
+                return
+        self._order.put(slot)
+
+    def _enlist(self, count: int) -> None:
+        for _ in range(count):
+            threading.Thread(target=self._work, daemon=True).start()
+        self._n_workers += count
+
+    def _work(self) -> None:
+        while (entry := self._waiting.get()) is not None:
             task, slot = entry
-            if stopped.is_set():
+            if self._stopped.is_set():
                 continue
             try:
-                slot.result = function(task)
+                slot.result = self._function(task)
                 slot.done.set()
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 slot.fail(error)
-
-    threading.Thread(target=feed, daemon=True).start()
-    try:
-        while True:
-            try:
-                slot = order.get(timeout=WAIT_SECONDS)
-            except queue.Empty:
-                tick()
-                continue
-            if slot is None:
-                return
-            while not slot.done.wait(WAIT_SECONDS):
-                tick()
-            if slot.error is not None:
-                raise slot.error
-            yield slot.result  # type: ignore[misc]  # None only where function returned it
-            room.release()
-    finally:
-        stopped.set()
 
 
 def available_cores() -> int:
