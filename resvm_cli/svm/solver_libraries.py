@@ -15,12 +15,12 @@ PRINT_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 def find_shared_object(package: str, name: str) -> str:
     """The path of the one shared object inside an installed package."""
     folders = _folders(package)
-    found = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
-    if not found:
+    paths = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
+    if not paths:
         raise SolverError(
             f"{name}'s shared object is not there", f"reinstall it: pip install {package}-official"
         )
-    return found[0]
+    return paths[0]
 
 
 def package_version(package: str) -> str:
@@ -28,9 +28,9 @@ def package_version(package: str) -> str:
     # the folder beside it is named by it; importlib.metadata takes 40 ms to import
     pattern = f"{package}_official-*.dist-info"
     beside = {dirname(folder) for folder in _folders(package)}
-    found = [path for folder in beside for path in glob(join(escape(folder), pattern))]
-    if len(found) == 1:
-        return basename(found[0]).removesuffix(".dist-info").partition("-")[2]
+    folders = [path for folder in beside for path in glob(join(escape(folder), pattern))]
+    if len(folders) == 1:
+        return basename(folders[0]).removesuffix(".dist-info").partition("-")[2]
     from importlib.metadata import version
 
     return version(f"{package}-official")
