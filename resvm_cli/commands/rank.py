@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.commands import options as given
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import terminal
+from resvm_cli.report import machine, summaries, terminal
 
 RANKING = "Ranking"
 # What a stored model has settled already.
@@ -172,7 +172,6 @@ def rank(
     from resvm_cli.jobs import rank as job
     from resvm_cli.jobs.rank_request import RankRequest
     from resvm_cli.jobs.training_input import TrainingInput
-    from resvm_cli.report import ranking
 
     said = given.explicit(context)
     given.require_one_of("--format", form, RANKING_FORMATS)
@@ -245,9 +244,9 @@ def rank(
         with output_file(html) as write:
             write(ranking_page.render(result))
     if not quiet:
-        ranking.show_ranking(result)
+        summaries.show_ranking(result)
     if json:
-        ranking.print_ranking(result)
+        machine.print_ranking(result)
         return
     with output_file("-") as write:
         for part in format_ranking(form, result.listing):  # type: ignore[arg-type]

@@ -78,11 +78,13 @@ def replicate(
         statistics(resampled(small, min(step, n_replicates - start), rng))
         for start in range(0, n_replicates, step)
     ]
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    replicates = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if small is not ranking:
         exact, rough = statistics(ranking), statistics(small)
-        found = {name: values + (exact[name] - rough[name]) for name, values in found.items()}
-    return found
+        replicates = {
+            name: values + (exact[name] - rough[name]) for name, values in replicates.items()
+        }
+    return replicates
 
 
 def interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
@@ -100,8 +102,8 @@ def intervals(
 ) -> dict[str, Interval]:
     """A percentile interval for each statistic."""
     exact = statistics(ranking)
-    found = replicate(ranking, statistics, n_replicates, seed)
-    return {name: interval(float(exact[name]), values) for name, values in found.items()}
+    replicates = replicate(ranking, statistics, n_replicates, seed)
+    return {name: interval(float(exact[name]), values) for name, values in replicates.items()}
 
 
 def confusion_intervals(table: Confusion, n_replicates: int, seed: int) -> dict[str, Interval]:
@@ -112,7 +114,7 @@ def confusion_intervals(table: Confusion, n_replicates: int, seed: int) -> dict[
     fps = rng.binomial(n_neg, table.fp / max(1, n_neg), n_replicates).tolist()
     tables = [Confusion(tp, fp, n_pos - tp, n_neg - fp) for tp, fp in zip(tps, fps, strict=True)]
     return {
-        name: interval(getattr(table, name), np.array([getattr(one, name) for one in tables]))
+        name: interval(getattr(table, name), np.array([getattr(drawn, name) for drawn in tables]))
         for name in ("precision", "recall", "f1", "mcc")
     }
 
@@ -168,12 +170,12 @@ def paired_differences(
     for start in range(0, n_replicates, step):
         size = min(step, n_replicates - start)
         drawn = [draw_counts(counts, size, rng) for counts, _ in classes]
-        found = []
+        figures = []
         for number, (small, _) in enumerate(placed):
             width = len(small.thresholds)
             pos = _collected(drawn[0], classes[0][1][number], width)
             neg = _collected(drawn[1], classes[1][1][number], 2 * width + 1)
-            found.append(
+            figures.append(
                 statistics(
                     Ranking(
                         small.thresholds,
@@ -185,7 +187,7 @@ def paired_differences(
                 )
             )
         for name, values in parts.items():
-            values.append(found[1][name] - found[0][name])
+            values.append(figures[1][name] - figures[0][name])
     result = {}
     for name, values in parts.items():
         difference = float(exact[1][name] - exact[0][name])
@@ -200,7 +202,7 @@ def _joint(
     """How many rows share the same cell in every ranking, and that cell in each."""
     code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    return counts, [one[first] for one in cells]
+    return counts, [places[first] for places in cells]
 
 
 def _collected(drawn: FloatArray, cell: npt.NDArray[np.int64], width: int) -> FloatArray:

@@ -36,10 +36,10 @@ class Contamination:
     ) -> tuple[FloatArray, FloatArray]:
         """TPR and FPR from the shares of P and of U called positive; not clipped, so linear."""
         of_p, of_u = np.asarray(recall, np.float64), np.asarray(fraction, np.float64)
-        apart = 1 - self.a - self.b
+        separation = 1 - self.a - self.b
         return (
-            ((1 - self.b) * of_p - self.a * of_u) / apart,
-            ((1 - self.a) * of_u - self.b * of_p) / apart,
+            ((1 - self.b) * of_p - self.a * of_u) / separation,
+            ((1 - self.a) * of_u - self.b * of_p) / separation,
         )
 
     def precision(self, tpr: FloatArray, fpr: FloatArray) -> FloatArray:
@@ -161,7 +161,7 @@ def contamination_grid(
         return [low] if low == high else [(low + high) / 2 if between is None else between, *bounds]
 
     pairs = product(points(a, None), points(b, middle))
-    return [Contamination(one, other, prevalence) for one, other in pairs]
+    return [Contamination(share_pos, share_unl, prevalence) for share_pos, share_unl in pairs]
 
 
 def area_bands(
@@ -170,11 +170,11 @@ def area_bands(
     """Corrected areas over these contaminations; the first is the one to report."""
 
     def statistics(some: Ranking) -> dict[str, FloatArray]:
-        found = {}
+        areas = {}
         for number, known in enumerate(cases):
-            found[f"roc_auc {number}"] = roc_auc(some, known)
-            found[f"average_precision {number}"] = average_precision(some, known)
-        return found
+            areas[f"roc_auc {number}"] = roc_auc(some, known)
+            areas[f"average_precision {number}"] = average_precision(some, known)
+        return areas
 
     exact = statistics(ranking)
     drawn = replicate(ranking, statistics, n_replicates, seed) if n_replicates else {}
@@ -203,8 +203,8 @@ def threshold_bands(
     return {
         name: _band(
             [
-                (one[name], many[name] if n_replicates else None)
-                for one, many in zip(exact, drawn, strict=True)
+                (figures[name], replicates[name] if n_replicates else None)
+                for figures, replicates in zip(exact, drawn, strict=True)
             ]
         )
         for name in exact[0]
@@ -221,6 +221,6 @@ def _band(cases: Sequence[tuple[FloatArray, FloatArray | None]]) -> Band:
         values[0],
         min(values),
         max(values),
-        min([one.low for one in bounds]),
-        max([one.high for one in bounds]),
+        min([bound.low for bound in bounds]),
+        max([bound.high for bound in bounds]),
     )

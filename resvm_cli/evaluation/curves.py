@@ -112,13 +112,13 @@ def band(ranking: Ranking, cases: Sequence[Rates], n_replicates: int, seed: int)
     tail = (1 - LEVEL) / 2
     for rates in cases:
         if many is None:
-            one = rates(small)
-            rows = [_on_grid(grid, one.tpr, one.fpr, one.precision)]
+            exact = rates(small)
+            rows = [_on_grid(grid, exact.tpr, exact.fpr, exact.precision)]
         else:
-            found = rates(many)
+            drawn = rates(many)
             rows = [
                 _on_grid(grid, tpr, fpr, precision)
-                for tpr, fpr, precision in zip(found.tpr, found.fpr, found.precision, strict=True)
+                for tpr, fpr, precision in zip(drawn.tpr, drawn.fpr, drawn.precision, strict=True)
             ]
         precisions, tprs = (np.array(columns) for columns in zip(*rows, strict=True))
         bounds.append(

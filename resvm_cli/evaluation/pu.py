@@ -48,14 +48,14 @@ def best_pu_score(
     return float(values[best]), float(ranking.thresholds[best])
 
 
-def clopper_pearson(found: int, total: int, level: float = LEVEL) -> Interval:
+def clopper_pearson(count: int, total: int, level: float = LEVEL) -> Interval:
     """The exact binomial interval of a share."""
     from scipy.special import betaincinv
 
     tail = (1 - level) / 2
-    low = 0.0 if found == 0 else float(betaincinv(found, total - found + 1, tail))
-    high = 1.0 if found == total else float(betaincinv(found + 1, total - found, 1 - tail))
-    return Interval(found / total, low, high)
+    low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
+    high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
+    return Interval(count / total, low, high)
 
 
 def best_bin(ranking: Ranking, contamination_pos: float = 0.0) -> FloatArray:

@@ -180,15 +180,15 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     try:
-        found = OutOfBag.parse(text)
+        table = OutOfBag.parse(text)
     except ValueError:
         raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
-    if not len(found.values):
+    if not len(table.values):
         raise ModelError(
             f"{path}: every member was trained on every known positive: none is out of bag",
             "train with a smaller --n-pos, or give -T a number",
         )
-    return found
+    return table
 
 
 # What a manifest of format 1 must hold for the commands that read it.
@@ -295,9 +295,9 @@ def _read_bounded(name: str, limit: int) -> bytes:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as handle:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return handle.read(min(limit, found.st_size) + 1)
+            return handle.read(min(limit, status.st_size) + 1)
     except OSError as error:
         raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None

@@ -77,16 +77,16 @@ class Listing:
                 list(range(start + 1, start + 1 + len(part))),
                 part.ids,
                 part.known.astype(int).tolist(),
-                [None if math.isnan(one) else one for one in part.values.tolist()],
-                [None if math.isnan(one) else one for one in part.votes.tolist()],
+                [None if math.isnan(value) else value for value in part.values.tolist()],
+                [None if math.isnan(value) else value for value in part.votes.tolist()],
                 part.n_members.tolist(),
             ]
             for bound in (part.low, part.high):
-                told = nothing if bound is None else np.where(judged, bound, -1).tolist()
-                columns.append([None if one == -1 else one for one in told])
+                bounds = nothing if bound is None else np.where(judged, bound, -1).tolist()
+                columns.append([None if rank == -1 else rank for rank in bounds])
             if part.expected_false is not None:
-                told = part.expected_false.tolist()
-                columns.append([None if math.isnan(one) else round(one, 4) for one in told])
+                counts = part.expected_false.tolist()
+                columns.append([None if math.isnan(count) else round(count, 4) for count in counts])
             yield from zip(*columns, strict=True)
 
 
@@ -102,7 +102,7 @@ def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
     writer = csv.writer(text, delimiter="\t" if form == "tsv" else ",", lineterminator="\n")
     writer.writerow(listing.columns)
     for number, record in enumerate(listing.records(), 1):
-        writer.writerow(["" if one is None else one for one in record])
+        writer.writerow(["" if field is None else field for field in record])
         if number % LINES_AT_ONCE == 0:
             yield _encoded(text.getvalue())
             text.seek(0)

@@ -51,22 +51,22 @@ def read_known_ids(path: str) -> dict[str, int]:
     """Ids and their lines; blank lines and those that start with # are passed over."""
     text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
     name = name_of(path)
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(text.decode("utf-8", "surrogateescape").split("\n"), 1):
         word = line.strip()
         if not word or word.startswith("#"):
             continue
-        if not found:
+        if not lines:
             _refuse_svmlight(word, f"{name}:{number}", "rows of known positives go to -P")
-        if word in found:
+        if word in lines:
             raise DataError(
-                f"{name}:{number}: '{word}' is listed twice, first in line {found[word]}",
+                f"{name}:{number}: '{word}' is listed twice, first in line {lines[word]}",
                 f"keep each id once: sort -u {name}",
             )
-        found[word] = number
-    if not found:
+        lines[word] = number
+    if not lines:
         raise DataError(f"{name}: no ids", "one id a line was expected")
-    return found
+    return lines
 
 
 def _refuse_svmlight(line: str, where: str, hint: str) -> None:
@@ -129,18 +129,18 @@ class RowIds:
         chosen = np.zeros(len(block), bool)
         if self._known is not None:
             if len(self._examples) < 3:
-                self._examples += [one for one in ids[:100] if one][:3]
+                self._examples += [row_id for row_id in ids[:100] if row_id][:3]
             self._n_nameless += len(block) - sum(map(bool, ids))
-            for number, one in enumerate(ids):
-                if one in self._known:
+            for number, row_id in enumerate(ids):
+                if row_id in self._known:
                     line = int(block.lines[number])
-                    if one in self._places:
+                    if row_id in self._places:
                         raise DataError(
-                            f"{name}:{line}: the id '{one}' comes twice,"
-                            f" first in line {self._places[one]}; which row is meant?",
+                            f"{name}:{line}: the id '{row_id}' comes twice,"
+                            f" first in line {self._places[row_id]}; which row is meant?",
                             "give each row an id of its own",
                         )
-                    self._places[one] = line
+                    self._places[row_id] = line
                     chosen[number] = True
         return chosen
 
@@ -162,7 +162,7 @@ class RowIds:
         return notes
 
     def _n_repeated(self) -> int:
-        named = [one for one in self.ids if one]
+        named = [row_id for row_id in self.ids if row_id]
         return len(named) - len(set(named))
 
     def _missing(self, name: str, allowed: bool) -> list[str]:
@@ -173,13 +173,13 @@ class RowIds:
                 f"{name}: no row has an id to look for: none ends in a comment (# name)",
                 "give the ids of all rows in their order, one a line: --ids-file FILE",
             )
-        missing = [one for one in self._known if one not in self._places]
+        missing = [row_id for row_id in self._known if row_id not in self._places]
         if not missing:
             return []
         shown = ", ".join(missing[:SHOWN])
         if len(missing) > SHOWN:
             shown += f", and {len(missing) - SHOWN:,} more"
-        told = f"{len(missing):,} of the {len(self._known):,} ids of {listed} are not in {name}"
+        summary = f"{len(missing):,} of the {len(self._known):,} ids of {listed} are not in {name}"
         if len(missing) == len(self._known):
             raise DataError(
                 f"none of the {len(self._known):,} ids of {listed} is in {name}: {shown}",
@@ -187,10 +187,10 @@ class RowIds:
             )
         if not allowed:
             raise DataError(
-                f"{told}: {shown}",
+                f"{summary}: {shown}",
                 f"correct {listed}, or go on without them: --allow-missing",
             )
-        return [f"{told}: {shown}"]
+        return [f"{summary}: {shown}"]
 
     def named(self) -> npt.NDArray[np.object_]:
         """An id for each row; "" where it has none."""

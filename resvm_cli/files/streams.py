@@ -34,10 +34,10 @@ def name_of(path: str) -> str:
 def comes_at_once(path: str) -> bool:
     """Whether all of an input is there to be read: a file, not a pipe someone may be writing to."""
     try:
-        found = os.fstat(0) if path == STDIN else os.stat(path)
+        status = os.fstat(0) if path == STDIN else os.stat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode)
+    return stat.S_ISREG(status.st_mode)
 
 
 def same_source(first: str, second: str) -> bool:
@@ -124,9 +124,9 @@ class Source:
         self._once = once  # it will not be read again: nothing needs to be spooled
         self._owned = path != STDIN
         self._descriptor = open_source(path)
-        found = os.fstat(self._descriptor)
-        self._regular = stat.S_ISREG(found.st_mode)
-        self._stamp = (found.st_size, found.st_mtime_ns)
+        status = os.fstat(self._descriptor)
+        self._regular = stat.S_ISREG(status.st_mode)
+        self._stamp = (status.st_size, status.st_mtime_ns)
         self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
         self._spool: IO[bytes] | None = None
         self._plain = True
@@ -201,8 +201,8 @@ class Source:
         return b"".join(parts)
 
     def _require_unchanged(self) -> None:
-        found = os.fstat(self._descriptor)
-        if self._regular and self._stamp != (found.st_size, found.st_mtime_ns):
+        status = os.fstat(self._descriptor)
+        if self._regular and self._stamp != (status.st_size, status.st_mtime_ns):
             raise DataError(f"{self.name}: changed while it was being read", "try again")
 
     def close(self) -> None:

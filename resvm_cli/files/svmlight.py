@@ -334,7 +334,7 @@ def format_block(block: Block) -> bytes:
         columns.append([b"qid:%d" % qid if qid >= 0 else b"" for qid in block.qids.tolist()])
     columns.append(format_rows(block.rows))
     if block.comments is not None:
-        said = (f"# {comment}" if comment else "" for comment in block.comments)
-        columns.append([comment.encode("utf-8", "surrogateescape") for comment in said])
+        comments = (f"# {comment}" if comment else "" for comment in block.comments)
+        columns.append([comment.encode("utf-8", "surrogateescape") for comment in comments])
     lines = [b" ".join(filter(None, parts)) for parts in zip(*columns, strict=True)]
     return b"\n".join([*lines, b""])
