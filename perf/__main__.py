@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
         given.json.write_text(table.as_json(tables, sizes, given.quick))
     if given.markdown is not None:
         table.put_markdown(given.markdown, tables, given.quick)
-    rows = [row for one in tables for outcome in one.outcomes for row in outcome.rows]
+    rows = [row for section in tables for outcome in section.outcomes for row in outcome.rows]
     return 0 if all(row.agrees for row in rows) else 1
 
 

@@ -38,27 +38,27 @@ class Members:
     unfinished: int = 0
 
     @property
-    def apart(self) -> np.ndarray:
+    def distances(self) -> np.ndarray:
         """How far apart each member's values are at most."""
         return np.abs(self.reference - self.values).max(axis=0)
 
     @property
     def slack(self) -> np.ndarray:
         """How far each member's values may be apart on other rows."""
-        apart = self.apart
-        slack = np.full(len(apart), self.limit)
-        excused = np.argsort(apart)[len(apart) - self.unfinished :]
-        slack[excused] = np.maximum(self.limit, 2 * apart[excused])
+        distances = self.distances
+        slack = np.full(len(distances), self.limit)
+        excused = np.argsort(distances)[len(distances) - self.unfinished :]
+        slack[excused] = np.maximum(self.limit, 2 * distances[excused])
         return slack
 
     def agreement(self) -> Agreement:
         """Whether all that can be held to the limit keep it."""
         if self.reference.shape != self.values.shape:
-            expected, found = self.reference.shape, self.values.shape
-            return Agreement(False, f"{found} values where {expected} were expected")
-        apart = np.sort(self.apart)
-        held = len(apart) - self.unfinished
-        worst = float(apart[:held].max(initial=0.0))
+            expected, shape = self.reference.shape, self.values.shape
+            return Agreement(False, f"{shape} values where {expected} were expected")
+        distances = np.sort(self.distances)
+        held = len(distances) - self.unfinished
+        worst = float(distances[:held].max(initial=0.0))
         within = f"within {worst:.1e} (limit {self.limit:g})"
         if not self.unfinished:
             return Agreement(worst <= self.limit, f"members {within}")
@@ -120,8 +120,8 @@ def row_values(reference: np.ndarray, values: np.ndarray) -> Agreement:
     """Values of one model on all rows: both programs read the same numbers, so rounding only."""
     if reference.shape != values.shape:
         return Agreement(False, f"{len(values):,} rows where {len(reference):,} were expected")
-    apart = float(np.abs(reference - values).max())
-    return Agreement(apart <= 1e-9, f"values of {len(values):,} rows within {apart:.1e}")
+    largest = float(np.abs(reference - values).max())
+    return Agreement(largest <= 1e-9, f"values of {len(values):,} rows within {largest:.1e}")
 
 
 def ranks(reference: np.ndarray, values: np.ndarray) -> Agreement:

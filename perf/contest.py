@@ -46,10 +46,10 @@ class Verdict:
     def __str__(self) -> str:
         sign = ">=" if self.asked.at == "least" else "<="
         of = "memory, " if self.asked.of == "peak_mb" else ""
-        found = "not measured"
+        outcome = "not measured"
         if self.ratio is not None:
-            found = f"{self.ratio:.3g}x, {'met' if self.met else 'NOT met'}"
-        return f"{of}{self.asked.what}: asked {sign} {self.asked.bound:g}x: {found}"
+            outcome = f"{self.ratio:.3g}x, {'met' if self.met else 'NOT met'}"
+        return f"{of}{self.asked.what}: asked {sign} {self.asked.bound:g}x: {outcome}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Entry:
     def seconds(self) -> float | None:
         if self.failure or (self.agreement is not None and not self.agreement.agrees):
             return None
-        best = min(one.seconds for one in self.runs)
+        best = min(measured.seconds for measured in self.runs)
         if self.starts:
             best = max(1e-9, best - min(self.starts))
         if self.case.part is not None:
@@ -125,21 +125,21 @@ class _Entry:
         if note and not counts:
             note += ", too little to tell"
         agrees = not self.failure and (self.agreement is None or self.agreement.agrees)
-        said = "" if self.agreement is None else self.agreement.text
+        text = "" if self.agreement is None else self.agreement.text
         if self.failure:
-            said = f"FAILED: {self.failure}"
+            text = f"FAILED: {self.failure}"
         elif not agrees:
-            said = f"DISAGREES: {said}"
+            text = f"DISAGREES: {text}"
         return Row(
             self.case.name,
             seconds,
             seconds / first if counts and first else None,
             amount / seconds if counts and amount else None,
-            max((one.peak_mb for one in self.runs), default=None),
-            said,
+            max((measured.peak_mb for measured in self.runs), default=None),
+            text,
             agrees,
             note,
-            tuple(one.seconds for one in self.runs),
+            tuple(measured.seconds for measured in self.runs),
         )
 
 

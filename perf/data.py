@@ -45,13 +45,13 @@ class Data:
 
     def plain(self, name: str) -> Path:
         """The set as plain text."""
-        found = self._find(name)
-        if found is not None and found.suffix != ".gz":
-            return found
+        source = self._find(name)
+        if source is not None and source.suffix != ".gz":
+            return source
 
         def make(path: Path) -> None:
-            if found is not None:
-                with gzip.open(found, "rb") as packed, path.open("wb") as text:
+            if source is not None:
+                with gzip.open(source, "rb") as packed, path.open("wb") as text:
                     shutil.copyfileobj(packed, text, 1 << 20)
             else:
                 path.write_bytes(format_block(_generated(name, self._sizes)))
@@ -60,9 +60,9 @@ class Data:
 
     def gzipped(self, path: Path) -> Path:
         """A file packed by gzip at its default level, or the one that came packed."""
-        found = self._find(path.name)
-        if found is not None and found.suffix == ".gz":
-            return found
+        source = self._find(path.name)
+        if source is not None and source.suffix == ".gz":
+            return source
 
         def make(target: Path) -> None:
             with path.open("rb") as text, gzip.open(target, "wb", compresslevel=6) as packed:

@@ -66,7 +66,7 @@ def main():
     for pipeline in task["steps"]:
         codes, held = run(pipeline, stdout, stderr, task["environment"])
         peak = max(peak, held)
-        code = next((one for one in codes if one), 0)
+        code = next(filter(None, codes), 0)
         if code:
             break
     seconds = time.perf_counter() - begin

@@ -72,8 +72,8 @@ def run(
         if result["seconds"] >= timeout:
             raise Failed(f"stopped after {timeout:g} s")
         if result["code"]:
-            said = _last_line(Path(stderr.name).read_bytes())
-            raise Failed(f"exit code {result['code']}: {said}")
+            last_line = _last_line(Path(stderr.name).read_bytes())
+            raise Failed(f"exit code {result['code']}: {last_line}")
     return Run(result["seconds"], result["peak_kb"] / 1024)
 
 

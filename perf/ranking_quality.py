@@ -212,8 +212,8 @@ def audit(source: Any, name: str, number: int, contamination: float) -> dict[str
     false = ~drawn.truth_pos
     order = np.argsort(known, kind="stable")
     depth = int(false.sum())
-    told = Contamination(contamination, SETS[name][2])
-    expected = expected_false(known[order], unlabeled, told)[depth - 1]
+    given = Contamination(contamination, SETS[name][2])
+    expected = expected_false(known[order], unlabeled, given)[depth - 1]
     return {
         "out_of_bag": precision(false, -known),
         "naive": precision(false, -robust.naive[0]),
@@ -228,8 +228,8 @@ def run(arguments: argparse.Namespace) -> None:
     log = Path(arguments.log)
     lines = log.read_text().splitlines() if log.exists() else []
     done = {
-        (one["set"], one["draw"], one["what"], one["contamination"])
-        for one in map(json.loads, lines)
+        (record["set"], record["draw"], record["what"], record["contamination"])
+        for record in map(json.loads, lines)
     }
     works: list[tuple[str, float, Callable[..., dict[str, Any]]]] = [("hidden", 0.0, hidden)]
     works += [("audit", share, audit) for share in CONTAMINATIONS]
@@ -243,10 +243,10 @@ def run(arguments: argparse.Namespace) -> None:
                 more = (share,) if what == "audit" else ()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # peers use what scikit-learn gives up
-                    found = work(source, name, number, *more)
+                    figures = work(source, name, number, *more)
                 record = {"set": name, "draw": number, "what": what, "contamination": share}
                 with log.open("a") as handle:
-                    handle.write(json.dumps(record | found) + "\n")
+                    handle.write(json.dumps(record | figures) + "\n")
                 seconds = time.perf_counter() - started
                 print(name, number, what, share, f"{seconds:.1f} s", file=sys.stderr, flush=True)
 
@@ -258,8 +258,8 @@ def _cell(values: list[float]) -> str:
 def tables(records: list[dict[str, Any]]) -> str:
     """Markdown: means and deviations over draws."""
     groups: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
-    for one in records:
-        groups[one["what"], one["set"], one["contamination"]].append(one)
+    for record in records:
+        groups[record["what"], record["set"], record["contamination"]].append(record)
     draws = max(len(group) for group in groups.values())
     lines = [
         f"Means and standard deviations over {draws} draws; default parameters, 50 members.",
@@ -273,7 +273,7 @@ def tables(records: list[dict[str, Any]]) -> str:
     for name, (n_pos, n_unl, share) in SETS.items():
         if group := groups.get(("hidden", name, 0.0)):
             cells = [
-                _cell([one[way]["ap"] for one in group])
+                _cell([record[way]["ap"] for record in group])
                 for way in ("out_of_bag", "naive", "bagging", "pulearn")
             ]
             sizes = f"{n_pos}, {n_unl}, {round(share * n_unl)}"
@@ -289,10 +289,10 @@ def tables(records: list[dict[str, Any]]) -> str:
     for name in SETS:
         if group := groups.get(("hidden", name, 0.0)):
             cells = [
-                _cell([one[way]["promised"] - one[way]["recall"] for one in group])
+                _cell([record[way]["promised"] - record[way]["recall"] for record in group])
                 for way in ("out_of_bag", "naive", "bagging")
             ]
-            true = _cell([one["out_of_bag"]["recall"] for one in group])
+            true = _cell([record["out_of_bag"]["recall"] for record in group])
             lines.append(f"| {name} | {true} | {' | '.join(cells)} |")
     lines += [
         "",
@@ -306,12 +306,12 @@ def tables(records: list[dict[str, Any]]) -> str:
         for share in CONTAMINATIONS:
             if group := groups.get(("audit", name, share)):
                 cells = [
-                    _cell([one[way] for one in group])
+                    _cell([record[way] for record in group])
                     for way in ("out_of_bag", "naive", "cleanlab")
                 ]
-                found = np.mean([one["found"] for one in group])
-                expected = np.mean([one["expected"] for one in group])
-                last = f"{found:.1f}, {expected:.1f} of {group[0]['false']}"
+                false = np.mean([record["found"] for record in group])
+                expected = np.mean([record["expected"] for record in group])
+                last = f"{false:.1f}, {expected:.1f} of {group[0]['false']}"
                 lines.append(f"| {name} | {100 * share:.0f} % | {' | '.join(cells)} | {last} |")
     return "\n".join(lines)
 

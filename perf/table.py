@@ -35,17 +35,17 @@ class Table:
 
 def heading(quick: bool) -> str:
     """On what the figures were taken."""
-    found = []
+    versions = []
     for package in PACKAGES:
         try:
-            found.append(f"{package} {version(package)}")
+            versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
     cores = len(os.sched_getaffinity(0))
     extent = " Quick run: smaller sets, figures are indications only." if quick else ""
     return (
         f"{_processor()}, {cores} cores, Python {platform.python_version()};"
-        f" {', '.join(found)}.{extent}"
+        f" {', '.join(versions)}.{extent}"
     )
 
 
@@ -132,16 +132,16 @@ def _header(outcome: Outcome) -> list[str]:
 
 def _cells(row: Row, outcome: Outcome) -> list[str]:
     rate = [_number(row.rate)] if outcome.unit else []
-    said = row.agreement
+    text = row.agreement
     if row.note:
-        said = f"{said}; {row.note}" if said else row.note
+        text = f"{text}; {row.note}" if text else row.note
     return [
         row.name,
         "-" if row.seconds is None else f"{row.seconds:.3f}",
         *rate,
         "-" if row.ratio is None else f"{row.ratio:.2f}",
         "-" if row.peak_mb is None else f"{row.peak_mb:.0f}",
-        said,
+        text,
     ]
 
 

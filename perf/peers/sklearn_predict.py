@@ -18,7 +18,9 @@ if form == "dense":
 if way == "stacked":
     # what an expert would do with linear members: one weight matrix
     coefficients = [member.coef_ for member in members]
-    dense = [one if isinstance(one, np.ndarray) else one.toarray() for one in coefficients]
+    dense = [
+        matrix if isinstance(matrix, np.ndarray) else matrix.toarray() for matrix in coefficients
+    ]
     intercepts = np.array([float(member.intercept_[0]) for member in members])
     values = rows @ np.concatenate(dense).T + intercepts
 else:

@@ -80,11 +80,11 @@ class Program(ABC):
 
     def members(self, ensemble: Ensemble) -> Members:
         """Its members beside resvm's, value by value, on the probe rows."""
-        found = ensemble.folder / f"{self.title}.npy"
-        run(self.values(ensemble, self.trained(ensemble), ensemble.probe, found))
+        file = ensemble.folder / f"{self.title}.npy"
+        run(self.values(ensemble, self.trained(ensemble), ensemble.probe, file))
         return Members(
             ensemble.reference(ensemble.probe, self.solver),
-            np.load(found),
+            np.load(file),
             LIMITS[self.solver],
             ensemble.unfinished(self.solver),
         )
@@ -96,14 +96,14 @@ class Program(ABC):
     def check_predictions(self, ensemble: Ensemble, rows: Path, out: Path) -> Agreement:
         """Whether its members are resvm's, and what it wrote of all rows follows from them."""
         members = self.members(ensemble)
-        found = members.agreement()
-        if not found.agrees:
-            return found
+        held = members.agreement()
+        if not held.agrees:
+            return held
         judged = ensemble.n_models
         if (some := self.part_members(ensemble)) is not None:
             judged = some[1]
         reference = ensemble.reference(rows, self.solver)[:, :judged]
-        return found & self.check_written(reference, out, members.slack[:judged])
+        return held & self.check_written(reference, out, members.slack[:judged])
 
     def check_written(self, reference: np.ndarray, out: Path, slack: np.ndarray) -> Agreement:
         """Whether the predictions it wrote are those of these members."""

@@ -38,55 +38,59 @@ def groups(bench: Bench) -> Iterator[Group]:
     values = bench.folder / "parse.weights.npy"
     np.save(values, weights[0])
 
-    for form, file, one in (
+    for form, file, row_file in (
         ("plain", text, row),
         ("gzip", data.gzipped(text), data.gzipped(row)),
     ):
         output = bench.folder / f"parse.{form}"
-        cases = _resvm(bench, model, file, one, output)
+        cases = _resvm(bench, model, file, row_file, output)
         asked: tuple[Asked, ...] = ()
         if bench.wants("scikit-learn"):
-            cases.append(_reader(SKLEARN, "sklearn_read", file, one, values, output, weights[1]))
+            cases.append(
+                _reader(SKLEARN, "sklearn_read", file, row_file, values, output, weights[1])
+            )
         if form == "plain":
             asked = (Asked("plain text against scikit-learn's", 10.0, OURS, (SKLEARN,), "least"),)
             if bench.wants("libsvm-official"):
-                cases.append(_reader(LIBSVM, "libsvm_read", file, one, values, output, weights[1]))
+                cases.append(
+                    _reader(LIBSVM, "libsvm_read", file, row_file, values, output, weights[1])
+                )
         else:
             cases.append(Case(ZCAT, [[["zcat", str(file)], ["wc", "-c"]]]))
             asked = (Asked("gzip against zcat", 1.3, OURS, (ZCAT,), "most"),)
         yield Group(f"{form}: {described}", cases, asked, megabytes, "MB/s")
 
 
-def _resvm(bench: Bench, model: Path, file: Path, one: Path, output: Path) -> list[Case]:
+def _resvm(bench: Bench, model: Path, file: Path, row_file: Path, output: Path) -> list[Case]:
     threaded = output.with_suffix(f"{output.suffix}.threads")
 
     def predict(rows: Path, threads: int | None) -> list[list[list[str]]]:
         return bench.resvm("predict", "-q", model, rows, threads=threads)
 
     return [
-        Case(OURS, predict(file, 1), output, less=predict(one, 1)),
+        Case(OURS, predict(file, 1), output, less=predict(row_file, 1)),
         Case(
             f"{OURS}, default threads",
             predict(file, None),
             threaded,
             threads=None,
-            less=predict(one, None),
+            less=predict(row_file, None),
             check=lambda: agreement.same_bytes(output, threaded),
         ),
     ]
 
 
 def _reader(
-    name: str, which: str, file: Path, one: Path, weights: Path, output: Path, bias: float
+    name: str, which: str, file: Path, row_file: Path, weights: Path, output: Path, bias: float
 ) -> Case:
     def check() -> Agreement:
         """The member's values from what the peer read, against resvm's output."""
-        found = output.with_suffix(".npy")
-        run(script(which, file, weights, found))
-        values = np.load(found) + bias
+        values_file = output.with_suffix(".npy")
+        run(script(which, file, weights, values_file))
+        values = np.load(values_file) + bias
         return agreement.row_values(_values(output), values)
 
-    return Case(name, script(which, file), less=script(which, one), check=check)
+    return Case(name, script(which, file), less=script(which, row_file), check=check)
 
 
 def _weights(model: Path) -> tuple[np.ndarray, float]:

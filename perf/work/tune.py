@@ -125,9 +125,9 @@ def _sklearn(problem: Problem, folder: Path, given: Path, name: str, form: str) 
         theirs = json.loads(out.read_text())
         lines = (folder / "timed0.1" / "trials.jsonl").read_text().splitlines()
         ours = [json.loads(line)["values"][METRIC] for line in lines]
-        apart = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+        largest = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
         return Agreement(
-            apart <= LIMIT, f"mean ROC areas of {len(ours)} candidates within {apart:.1e}"
+            largest <= LIMIT, f"mean ROC areas of {len(ours)} candidates within {largest:.1e}"
         )
 
     steps = script("sklearn_tune", given, problem.positives, problem.unlabeled, out, form)
