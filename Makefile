@@ -68,8 +68,8 @@ smoke: demo
 check: lint types test smoke ## lint, types, tests, fuzz and demo: what CI runs
 	$(MAKE) fuzz FUZZ_SECONDS=5
 
-bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see benchmarks/
-	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see perf/
+	$(BIN)/python -m perf $(BENCH_ARGS)
 
 clean: ## remove what was built
 	rm -rf build dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \

@@ -3,6 +3,8 @@
 Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so threads scale like
 processes without their start-up and without copying the data. A C call cannot be cancelled, so it
 never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
+
+Outside files/ only this module opens paths: those of the system that say how many cores there are.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import ceil, inf
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 Task = TypeVar("Task")
@@ -21,6 +25,8 @@ Result = TypeVar("Result")
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
 AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
+
+SYSTEM = Path("/")
 
 _held = False
 
@@ -81,74 +87,134 @@ def stream(
     Tasks are taken in a thread of their own, a few ahead of the results that are waited for. How
     many workers there are to be is asked when a second task arrives: a small job needs one.
     """
-    order: queue.SimpleQueue[_Slot[Result] | None] = queue.SimpleQueue()
-    waiting: queue.SimpleQueue[tuple[Task, _Slot[Result]] | None] = queue.SimpleQueue()
-    room = threading.Semaphore(AHEAD)
-    stopped = threading.Event()
-    n_workers = 0
+    return _Stream(function, tasks, workers).results(tick)
 
-    def enlist(count: int) -> None:
-        nonlocal n_workers
-        for _ in range(count):
-            threading.Thread(target=work, daemon=True).start()
-        n_workers += count
 
-    def place(slot: _Slot[Result]) -> None:
-        while not room.acquire(timeout=WAIT_SECONDS):
-            if stopped.is_set():
-                return
-        order.put(slot)
+class _Stream(Generic[Task, Result]):
+    """One thread that takes tasks, those that work on them, and the order their results come in."""
 
-    def feed() -> None:
+    def __init__(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        workers: Callable[[], int],
+    ) -> None:
+        self._function, self._tasks, self._workers = function, tasks, workers
+        self._order: queue.SimpleQueue[_Slot[Result] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[Task, _Slot[Result]] | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(AHEAD)
+        self._stopped = threading.Event()
+        self._n_workers = 0
+
+    def results(self, tick: Callable[[], None]) -> Iterator[Result]:
+        """Start, and yield each result in its turn; whoever stops asking stops the threads."""
+        threading.Thread(target=self._feed, daemon=True).start()
         try:
-            for number, task in enumerate(tasks):
-                slot: _Slot[Result] = _Slot()
-                place(slot)
-                if stopped.is_set():
+            while True:
+                try:
+                    slot = self._order.get(timeout=WAIT_SECONDS)
+                except queue.Empty:
+                    tick()
+                    continue
+                if slot is None:
                     return
-                waiting.put((task, slot))
+                while not slot.done.wait(WAIT_SECONDS):
+                    tick()
+                if slot.error is not None:
+                    raise slot.error
+                yield slot.result  # type: ignore[misc]  # None only where function returned it
+                self._room.release()
+        finally:
+            self._stopped.set()
+
+    def _feed(self) -> None:
+        try:
+            for number, task in enumerate(self._tasks):
+                slot: _Slot[Result] = _Slot()
+                self._place(slot)
+                if self._stopped.is_set():
+                    return
+                self._waiting.put((task, slot))
                 if number == 0:
-                    enlist(1)
+                    self._enlist(1)
                 elif number == 1:
-                    more = max(0, workers() - 1)
-                    enlist(more)
+                    more = max(0, self._workers() - 1)
+                    self._enlist(more)
                     if more:
-                        room.release(AHEAD * more)
+                        self._room.release(AHEAD * more)
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             slot = _Slot()
             slot.fail(error)
-            order.put(slot)
+            self._order.put(slot)
         finally:
-            order.put(None)
-            for _ in range(n_workers):
-                waiting.put(None)
+            self._order.put(None)
+            for _ in range(self._n_workers):
+                self._waiting.put(None)
 
-    def work() -> None:
-        while (entry := waiting.get()) is not None:
+    def _place(self, slot: _Slot[Result]) -> None:
+        while not self._room.acquire(timeout=WAIT_SECONDS):
+            if self._stopped.is_set():
+                return
+        self._order.put(slot)
+
+    def _enlist(self, count: int) -> None:
+        for _ in range(count):
+            threading.Thread(target=self._work, daemon=True).start()
+        self._n_workers += count
+
+    def _work(self) -> None:
+        while (entry := self._waiting.get()) is not None:
             task, slot = entry
-            if stopped.is_set():
+            if self._stopped.is_set():
                 continue
             try:
-                slot.result = function(task)
+                slot.result = self._function(task)
                 slot.done.set()
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 slot.fail(error)
 
-    threading.Thread(target=feed, daemon=True).start()
+
+def available_cores() -> int:
+    """Cores by affinity, by the quota of a container, and by a batch system's share."""
+    # joblib counts them too, but takes longer to import than a short run takes
     try:
-        while True:
-            try:
-                slot = order.get(timeout=WAIT_SECONDS)
-            except queue.Empty:
-                tick()
-                continue
-            if slot is None:
-                return
-            while not slot.done.wait(WAIT_SECONDS):
-                tick()
-            if slot.error is not None:
-                raise slot.error
-            yield slot.result  # type: ignore[misc]  # None only where function returned it
-            room.release()
-    finally:
-        stopped.set()
+        cores = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not on every system
+        cores = os.cpu_count() or 1
+    share = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    if share.isdigit() and int(share) > 0:
+        cores = min(cores, int(share))
+    quota = min(map(_quota, _groups(SYSTEM)), default=inf)
+    return cores if quota == inf else max(1, min(cores, ceil(quota)))
+
+
+def _groups(system: Path) -> Iterator[Path]:
+    """The folders of the control groups that this process is in, and of all above them."""
+    try:
+        lines = (system / "proc/self/cgroup").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        names = controllers.split(",")
+        if controllers and "cpu" not in names:
+            continue
+        # version 2 has one hierarchy and no controllers here; version 1 one for each
+        root = system / "sys/fs/cgroup" / controllers
+        group = root / path.strip("/")
+        yield group
+        yield from (folder for folder in group.parents if folder.is_relative_to(root))
+
+
+def _quota(group: Path) -> float:
+    """How many cores' time a group may take."""
+    try:
+        if (group / "cpu.max").exists():
+            limit, period = (group / "cpu.max").read_text().split()
+        else:
+            limit = (group / "cpu.cfs_quota_us").read_text()
+            period = (group / "cpu.cfs_period_us").read_text()
+        cores = float(limit) / float(period)
+    except (OSError, ValueError, ZeroDivisionError):  # no limit says max
+        return inf
+    return cores if cores > 0 else inf  # or -1

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.evaluation import bootstrap, screening
-from resvm_cli.evaluation.metrics import Confusion
-from resvm_cli.evaluation.ranking import Ranking, areas
-from tests.test_ranking import rankings
+from resvm_cli.evaluation.metrics import Confusion, Ranking, areas
+from tests.test_metrics import rankings
 
 
 def cloud(rng, n_pos, n_neg, shift=1.0, decimals=3):

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from sklearn import metrics as oracle
 
 from resvm_cli.evaluation import curves
-from resvm_cli.evaluation.corrected import Contamination
+from resvm_cli.evaluation.contamination_correction import Contamination
 from resvm_cli.evaluation.curves import Histogram, Points
-from resvm_cli.evaluation.ranking import Ranking
-from tests.test_ranking import rankings
+from resvm_cli.evaluation.metrics import Ranking
+from tests.test_metrics import rankings
 
 
 @settings(max_examples=50)

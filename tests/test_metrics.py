@@ -1,16 +1,207 @@
-"""Metrics of (positive, scores) against scikit-learn's."""
+"""Areas and confusion tables against scikit-learn's; what merging and re-weighting keep."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
 from sklearn import metrics as oracle
 
+from resvm_cli.errors import DataError
 from resvm_cli.evaluation import metrics
-from resvm_cli.evaluation.metrics import Confusion
-from resvm_cli.evaluation.ranking import Ranking
-from tests.test_ranking import rankings
+from resvm_cli.evaluation.metrics import Confusion, Ranking
+
+
+@st.composite
+def rankings(draw):
+    """Labels with both classes and scores with few or many ties."""
+    size = draw(st.integers(2, 60))
+    values = draw(
+        st.sampled_from([st.integers(0, 3), st.integers(-50, 50), st.floats(-1e300, 1e300)])
+    )
+    scores = np.array(draw(st.lists(values, min_size=size, max_size=size)), float)
+    positive = np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+    positive[draw(st.integers(0, size - 1))] = True
+    if positive.all():
+        positive[draw(st.integers(0, size - 1))] = False
+    if not positive.any():
+        positive[0] = True
+    return positive, scores
+
+
+def trapezoid(positive, scores):
+    precision, recall, _ = oracle.precision_recall_curve(positive, scores)
+    return oracle.auc(recall, precision)
+
+
+def agree(positive, scores, **tolerance):
+    ranking = Ranking.of(positive, scores)
+    close = {"rel": 1e-12, "abs": 1e-12, **tolerance}
+    assert ranking.average_precision() == pytest.approx(
+        oracle.average_precision_score(positive, scores), **close
+    )
+    assert ranking.roc_auc() == pytest.approx(oracle.roc_auc_score(positive, scores), **close)
+    # why the trapezoidal area does not come first
+    assert ranking.pr_auc_trapezoid() == pytest.approx(trapezoid(positive, scores), **close)
+
+
+def partial_oracle(positive, scores, limit):
+    fpr, tpr, _ = oracle.roc_curve(positive, scores, drop_intermediate=False)
+    inside = fpr < limit
+    x = np.append(fpr[inside], limit)
+    y = np.append(tpr[inside], np.interp(limit, fpr, tpr))
+    return float((np.diff(x) * (y[1:] + y[:-1])).sum() / (2 * limit))
+
+
+@settings(max_examples=50)
+@given(rankings())
+def test_areas_are_scikit_learns(case):
+    agree(*case)
+
+
+@settings(max_examples=50)
+@given(rankings(), st.floats(0.001, 1))
+def test_the_partial_area_is_that_of_scikit_learns_curve(case, limit):
+    positive, scores = case
+    fpr, _, _ = oracle.roc_curve(positive, scores, drop_intermediate=False)
+    if np.isin(limit, fpr):  # a step of the curve: the oracle's interpolation is ambiguous there
+        limit = limit * 0.999
+    ours = Ranking.of(positive, scores).partial_roc_auc(limit)
+    assert ours == pytest.approx(partial_oracle(positive, scores, limit), abs=1e-9)
+
+
+def test_the_partial_area_up_to_1_is_the_whole():
+    rng = np.random.default_rng(1)
+    ranking = Ranking.of(rng.random(500) < 0.2, rng.integers(0, 40, 500))
+    assert ranking.partial_roc_auc(1.0) == pytest.approx(ranking.roc_auc(), rel=1e-13)
+
+
+def test_a_million_rows_agree():
+    rng = np.random.default_rng(0)
+    positive = rng.random(1_000_000) < 0.03
+    scores = rng.standard_normal(1_000_000) + positive
+    agree(positive, scores)
+    agree(positive, np.round(scores, 2))
+
+
+@pytest.mark.parametrize("share", [1, 50, 99])
+def test_all_ties_agree_and_one_positive_too(share):
+    positive = np.arange(100) < share
+    agree(positive, np.zeros(100))
+    agree(positive[::-1], np.arange(100.0))
+    agree(positive, -np.arange(100.0))
+    ranking = Ranking.of(positive, np.zeros(100))
+    assert ranking.average_precision() == pytest.approx(share / 100)
+    # why the trapezoidal area does not come first
+    assert ranking.pr_auc_trapezoid() == pytest.approx((1 + share / 100) / 2)
+    assert ranking.pr_auc_interpolated() == pytest.approx(share / 100)
+
+
+def test_infinities_count_by_rank():
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal(200)
+    scores[:20], scores[20:40] = np.inf, -np.inf
+    positive = rng.random(200) < 0.4
+    ranks = np.unique(scores, return_inverse=True)[1]
+    for name in ("average_precision", "roc_auc", "pr_auc_trapezoid", "pr_auc_interpolated"):
+        by_rank = getattr(Ranking.of(positive, ranks), name)()
+        assert getattr(Ranking.of(positive, scores), name)() == by_rank
+    agree(positive, ranks)
+
+
+def test_both_zeros_are_one_score():
+    agree(np.array([True, False, True, False]), np.array([0.0, -0.0, -0.0, 0.0]))
+
+
+@settings(max_examples=50)
+@given(rankings())
+def test_the_interpolated_area_is_the_integral_of_davis_and_goadrichs_curve(case):
+    positive, scores = case
+    total, tp, fp = 0.0, 0.0, 0.0
+    for score in np.unique(scores)[::-1]:
+        more_tp = float((scores[positive] == score).sum())
+        more_fp = float((scores[~positive] == score).sum())
+        if more_tp:
+            skew = more_fp / more_tp
+
+            def precision(grown, tp=tp, fp=fp, skew=skew):
+                top = tp + grown
+                return top / (top + fp + skew * grown) if top else 1 / (1 + skew) if not fp else 0
+
+            total += quad(precision, 0, more_tp, epsabs=1e-12, epsrel=1e-12)[0]
+        tp, fp = tp + more_tp, fp + more_fp
+    ours = Ranking.of(positive, scores).pr_auc_interpolated()
+    assert ours == pytest.approx(total / positive.sum(), abs=1e-9)
+
+
+@settings(max_examples=50)
+@given(rankings(), st.integers(1, 10))
+def test_merging_keeps_the_counts_and_what_precedes_the_first_positive(case, n_blocks):
+    ranking = Ranking.of(*case)
+    merged = ranking.merged(n_blocks)
+    assert len(merged.thresholds) <= n_blocks
+    assert merged.n_positives == ranking.n_positives
+    assert merged.n_negatives == ranking.n_negatives
+    assert merged.above[0] == ranking.above[0]
+    assert merged.thresholds[-1] == ranking.thresholds[-1]
+    kept = np.isin(ranking.thresholds, merged.thresholds)
+    assert np.array_equal(ranking.tp[kept], merged.tp)
+    assert np.array_equal(ranking.fp[kept], merged.fp)
+
+
+def test_many_blocks_merged_change_areas_little():
+    rng = np.random.default_rng(5)
+    positive = rng.random(20_000) < 0.3
+    ranking = Ranking.of(positive, rng.standard_normal(20_000) + positive)
+    merged = ranking.merged(1000)
+    assert len(merged.thresholds) == 1000
+    assert merged.average_precision() == pytest.approx(ranking.average_precision(), abs=1e-3)
+
+
+@settings(max_examples=50)
+@given(rankings())
+def test_reweighting_equals_repeating_rows(case):
+    positive, scores = case
+    n_pos, n_neg = positive.sum(), (~positive).sum()
+    times = 3  # each negative three times
+    again = np.concatenate([np.flatnonzero(positive), np.repeat(np.flatnonzero(~positive), times)])
+    repeated = Ranking.of(positive[again], scores[again])
+    weighted = Ranking.of(positive, scores).reweighted(n_pos / (n_pos + times * n_neg))
+    for name in ("average_precision", "pr_auc_interpolated", "roc_auc"):
+        assert getattr(weighted, name)() == pytest.approx(getattr(repeated, name)(), abs=1e-12)
+
+
+@settings(max_examples=50)
+@given(rankings())
+def test_the_best_f1_is_the_largest_of_all_thresholds(case):
+    positive, scores = case
+    ranking = Ranking.of(positive, scores)
+    value, block = ranking.best_f1()
+    precision, recall, thresholds = oracle.precision_recall_curve(positive, scores)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-300)
+    assert value == pytest.approx(f1.max())
+    reached = f1[:-1][thresholds == ranking.thresholds[int(block)]]
+    assert reached == pytest.approx(f1.max())
+
+
+def test_no_positives_nan_and_unequal_lengths_are_refused():
+    with pytest.raises(DataError, match="no row is positive"):
+        Ranking.of(np.zeros(3, bool), np.arange(3.0))
+    for place in (0, 1):
+        scores = np.array([1.0, 2.0])
+        scores[place] = np.nan
+        with pytest.raises(DataError, match="nan"):
+            Ranking.of([True, False], scores)
+    with pytest.raises(ValueError, match="labels"):
+        Ranking.of([True], [1.0, 2.0])
+
+
+def test_without_negatives_precision_is_1_and_the_roc_area_unknown():
+    ranking = Ranking.of([True, True], [1.0, 2.0])
+    assert ranking.average_precision() == 1
+    assert np.isnan(ranking.roc_auc())
 
 
 @settings(max_examples=50)

@@ -20,7 +20,7 @@ from resvm_cli.ensemble.model import Ensemble, Member, Predictor, decide
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS
-from resvm_cli.svm.sparse import SparseMatrix
+from resvm_cli.svm.products import SparseMatrix
 from tests.conftest import ROOT
 
 RNG = np.random.default_rng(8)

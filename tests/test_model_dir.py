@@ -17,7 +17,7 @@ from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files import atomic, model_dir
-from resvm_cli.files.out_of_bag import OutOfBag
+from resvm_cli.files.out_of_bag_table import OutOfBag
 from tests.test_model import KERNELS, ensemble
 
 DESCRIPTION = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.errors import DataError
 from resvm_cli.files.prediction_reader import read_predictions
-from resvm_cli.files.predictions import PredictionBlock, format_block, format_header
+from resvm_cli.files.prediction_writer import PredictionBlock, format_block, format_header
 
 FORMS = ("text", "tsv", "csv", "jsonl")
 

@@ -11,7 +11,7 @@ import pytest
 from resvm_cli.ensemble.methods import settle
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.evaluation.curves import Histogram
-from resvm_cli.files.rankings import Listing
+from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs.rank import RankResult, Recovery
 from resvm_cli.report import ranking_page
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.evaluation import screening
-from resvm_cli.evaluation.ranking import Ranking
-from tests.test_ranking import rankings
+from resvm_cli.evaluation.metrics import Ranking
+from tests.test_metrics import rankings
 
 
 def orders(positive, scores):

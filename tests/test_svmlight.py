@@ -20,13 +20,13 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import svmlight
+from resvm_cli.files.streams import whole_lines
 from resvm_cli.files.svmlight import (
     Block,
     format_block,
     parse_pieces,
     read_blocks,
     read_file,
-    whole_lines,
 )
 
 
@@ -244,7 +244,7 @@ def test_bad_lines_can_be_passed_over_and_are_all_reported():
     for cut in range(len(text)):
         refused = []
         pieces = [text[:cut], text[cut:]]
-        blocks = parse_pieces(pieces, "d", on_refusal=refused.append)
+        blocks = parse_pieces(pieces, "d", on_bad_line=refused.append)
         assert Block.concatenate(list(blocks)).labels.tolist() == [1.0, 4.0, 6.0]
         assert [(one.line, one.column) for one in refused] == [(2, 3), (4, 3), (5, 1), (7, 7)]
         assert refused[1].error("d").message.startswith("d:4:3: index 0")

@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.commands import options as given
 from resvm_cli.errors import DataError, FileError
-from resvm_cli.report import machine, terminal
+from resvm_cli.report import machine, summaries, terminal
 
 
 def check(
@@ -36,7 +36,7 @@ def check(
                 continue
             found.append(one)
             if not json:
-                terminal.show_check(one)
+                summaries.show_check(one)
     if json:
         machine.print_check(found)
     unsound = [one.path for one in found if not one.sound]

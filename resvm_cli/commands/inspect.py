@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands import options as given
-from resvm_cli.report import machine, terminal
+from resvm_cli.report import machine, summaries
 
 
 def inspect(
@@ -23,4 +23,4 @@ def inspect(
     if json:
         machine.print_inspection(found)
     else:
-        terminal.show_inspection(found)
+        summaries.show_inspection(found)

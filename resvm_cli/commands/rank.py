@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.commands import options as given
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import terminal
+from resvm_cli.report import machine, summaries, terminal
 
 RANKING = "Ranking"
 # What a stored model has settled already.
@@ -167,12 +167,11 @@ def rank(
 
     Each row is judged only by the members of the ensemble that have not seen it.
     """
-    from resvm_cli.files.predictions import output as output_file
-    from resvm_cli.files.rankings import RANKING_FORMATS, format_ranking
+    from resvm_cli.files.atomic import output as output_file
+    from resvm_cli.files.ranked_rows import RANKING_FORMATS, format_ranking
     from resvm_cli.jobs import rank as job
     from resvm_cli.jobs.rank import RankRequest
     from resvm_cli.jobs.training_input import TrainingInput
-    from resvm_cli.report import ranking
 
     said = given.explicit(context)
     given.require_one_of("--format", form, RANKING_FORMATS)
@@ -245,9 +244,9 @@ def rank(
         with output_file(html) as write:
             write(ranking_page.render(result))
     if not quiet:
-        ranking.show_ranking(result)
+        summaries.show_ranking(result)
     if json:
-        ranking.print_ranking(result)
+        machine.print_ranking(result)
         return
     with output_file("-") as write:
         for part in format_ranking(form, result.listing):  # type: ignore[arg-type]

@@ -183,7 +183,7 @@ def score(
     With --pu as much as positive and unlabeled rows allow; several files side by side; with
     --compare tests over repeated runs.
     """
-    from resvm_cli.files.predictions import output
+    from resvm_cli.files.atomic import output
 
     if plot is not None:
         from resvm_cli.report import plots

@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.commands import options as given
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import machine, terminal
+from resvm_cli.report import machine, summaries
 
 SETS = "Sets"
 
@@ -150,6 +150,6 @@ def simulate(
         )
     )
     if not quiet:
-        terminal.show_simulation(result)
+        summaries.show_simulation(result)
     if json:
         machine.print_result("simulate", result)

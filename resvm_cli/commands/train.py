@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands import options as given
-from resvm_cli.report import machine, terminal
+from resvm_cli.report import machine, summaries, terminal
 
 
 def train(
@@ -116,6 +116,6 @@ def train(
             notice=terminal.no_note if quiet else terminal.note,
         )
     if not quiet:
-        terminal.show_training(result)
+        summaries.show_training(result)
     if json:
         machine.print_training(result)

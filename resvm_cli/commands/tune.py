@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.commands import options as given
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import terminal
+from resvm_cli.report import machine, terminal
 
 SPACE = "Search space: a number, a list 1,10 or a range 1..10[:log|:linear]"
 SEARCH = "Search"
@@ -206,11 +206,11 @@ def tune(
     Every trial is logged as it finishes; best.json is what `resvm train --params` reads.
     """
     from resvm_cli.ensemble.params import METHOD_NAMES, ResvmParams
-    from resvm_cli.files.predictions import output as output_file
+    from resvm_cli.files.atomic import output as output_file
     from resvm_cli.jobs import tune as job
     from resvm_cli.jobs.training_input import TrainingInput
     from resvm_cli.jobs.tune import TuneRequest
-    from resvm_cli.report import tuning
+    from resvm_cli.report import tuning_table
     from resvm_cli.tuning.criteria import METRIC_NAMES
     from resvm_cli.tuning.search import STRATEGY_NAMES
     from resvm_cli.tuning.space import parse_axis
@@ -282,13 +282,13 @@ def tune(
         result = job.tune(
             request,
             progress,
-            tuning.watcher(progress, metric),
+            tuning_table.watcher(progress, metric),
             terminal.no_note if quiet else terminal.note,
         )
     if plot is not None and kind is not None:
         with output_file(plot) as write:
-            write(tuning.draw_tuning(result, kind))
+            write(plots.tuning_scores(result, kind))
     if not quiet:
-        tuning.show_tuning(result)
+        tuning_table.show_tuning(result)
     if json:
-        tuning.print_tuning(result)
+        machine.print_tuning(result)

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.evaluation.metrics import Confusion
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking
+from resvm_cli import randomness
+from resvm_cli.evaluation.metrics import BoolArray, Confusion, FloatArray, Ranking
 
 MOST_BLOCKS = 4_000
 # Differences need the joint place of each row in two rankings: cells grow with the square.
@@ -73,17 +73,19 @@ def replicate(
 ) -> dict[str, FloatArray]:
     """Each statistic of resampled rankings, moved so that merging blocks does not shift it."""
     small = ranking.merged(MOST_BLOCKS)
-    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    rng = randomness.generator(seed, randomness.RANKINGS)
     step = max(1, CHUNK_CELLS // (3 * len(small.thresholds)))
     parts = [
         statistics(resampled(small, min(step, n_replicates - start), rng))
         for start in range(0, n_replicates, step)
     ]
-    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    replicates = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if small is not ranking:
         exact, rough = statistics(ranking), statistics(small)
-        found = {name: values + (exact[name] - rough[name]) for name, values in found.items()}
-    return found
+        replicates = {
+            name: values + (exact[name] - rough[name]) for name, values in replicates.items()
+        }
+    return replicates
 
 
 def interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
@@ -101,19 +103,19 @@ def intervals(
 ) -> dict[str, Interval]:
     """A percentile interval for each statistic."""
     exact = statistics(ranking)
-    found = replicate(ranking, statistics, n_replicates, seed)
-    return {name: interval(float(exact[name]), values) for name, values in found.items()}
+    replicates = replicate(ranking, statistics, n_replicates, seed)
+    return {name: interval(float(exact[name]), values) for name, values in replicates.items()}
 
 
 def confusion_intervals(table: Confusion, n_replicates: int, seed: int) -> dict[str, Interval]:
     """Intervals of what a threshold gives; the classes are resampled apart, so two draws do."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    rng = randomness.generator(seed, randomness.CONFUSIONS)
     n_pos, n_neg = table.tp + table.fn, table.fp + table.tn
     tps = rng.binomial(n_pos, table.tp / max(1, n_pos), n_replicates).tolist()
     fps = rng.binomial(n_neg, table.fp / max(1, n_neg), n_replicates).tolist()
     tables = [Confusion(tp, fp, n_pos - tp, n_neg - fp) for tp, fp in zip(tps, fps, strict=True)]
     return {
-        name: interval(getattr(table, name), np.array([getattr(one, name) for one in tables]))
+        name: interval(getattr(table, name), np.array([getattr(drawn, name) for drawn in tables]))
         for name in ("precision", "recall", "f1", "mcc")
     }
 
@@ -162,19 +164,19 @@ def paired_differences(
     exact = [statistics(ranking) for ranking in rankings]
     rough = [statistics(small) for small, _ in placed]
     classes = [_joint([cells[chosen] for _, cells in placed]) for chosen in (positive, ~positive)]
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+    rng = randomness.generator(seed, randomness.PAIRED_RANKINGS)
     n_cells = max(1, sum(len(counts) for counts, _ in classes))
     step = max(1, CHUNK_CELLS // n_cells)
     parts: dict[str, list[FloatArray]] = {name: [] for name in exact[0]}
     for start in range(0, n_replicates, step):
         size = min(step, n_replicates - start)
         drawn = [draw_counts(counts, size, rng) for counts, _ in classes]
-        found = []
+        figures = []
         for number, (small, _) in enumerate(placed):
             width = len(small.thresholds)
             pos = _collected(drawn[0], classes[0][1][number], width)
             neg = _collected(drawn[1], classes[1][1][number], 2 * width + 1)
-            found.append(
+            figures.append(
                 statistics(
                     Ranking(
                         small.thresholds,
@@ -186,7 +188,7 @@ def paired_differences(
                 )
             )
         for name, values in parts.items():
-            values.append(found[1][name] - found[0][name])
+            values.append(figures[1][name] - figures[0][name])
     result = {}
     for name, values in parts.items():
         difference = float(exact[1][name] - exact[0][name])
@@ -201,7 +203,7 @@ def _joint(
     """How many rows share the same cell in every ranking, and that cell in each."""
     code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    return counts, [one[first] for one in cells]
+    return counts, [places[first] for places in cells]
 
 
 def _collected(drawn: FloatArray, cell: npt.NDArray[np.int64], width: int) -> FloatArray:

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli import randomness
 from resvm_cli.evaluation.bootstrap import LEVEL, resampled
-from resvm_cli.evaluation.corrected import Contamination, Curve, curve
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking
+from resvm_cli.evaluation.contamination_correction import Contamination, Curve, curve
+from resvm_cli.evaluation.metrics import BoolArray, FloatArray, Ranking
 
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000
@@ -106,19 +107,19 @@ def band(ranking: Ranking, cases: Sequence[Rates], n_replicates: int, seed: int)
     """Bounds over resampled rankings and over all cases; without replicates over cases alone."""
     grid = np.linspace(0.0, 1.0, 101)
     small = ranking.merged(BAND_BLOCKS)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
+    rng = randomness.generator(seed, randomness.CURVES)
     many = resampled(small, min(n_replicates, BAND_REPLICATES), rng) if n_replicates else None
     bounds: list[tuple[FloatArray, ...]] = []
     tail = (1 - LEVEL) / 2
     for rates in cases:
         if many is None:
-            one = rates(small)
-            rows = [_on_grid(grid, one.tpr, one.fpr, one.precision)]
+            exact = rates(small)
+            rows = [_on_grid(grid, exact.tpr, exact.fpr, exact.precision)]
         else:
-            found = rates(many)
+            drawn = rates(many)
             rows = [
                 _on_grid(grid, tpr, fpr, precision)
-                for tpr, fpr, precision in zip(found.tpr, found.fpr, found.precision, strict=True)
+                for tpr, fpr, precision in zip(drawn.tpr, drawn.fpr, drawn.precision, strict=True)
             ]
         precisions, tprs = (np.array(columns) for columns in zip(*rows, strict=True))
         bounds.append(

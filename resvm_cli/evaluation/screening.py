@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from resvm_cli.evaluation.ranking import FloatArray, Ranking
+from resvm_cli.evaluation.metrics import FloatArray, Ranking
 
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)
 RECOVERED = (0.5, 0.8, 0.9)
@@ -74,9 +74,9 @@ def bedroc(ranking: Ranking, alpha: float) -> FloatArray:
     # the mean weight of a tied block, as a geometric sum
     block = np.exp(-rate * start) * -np.expm1(-rate * length) / np.expm1(rate)
     mean = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
-    found = (ranking.positives * mean).sum(axis=-1)
+    weight = (ranking.positives * mean).sum(axis=-1)
     rate = rate[..., 0]
     best = -np.expm1(-rate * ranking.n_positives) / np.expm1(rate)
     worst = best * np.exp(-rate * ranking.n_negatives)
     with np.errstate(invalid="ignore"):  # no negatives: nan
-        return np.asarray((found - worst) / (best - worst))
+        return np.asarray((weight - worst) / (best - worst))

@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.evaluation.ranking import FloatArray
+from resvm_cli.evaluation.metrics import FloatArray
 
 ALPHA = 0.05
 

@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from resvm_cli.evaluation import bootstrap, corrected, pu, screening
+from resvm_cli.evaluation import bootstrap, pu, screening
 from resvm_cli.evaluation.bootstrap import Interval
-from resvm_cli.evaluation.metrics import Confusion
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking, areas
+from resvm_cli.evaluation.contamination_correction import (
+    Contamination,
+    area_bands,
+    contamination_grid,
+    threshold_bands,
+)
+from resvm_cli.evaluation.metrics import BoolArray, Confusion, FloatArray, Ranking, areas
 
 PARTIAL_LIMIT = 0.1
 
@@ -34,11 +39,11 @@ class Figures:
     def put(self, name: str, value: float) -> None:
         self.values[name] = value
 
-    def put_interval(self, name: str, one: Interval, known: bool = True) -> None:
+    def put_interval(self, name: str, interval: Interval, known: bool = True) -> None:
         """A figure with its bounds; ``known`` is false where no replicate was asked for."""
-        self.values[name] = one.value
+        self.values[name] = interval.value
         if known:
-            self.bounds[name] = (one.low, one.high)
+            self.bounds[name] = (interval.low, interval.high)
 
 
 def percent(fraction: float) -> str:
@@ -48,24 +53,24 @@ def percent(fraction: float) -> str:
 
 def statistics_of(ranking: Ranking, settings: Settings) -> dict[str, FloatArray]:
     """The figures that follow from the ranking alone; also of resampled ones."""
-    found: dict[str, FloatArray] = dict(areas(ranking))
+    figures: dict[str, FloatArray] = dict(areas(ranking))
     if settings.prevalence is not None:
         deployed = ranking.reweighted(settings.prevalence)
-        found["average_precision_at_prevalence"] = deployed.average_precision()
-    found["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
+        figures["average_precision_at_prevalence"] = deployed.average_precision()
+    figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
     for alpha in screening.ALPHAS:
-        found[f"bedroc_{alpha:g}"] = screening.bedroc(ranking, alpha)
+        figures[f"bedroc_{alpha:g}"] = screening.bedroc(ranking, alpha)
     n_rows = int(np.max(ranking.n_positives + ranking.n_negatives))
     depths = [(str(k), k) for k in settings.top if k <= n_rows]
     depths += [(percent(part), screening.depth_of(part, n_rows)) for part in screening.FRACTIONS]
     for name, depth in depths:
-        found[f"precision_at_{name}"] = screening.precision_at(ranking, depth)
-        found[f"recall_at_{name}"] = screening.recall_at(ranking, depth)
-        found[f"enrichment_at_{name}"] = screening.enrichment_at(ranking, depth)
+        figures[f"precision_at_{name}"] = screening.precision_at(ranking, depth)
+        figures[f"recall_at_{name}"] = screening.recall_at(ranking, depth)
+        figures[f"enrichment_at_{name}"] = screening.enrichment_at(ranking, depth)
     for share in screening.RECOVERED:
         name = f"screened_to_recover_{percent(share)}"
-        found[name] = screening.screened_to_recover(ranking, share)
-    return found
+        figures[name] = screening.screened_to_recover(ranking, share)
+    return figures
 
 
 def with_labels(
@@ -101,8 +106,8 @@ def _at_threshold(figures: Figures, table: Confusion, threshold: float, settings
     for name in ("tp", "fp", "fn", "tn"):
         figures.put(name, getattr(table, name))
     drawn = bootstrap.confusion_intervals(table, settings.n_replicates, settings.seed)
-    for name, one in drawn.items():
-        figures.put_interval(name, one, bool(settings.n_replicates))
+    for name, interval in drawn.items():
+        figures.put_interval(name, interval, bool(settings.n_replicates))
     if settings.prevalence is not None:
         tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
         hit, miss = settings.prevalence * tpr, (1 - settings.prevalence) * fpr
@@ -123,7 +128,7 @@ def with_unlabeled(
     threshold: float,
     settings: Settings,
     known: Known | None,
-) -> tuple[Figures, list[corrected.Contamination]]:
+) -> tuple[Figures, list[Contamination]]:
     """What positive and unlabeled rows allow, and the contaminations that were corrected for."""
     ranking = Ranking.of(positive, scores)
     n_pos, n_unl = int(ranking.n_positives), int(ranking.n_negatives)
@@ -158,7 +163,7 @@ def with_unlabeled(
 
 def _corrected(
     figures: Figures, ranking: Ranking, table: Confusion, settings: Settings, known: Known
-) -> list[corrected.Contamination]:
+) -> list[Contamination]:
     bounds = known.b
     middle = None
     if bounds is None:
@@ -169,19 +174,19 @@ def _corrected(
         most = 1 - max(known.a) - 1e-6
         bounds = (min(estimate.low, most), min(estimate.high, most))
         middle = min(estimate.value, most)
-    cases = corrected.grid(known.a, bounds, settings.prevalence, middle)
+    cases = contamination_grid(known.a, bounds, settings.prevalence, middle)
     n_replicates, seed = settings.n_replicates, settings.seed
-    found = corrected.area_bands(ranking, cases, n_replicates, seed)
-    found |= corrected.threshold_bands(
+    bands = area_bands(ranking, cases, n_replicates, seed)
+    bands |= threshold_bands(
         table.tp, table.tp + table.fn, table.fp, table.fp + table.tn, cases, n_replicates, seed
     )
     figures.put("contamination_pos", cases[0].a)
     figures.put("contamination_unl", cases[0].b)
-    for name, one in found.items():
-        interval = Interval(one.value, one.low, one.high)
+    for name, band in bands.items():
+        interval = Interval(band.value, band.low, band.high)
         wide = len(cases) > 1 or bool(n_replicates)
         figures.put_interval(f"corrected_{name}", interval, wide)
         if len(cases) > 1:
-            figures.put(f"corrected_{name}_least", one.least)
-            figures.put(f"corrected_{name}_most", one.most)
+            figures.put(f"corrected_{name}_least", band.least)
+            figures.put(f"corrected_{name}_most", band.most)
     return cases

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from resvm_cli import parallel
 from resvm_cli.errors import FileError
+from resvm_cli.files.stdout import STDOUT, write_stdout
 from resvm_cli.files.streams import cannot
 
 # Beside a target, so that a rename stays on one file system.
@@ -55,6 +56,16 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             os.unlink(temporary)
+
+
+@contextmanager
+def output(path: str) -> Iterator[Callable[[bytes], object]]:
+    """Where to write: stdout for ``-``, else a file that appears when it is complete."""
+    if path in (STDOUT, "/dev/stdout"):  # also where that is a file, which must not be replaced
+        yield write_stdout
+        return
+    with whole_file(path) as handle:
+        yield handle.write
 
 
 @contextmanager

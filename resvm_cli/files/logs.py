@@ -105,14 +105,14 @@ class RunDirectory:
 
     def _read_settings(self, path: Path) -> dict[str, Any]:
         try:
-            found = json.loads(path.read_bytes())
+            settings = json.loads(path.read_bytes())
         except OSError as error:
             raise cannot("read", str(path), error) from None
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            settings = None
+        if not isinstance(settings, dict):
             raise FileError(f"{path}: is damaged", "begin again elsewhere")
-        return found
+        return settings
 
     def _recover(self, name: str) -> list[dict[str, Any]]:
         """The complete lines of a log; what follows them is cut off."""
@@ -169,11 +169,11 @@ def read_json(path: str) -> dict[str, Any]:
     """A JSON object from a file that a user names."""
     try:
         with open(path, "rb") as handle:
-            found = json.loads(handle.read())
+            content = json.loads(handle.read())
     except OSError as error:
         raise cannot("read", path, error) from None
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise FileError(f"{path}: is not JSON that resvm wrote")
-    return found
+    return content

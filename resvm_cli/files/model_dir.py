@@ -26,7 +26,7 @@ from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import recover, whole_directory
 from resvm_cli.files.model_text import MemberText, parse_members
-from resvm_cli.files.out_of_bag import OutOfBag
+from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
 FORMAT = 1
@@ -180,15 +180,15 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     try:
-        found = OutOfBag.parse(text)
+        table = OutOfBag.parse(text)
     except ValueError:
         raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
-    if not len(found.values):
+    if not len(table.values):
         raise ModelError(
             f"{path}: every member was trained on every known positive: none is out of bag",
             "train with a smaller --n-pos, or give -T a number",
         )
-    return found
+    return table
 
 
 def stored_plan(manifest: dict[str, Any], path: str) -> Plan:
@@ -313,9 +313,9 @@ def read_bounded(name: str, limit: int) -> bytes:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as handle:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return handle.read(min(limit, found.st_size) + 1)
+            return handle.read(min(limit, status.st_size) + 1)
     except OSError as error:
         raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None

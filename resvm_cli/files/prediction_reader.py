@@ -20,15 +20,14 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
-from resvm_cli.files.columns import BLANKS, Layout, read_columns
-from resvm_cli.files.streams import STDIN, name_of, read_pieces
-from resvm_cli.files.svmlight import BYTE_ORDER_MARK, whole_lines
+from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, whole_lines
 
 VALUE, LABEL, ID = "decision_value", "label", "id"
 OUT_OF_BAG_COLUMN = "members"  # by how many members a row was judged: those whose bags lack it
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
 PROVENANCES: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on", "unknown")
-_SAYS = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
+_STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
 LONGEST_HEAD = 1 << 24
 EXPECTED = (
     "expected: what resvm predict writes (text, or tsv, csv, jsonl with its column names),"
@@ -95,8 +94,8 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
                 continue
         if line.strip() and not line.lstrip().startswith(b"#"):
             break
-        if said := _SAYS.match(line.strip()):
-            provenance = said.group(1).decode()  # type: ignore[assignment]
+        if statement := _STATEMENT.match(line.strip()):
+            provenance = statement.group(1).decode()  # type: ignore[assignment]
         if not newline:
             _refuse_empty(name)
         n_lines += 1

@@ -23,6 +23,7 @@ SPOOL_MEMORY = 1 << 25
 PATIENCE_MILLISECONDS = 2
 
 STDIN = "-"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
@@ -33,10 +34,10 @@ def name_of(path: str) -> str:
 def comes_at_once(path: str) -> bool:
     """Whether all of an input is there to be read: a file, not a pipe someone may be writing to."""
     try:
-        found = os.fstat(0) if path == STDIN else os.stat(path)
+        status = os.fstat(0) if path == STDIN else os.stat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode)
+    return stat.S_ISREG(status.st_mode)
 
 
 def same_source(first: str, second: str) -> bool:
@@ -75,20 +76,44 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
-def read_names(path: str) -> list[str]:
-    """The lines of a text file, without blanks around them; a last empty line is none."""
-    text = b"".join(read_pieces(path)).decode("utf-8", "surrogateescape")
-    names = [line.strip() for line in text.split("\n")]
-    if names and not names[-1]:
-        names.pop()
-    if not names:
-        raise DataError(f"{name_of(path)}: is empty", "one name a line was expected")
-    for number, name in enumerate(names, 1):
-        if not name:
-            raise DataError(
-                f"{name_of(path)}:{number}: an empty line", "one name a line was expected"
-            )
-    return names
+def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
+    """The same text, cut behind newlines only; a missing last newline is added.
+
+    Cuts come behind a multiple of so many lines where a piece has as many.
+    """
+    import numpy as np  # here: a command that reads nothing does not wait for it
+
+    from resvm_cli.files import _svmlight as tokenizer
+
+    carried: list[bytes] = []
+    n_carried = 0  # complete lines among them: fewer than the multiple
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if cut == 0:
+            carried.append(piece)
+            continue
+        view = memoryview(piece)
+        beyond = 0
+        if multiple > 1:
+            tokenizer.newlines(view[:cut], cut, count := np.zeros(1, np.int64))
+            n_lines = n_carried + int(count[0])
+            beyond = n_lines % multiple if n_lines > multiple else 0
+            for _ in range(beyond):
+                cut = piece.rfind(b"\n", 0, cut - 1) + 1
+        whole = cut == len(piece) and not carried
+        yield piece if whole else b"".join([*carried, view[:cut]])
+        carried = [piece[cut:]] if cut < len(piece) else []
+        n_carried = beyond
+    rest = b"".join(carried)
+    if rest:
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def read_asset(name: str) -> str:
+    """The text of a style sheet or script that comes with the package, in report/."""
+    from importlib.resources import files
+
+    return (files("resvm_cli") / "report" / name).read_text(encoding="utf-8")
 
 
 class Source:
@@ -99,9 +124,9 @@ class Source:
         self._once = once  # it will not be read again: nothing needs to be spooled
         self._owned = path != STDIN
         self._descriptor = open_source(path)
-        found = os.fstat(self._descriptor)
-        self._regular = stat.S_ISREG(found.st_mode)
-        self._stamp = (found.st_size, found.st_mtime_ns)
+        status = os.fstat(self._descriptor)
+        self._regular = stat.S_ISREG(status.st_mode)
+        self._stamp = (status.st_size, status.st_mtime_ns)
         self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
         self._spool: IO[bytes] | None = None
         self._plain = True
@@ -176,8 +201,8 @@ class Source:
         return b"".join(parts)
 
     def _require_unchanged(self) -> None:
-        found = os.fstat(self._descriptor)
-        if self._regular and self._stamp != (found.st_size, found.st_mtime_ns):
+        status = os.fstat(self._descriptor)
+        if self._regular and self._stamp != (status.st_size, status.st_mtime_ns):
             raise DataError(f"{self.name}: changed while it was being read", "try again")
 
     def close(self) -> None:

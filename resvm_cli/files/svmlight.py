@@ -20,14 +20,20 @@ from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.refusals import Refusal
-from resvm_cli.files.streams import STDIN, comes_at_once, name_of, read_pieces
+from resvm_cli.files.bad_lines import BadLine
+from resvm_cli.files.streams import (
+    BYTE_ORDER_MARK,
+    STDIN,
+    comes_at_once,
+    name_of,
+    read_pieces,
+    whole_lines,
+)
 
 Result = TypeVar("Result")
 
 ROW_CAPACITY = 1 << 15
 NONZERO_CAPACITY = 1 << 18
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,25 +152,25 @@ def parse_pieces(
     zero_based: bool = False,
     with_comments: bool = False,
     workers: int = 0,
-    on_refusal: Callable[[Refusal], None] | None = None,
+    on_bad_line: Callable[[BadLine], None] | None = None,
 ) -> Iterator[Block]:
     """Blocks of rows from text cut anywhere.
 
     With workers, threads read and parse ahead. A line that is not understood is an error, or is
-    handed to ``on_refusal`` and passed over.
+    handed to ``on_bad_line`` and passed over.
     """
 
-    parse = _Parser(zero_based, with_comments, on_refusal is not None)
+    parse = _Parser(zero_based, with_comments, on_bad_line is not None)
     texts = enumerate(whole_lines(pieces))
     return _joined(
         parallel.stream(parse, texts, lambda: workers) if workers else map(parse, texts),
         name,
-        on_refusal,
+        on_bad_line,
     )
 
 
 def _joined(
-    pieces: Iterable[_Parsed], name: str, on_refusal: Callable[[Refusal], None] | None
+    pieces: Iterable[_Parsed], name: str, on_bad_line: Callable[[BadLine], None] | None
 ) -> Iterator[Block]:
     """The blocks of parsed pieces, their places counted from the beginning of the text."""
     line = offset = n_rows = 0
@@ -172,47 +178,18 @@ def _joined(
         for block in parsed.blocks:
             n_rows += len(block)
             yield replace(block, lines=block.lines + line, starts=block.starts + offset)
-        for refusal in parsed.refusals:
-            moved = replace(refusal, line=refusal.line + line)
-            if on_refusal is None:
+        for bad in parsed.bad_lines:
+            moved = replace(bad, line=bad.line + line)
+            if on_bad_line is None:
                 raise moved.error(name)
-            on_refusal(moved)
+            on_bad_line(moved)
         line += parsed.n_lines
         offset += parsed.n_bytes
-    if n_rows == 0 and on_refusal is None:
+    if n_rows == 0 and on_bad_line is None:
         hint = "the file is empty or holds only blank and comment lines"
         if name == name_of(STDIN):
             hint += "; did the command before the pipe fail?"
         raise DataError(f"{name}: no rows", hint)
-
-
-def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
-    """The same text, cut behind newlines only; a missing last newline is added.
-
-    Cuts come behind a multiple of so many lines where a piece has as many.
-    """
-    carried: list[bytes] = []
-    n_carried = 0  # complete lines among them: fewer than the multiple
-    for piece in pieces:
-        cut = piece.rfind(b"\n") + 1
-        if cut == 0:
-            carried.append(piece)
-            continue
-        view = memoryview(piece)
-        beyond = 0
-        if multiple > 1:
-            tokenizer.newlines(view[:cut], cut, count := np.zeros(1, np.int64))
-            n_lines = n_carried + int(count[0])
-            beyond = n_lines % multiple if n_lines > multiple else 0
-            for _ in range(beyond):
-                cut = piece.rfind(b"\n", 0, cut - 1) + 1
-        whole = cut == len(piece) and not carried
-        yield piece if whole else b"".join([*carried, view[:cut]])
-        carried = [piece[cut:]] if cut < len(piece) else []
-        n_carried = beyond
-    rest = b"".join(carried)
-    if rest:
-        yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
 @dataclass
@@ -222,7 +199,7 @@ class _Parsed:
     n_bytes: int
     n_lines: int = 0
     blocks: list[Block] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    bad_lines: list[BadLine] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -299,7 +276,7 @@ def _parse(
         elif status not in (tokenizer.OK, tokenizer.ROWS_FULL, tokenizer.NONZEROS_FULL):
             token = bytes(view[position + token_start : position + token_end])
             column = token_start - line_start + 1
-            parsed.refusals.append(Refusal(line, column, status, token, previous))
+            parsed.bad_lines.append(BadLine(line, column, status, token, previous))
             if not tolerant:
                 break
             line += 1
@@ -357,7 +334,7 @@ def format_block(block: Block) -> bytes:
         columns.append([b"qid:%d" % qid if qid >= 0 else b"" for qid in block.qids.tolist()])
     columns.append(format_rows(block.rows))
     if block.comments is not None:
-        said = (f"# {comment}" if comment else "" for comment in block.comments)
-        columns.append([comment.encode("utf-8", "surrogateescape") for comment in said])
+        comments = (f"# {comment}" if comment else "" for comment in block.comments)
+        columns.append([comment.encode("utf-8", "surrogateescape") for comment in comments])
     lines = [b" ".join(filter(None, parts)) for parts in zip(*columns, strict=True)]
     return b"\n".join([*lines, b""])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
-from resvm_cli.files.refusals import Refusal
+from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import format_number, parse_pieces
 
@@ -62,15 +62,15 @@ def check(
     bad: list[str] = []
     n_bad = 0
 
-    def refused(refusal: Refusal) -> None:
+    def refused(line: BadLine) -> None:
         nonlocal n_bad
         n_bad += 1
         if len(bad) < most:
-            bad.append(refusal.error(name).message)
+            bad.append(line.error(name).message)
 
     seen = _Seen()
     for block in parse_pieces(
-        read_pieces(path), name, zero_based=zero_based, workers=1, on_refusal=refused
+        read_pieces(path), name, zero_based=zero_based, workers=1, on_bad_line=refused
     ):
         seen.add(block.rows, block.labels)
         progress(f"checking {name}", seen.n_rows, None)

@@ -8,9 +8,9 @@ import numpy as np
 
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.evaluation import significance
-from resvm_cli.evaluation.ranking import FloatArray
+from resvm_cli.evaluation.metrics import FloatArray
 from resvm_cli.evaluation.significance import OverDataSets
-from resvm_cli.files.results import Run, read_results
+from resvm_cli.files.repeated_runs import Run, read_runs
 from resvm_cli.files.streams import name_of
 
 
@@ -39,7 +39,7 @@ class CompareResult:
 
 def compare(path: str, reference: str | None = None) -> CompareResult:
     """Read the runs, pair them by repetition, and test."""
-    runs = read_results(path)
+    runs = read_runs(path)
     name = name_of(path)
     methods = tuple(dict.fromkeys(run.method for run in runs))
     if len(methods) < 2:

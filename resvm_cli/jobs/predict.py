@@ -14,15 +14,15 @@ from resvm_cli.dataset import FloatArray, distinct
 from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files import model_dir
-from resvm_cli.files.cores import available_cores
-from resvm_cli.files.predictions import (
+from resvm_cli.files.atomic import output
+from resvm_cli.files.prediction_writer import (
+    BlockSpool,
     FormatName,
     PredictionBlock,
     format_block,
     format_header,
-    output,
+    labelled,
 )
-from resvm_cli.files.spool import BlockSpool, labelled
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, map_blocks
@@ -156,7 +156,7 @@ class _Judging:
             request.source,
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
-            workers=lambda: request.jobs or available_cores(),
+            workers=lambda: request.jobs or parallel.available_cores(),
             multiple=predictor.rows_multiple,
         ):
             if answer.first_bad is not None:

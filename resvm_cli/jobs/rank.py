@@ -17,15 +17,15 @@ from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.evaluation.audit import expected_false, n_suspects
-from resvm_cli.evaluation.corrected import Contamination
+from resvm_cli.evaluation.contamination_correction import Contamination
 from resvm_cli.evaluation.curves import Histogram
+from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
-from resvm_cli.files.cores import available_cores
-from resvm_cli.files.rankings import Listing
+from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs.train import check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.parallel import available_cores
 from resvm_cli.svm.problem import Problem
 
 SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"

@@ -9,10 +9,10 @@ import numpy as np
 
 from resvm_cli.evaluation import bootstrap
 from resvm_cli.evaluation.bootstrap import Interval
-from resvm_cli.evaluation.corrected import Contamination, Curve, possible
-from resvm_cli.evaluation.corrected import curve as corrected_curve
+from resvm_cli.evaluation.contamination_correction import Contamination, Curve, possible
+from resvm_cli.evaluation.contamination_correction import curve as corrected_curve
 from resvm_cli.evaluation.curves import Band, Histogram, Points, band, corrected_rates, plain
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray, Ranking, areas
+from resvm_cli.evaluation.metrics import BoolArray, FloatArray, Ranking, areas
 from resvm_cli.evaluation.summary import Figures, Settings, with_labels, with_unlabeled
 from resvm_cli.files.prediction_reader import Predictions, Provenance
 from resvm_cli.files.streams import name_of

@@ -10,12 +10,11 @@ import numpy as np
 
 from resvm_cli.dataset import Survey
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.evaluation.ranking import BoolArray, FloatArray
+from resvm_cli.evaluation.metrics import BoolArray, FloatArray
 from resvm_cli.evaluation.summary import Known, Settings
 from resvm_cli.files import model_dir
-from resvm_cli.files.ids import read_known_ids
-from resvm_cli.files.labels import read_labels
 from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions
+from resvm_cli.files.row_names import read_known_ids, read_labels
 from resvm_cli.files.streams import STDIN, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from resvm_cli import randomness
 from resvm_cli.dataset import Rows
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.experiments.contamination import Sizes, biased_chances, split
@@ -86,7 +87,7 @@ class SimulateResult:
 def simulate(request: SimulateRequest) -> SimulateResult:
     """Draw P, U and test rows and write them with truth.csv into a new directory."""
     request.check()
-    rng = np.random.default_rng(np.random.SeedSequence(request.seed))
+    rng = randomness.generator(request.seed, randomness.SIMULATED_SETS)
     block, truth = _labelled(request) if request.data else _made(request, rng)
     chances = biased_chances(block.rows, rng) if request.labelling == "biased" else None
     chosen = split(truth, request.sizes, rng, chances)

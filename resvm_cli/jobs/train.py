@@ -17,11 +17,11 @@ from resvm_cli.ensemble.parts import Part, out_of_bag_decisions, train_part
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
-from resvm_cli.files.cores import available_cores
 from resvm_cli.files.model_text import format_members
-from resvm_cli.files.out_of_bag import OutOfBag
+from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.parallel import available_cores
 from resvm_cli.svm import liblinear, libsvm
 
 # Below about this many kernel products a second thread is not worth waking.

@@ -19,13 +19,13 @@ import numpy.typing as npt
 from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, DataError, ModelError
+from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.model_dir import StoredModel
-from resvm_cli.files.refusals import Refusal
 from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.streams import STDIN, Source, name_of, read_names, read_pieces
+from resvm_cli.files.row_names import RowIds, read_names
+from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
-from resvm_cli.jobs.row_ids import RowIds
 from resvm_cli.jobs.training_input import QID, TrainingInput
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
@@ -289,12 +289,12 @@ class TrainingData(PUData):
         parts: list[Rows] = []
         before = 0
 
-        def refuse(refusal: Refusal) -> None:
-            line = refusal.line if not self.input.unchecked else numbers[refusal.line - 1] + 1
-            raise replace(refusal, line=int(line)).error(name)
+        def refuse(bad: BadLine) -> None:
+            line = bad.line if not self.input.unchecked else numbers[bad.line - 1] + 1
+            raise replace(bad, line=int(line)).error(name)
 
         for block in parse_pieces(
-            joined(texts, PIECE), name, zero_based=self.zero_based, on_refusal=refuse
+            joined(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
         ):
             first, last = np.searchsorted(places, [before, before + len(block)])
             parts.append(block.rows.take(places[first:last] - before))

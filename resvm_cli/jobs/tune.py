@@ -13,13 +13,13 @@ from resvm_cli.dataset import IntArray
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
-from resvm_cli.files.cores import available_cores
 from resvm_cli.files.logs import RunDirectory
-from resvm_cli.files.streams import read_names
+from resvm_cli.files.row_names import read_names
 from resvm_cli.jobs import params_file
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
+from resvm_cli.parallel import available_cores
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow

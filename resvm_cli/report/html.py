@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from resvm_cli import __version__
-from resvm_cli.files.assets import read_asset
+from resvm_cli.files.streams import read_asset
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"

@@ -1,4 +1,4 @@
-"""What a program sees: versioned JSON on stdout."""
+"""What a program sees of results: versioned JSON on stdout, curves as CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from resvm_cli.report.summaries import RECOVERED_SHARES
 from resvm_cli.report.terminal import print_data
+from resvm_cli.report.tuning_table import train_command
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -16,11 +18,14 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.compare import CompareResult
     from resvm_cli.jobs.inspect import Inspection
+    from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.score import FileScore, ScoreResult
     from resvm_cli.jobs.train import TrainResult
+    from resvm_cli.jobs.tune import TuneResult
 
 SCHEMA = 1
 CURVE_LINES = 100_000
+RANKED_DEPTHS = (10, 100, 1000)
 
 
 def print_json(kind: str, content: dict[str, Any]) -> None:
@@ -40,21 +45,21 @@ def print_training(result: TrainResult) -> None:
     )
 
 
-def print_check(found: list[FileCheck]) -> None:
-    print_json("check", {"files": [asdict(one) for one in found]})
+def print_check(checks: list[FileCheck]) -> None:
+    print_json("check", {"files": [asdict(check) for check in checks]})
 
 
-def print_inspection(found: Inspection) -> None:
+def print_inspection(inspection: Inspection) -> None:
     print_json(
         "inspect",
         {
-            "model": found.path,
+            "model": inspection.path,
             "intact": True,
-            "n_members": found.n_members,
-            "n_support_vectors": found.n_support_vectors,
-            "n_distinct_support_vectors": found.n_pool,
-            "member_bytes": found.n_bytes,
-            "manifest": found.manifest,
+            "n_members": inspection.n_members,
+            "n_support_vectors": inspection.n_support_vectors,
+            "n_distinct_support_vectors": inspection.n_pool,
+            "member_bytes": inspection.n_bytes,
+            "manifest": inspection.manifest,
         },
     )
 
@@ -62,25 +67,25 @@ def print_inspection(found: Inspection) -> None:
 def _finite(value: Any) -> Any:
     """JSON has neither nan nor infinities: null."""
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _flat(one: FileScore) -> dict[str, Any]:
+def _flat(file: FileScore) -> dict[str, Any]:
     """Every figure under its own name, its bounds beside it."""
     flat: dict[str, Any] = {
-        "file": one.name,
-        "provenance": one.provenance,
-        "degenerate": one.degenerate,
-        "threshold_from": one.threshold_from,
+        "file": file.name,
+        "provenance": file.provenance,
+        "degenerate": file.degenerate,
+        "threshold_from": file.threshold_from,
     }
-    for name, value in one.figures.values.items():
+    for name, value in file.figures.values.items():
         flat[name] = value
-        if name in one.figures.bounds:
-            flat[f"{name}_low"], flat[f"{name}_high"] = one.figures.bounds[name]
-    for name, interval in one.differences.items():
+        if name in file.figures.bounds:
+            flat[f"{name}_low"], flat[f"{name}_high"] = file.figures.bounds[name]
+    for name, interval in file.differences.items():
         flat[f"{name}_minus_first"] = interval.value
         flat[f"{name}_minus_first_low"] = interval.low
         flat[f"{name}_minus_first_high"] = interval.high
@@ -97,7 +102,7 @@ def scores(result: ScoreResult) -> dict[str, Any]:
         "deployed_prevalence": result.settings.prevalence,
         "assumptions": list(result.assumptions),
         "warnings": list(result.warnings),
-        "files": [_flat(one) for one in result.files],
+        "files": [_flat(file) for file in result.files],
     }
     return {name: _finite(value) for name, value in content.items()}
 
@@ -114,10 +119,10 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
         header += ",corrected_precision,corrected_recall,corrected_fpr"
     header += "\n"
     yield (f"file,{header}" if several else header).encode()
-    for one in result.files:
-        points = one.points
+    for file in result.files:
+        points = file.points
         assert points is not None
-        name = '"' + one.name.replace('"', '""') + '",' if several else ""
+        name = '"' + file.name.replace('"', '""') + '",' if several else ""
         for start in range(0, len(points.thresholds), CURVE_LINES):
             part = slice(start, start + CURVE_LINES)
             columns = [
@@ -128,7 +133,7 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
                 list(map(str, array[part].astype("int64").tolist()))
                 for array in (points.tp, points.fp)
             ]
-            if (curve := one.corrected) is not None:
+            if (curve := file.corrected) is not None:
                 columns += [
                     list(map(repr, array[part].tolist()))
                     for array in (curve.precision, curve.tpr, curve.fpr)
@@ -140,3 +145,74 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
 def print_comparison(result: CompareResult) -> None:
     content: dict[str, Any] = _finite(asdict(result))
     print_json("compare", content)
+
+
+def print_ranking(result: RankResult) -> None:
+    """The whole result as JSON."""
+    plan = result.plan
+    recovery: dict[str, Any] | None = None
+    if result.recovery is not None:
+        recovery = {
+            f"{100 * share:.0f}_percent_by_rank": result.recovery.depth_of(share)
+            for share in RECOVERED_SHARES
+        }
+        recovery["share_among_first"] = {
+            str(depth): result.recovery.recall_at(depth) for depth in RANKED_DEPTHS
+        }
+    names = result.listing.columns
+    print_json(
+        "rank",
+        {
+            "audit": result.audit,
+            "with_known": result.with_known,
+            "method": plan.method,
+            "n_members": plan.n_models,
+            "seed": plan.seed,
+            "rows_pos": plan.rows_pos,
+            "rows_unl": plan.rows_unl,
+            "model": result.model,
+            "n_ranked": result.n_listed,
+            "n_without_value": result.n_unjudged,
+            "n_suspects": result.n_suspects,
+            "resamples": result.resamples,
+            "known_positives_found": recovery,
+            "notes": list(result.notes),
+            "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
+        },
+    )
+
+
+def print_tuning(result: TuneResult) -> None:
+    """The result as versioned JSON on stdout."""
+    best = result.best
+    print_json(
+        "tune",
+        {
+            "directory": result.request.target,
+            "best": best.params,
+            "methods": [
+                {
+                    "method": winner.params["method"],
+                    "params": winner.params,
+                    **winner.trial.record,
+                    "edges": list(winner.outcome.edges),
+                    "extensions": winner.outcome.extensions,
+                }
+                for winner in result.winners
+            ],
+            "n_trials": len(result.trials),
+            "n_repeated": result.n_repeated,
+            "outer": list(result.outer),
+            "members": [
+                {
+                    "n_models": step.n_models,
+                    "score": step.score,
+                    "difference": step.difference,
+                    "overlap": step.overlap,
+                }
+                for step in result.growth
+            ],
+            "train": train_command(result),
+            "notes": list(result.notes),
+        },
+    )

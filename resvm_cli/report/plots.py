@@ -10,16 +10,20 @@ import io
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.report.tuning_table import PARAMETER_NAMES
 
 if TYPE_CHECKING:
     from resvm_cli.evaluation.significance import OverDataSets
     from resvm_cli.jobs.score import FileScore, ScoreResult
+    from resvm_cli.jobs.tune import TuneResult
+    from resvm_cli.tuning.space import Axis
 
 Kind: TypeAlias = Literal["png", "svg", "pdf"]
 KINDS: tuple[Kind, ...] = ("png", "svg", "pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
 GREY = "#767676"
+WINNER_COLOUR = COLOURS[1]
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -62,8 +66,8 @@ def curves(result: ScoreResult, kind: Kind) -> bytes:
         rows = len(result.files)
         figure = Figure(figsize=(8.4, 4.5 + 0.17 * max(0, rows - 1)), layout="constrained")
         pr, roc = figure.subplots(1, 2)
-        for number, one in enumerate(result.files):
-            _draw_file(pr, roc, one, number, result.pu)
+        for number, file in enumerate(result.files):
+            _draw_file(pr, roc, file, number, result.pu)
         values = result.files[0].figures.values
         chance = _chance(result)
         pr.plot([0, 1], [chance, chance], color=GREY, lw=0.9, ls=(0, (2, 2)), zorder=1)
@@ -102,16 +106,16 @@ def _chance(result: ScoreResult) -> float:
     return values["n_positives"] / values["n_rows"]
 
 
-def _draw_file(pr: Any, roc: Any, one: FileScore, number: int, pu: bool) -> None:
-    drawing = one.drawing
+def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
+    drawing = file.drawing
     assert drawing is not None
     colour, dashes = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
-    values = one.figures.values
+    values = file.figures.values
     style = {"color": colour, "ls": dashes, "lw": 1.6}
     precision_name = "corrected_average_precision" if drawing.corrected else "average_precision"
     roc_name = "corrected_roc_auc" if drawing.corrected else "roc_auc_pu" if pu else "roc_auc"
     # a $ would start a formula
-    name = one.name.replace("$", r"\$")
+    name = file.name.replace("$", r"\$")
     label = name
     if precision_name in values:
         label += f": average precision {values[precision_name]:.3f}"
@@ -184,3 +188,75 @@ def critical_differences(overall: OverDataSets, kind: Kind) -> bytes:
                 ha="right" if left else "left", va="center",
             )  # fmt: skip
         return saved(figure, kind)
+
+
+def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
+    """The score against each parameter, and against members where they were grown."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    axes = [axis for axis in result.best.outcome.space.axes if not axis.fixed]
+    n_panels = len(axes) + bool(result.growth)
+    columns = min(3, max(1, n_panels))
+    rows = max(1, -(-n_panels // columns))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(2.9 * columns + 0.4, 2.5 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).flatten()
+        for panel, axis in zip(panels, axes, strict=False):
+            _draw_parameter(panel, axis, result)
+        if result.growth:
+            _draw_growth(panels[len(axes)], result)
+        for panel in panels[n_panels:]:
+            panel.set_visible(False)
+        for row in range(rows):
+            panels[row * columns].set_ylabel(result.request.metric.replace("_", " "))
+        if axes:
+            panels[0].legend(frameon=False, fontsize=8, loc="best")
+        return saved(figure, kind)
+
+
+def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
+    """Every trial of the winner's method by one parameter, the winner starred."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    metric, winner = result.request.metric, result.best.trial
+    trials = [
+        trial
+        for trial in result.trials
+        if trial.scores is not None
+        and trial.outer is None
+        and trial.task.candidate.method == result.best.params["method"]
+    ]
+    most = max(trial.task.n_models for trial in trials)
+    for full, colour, label in (
+        (False, GREY, "few members"),
+        (True, COLOURS[0], f"{most} members"),
+    ):
+        drawn = [trial for trial in trials if (trial.task.n_models == most) is full]
+        panel.scatter(
+            [trial.task.candidate[axis.name] for trial in drawn],
+            [trial.score(metric) for trial in drawn],
+            s=9 if full else 5, color=colour, alpha=0.75, linewidths=0,
+            label=label if drawn and not full else None,
+        )  # fmt: skip
+    panel.scatter(
+        [winner.task.candidate[axis.name]], [winner.score(metric)],
+        s=70, marker="*", color=WINNER_COLOUR, zorder=5, label="chosen",
+    )  # fmt: skip
+    panel.set_xlabel(PARAMETER_NAMES[axis.name])
+    if axis.log:
+        panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        if axis.high < 30 * axis.low:  # too narrow for powers of ten alone
+            panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+
+
+def _draw_growth(panel: Any, result: TuneResult) -> None:
+    """The score by the number of members."""
+    counts = [step.n_models for step in result.growth]
+    scores = [step.score for step in result.growth]
+    panel.plot(counts, scores, marker="o", ms=4, color=COLOURS[2])
+    panel.set(xlabel="members", xscale="log")
+    panel.set_xticks(counts, [str(count) for count in counts])
+    panel.minorticks_off()

@@ -9,11 +9,11 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.report.html import page
-from resvm_cli.report.ranking import SHARES
+from resvm_cli.report.summaries import RECOVERED_SHARES
 
 if TYPE_CHECKING:
     from resvm_cli.dataset import FloatArray
-    from resvm_cli.files.rankings import Listing
+    from resvm_cli.files.ranked_rows import Listing
     from resvm_cli.jobs.rank import RankResult
 
 MOST_ROWS = 200_000  # a page of 10 MB
@@ -27,16 +27,15 @@ def render(result: RankResult) -> bytes:
     if result.with_known:
         what = "rows of P and U"
     tiles = [(what + " ranked", result.n_listed), ("members", plan.n_models)]
-    recovery: dict[str, Any] | None = None
-    if result.recovery is not None:
-        found = result.recovery
+    curve: dict[str, Any] | None = None
+    if (recovery := result.recovery) is not None:
         tiles += [
-            (f"{100 * share:.0f} % of known positives found by rank", found.depth_of(share))
-            for share in SHARES
+            (f"{100 * share:.0f} % of known positives found by rank", recovery.depth_of(share))
+            for share in RECOVERED_SHARES
         ]
-        share = np.arange(1, len(found.depths) + 1) / len(found.depths)
+        share = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
         drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN_POINTS).astype(int))
-        recovery = {"rank": (found.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
+        curve = {"rank": (recovery.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
     if result.n_suspects is not None:
         tiles.append(("suspects among known positives", result.n_suspects))
     if result.n_unjudged:
@@ -52,7 +51,7 @@ def render(result: RankResult) -> bytes:
         "made": _made(result),
         "list": _columns(result.listing, result),
         "known": None if result.audit or result.known is None else _columns(result.known, result),
-        "recovery": recovery,
+        "recovery": curve,
         "histogram": histogram
         and {
             "edges": _rounded(histogram.edges),
@@ -65,28 +64,28 @@ def render(result: RankResult) -> bytes:
 
 def _made(result: RankResult) -> list[str]:
     plan = result.plan
-    told = [
+    notes = [
         f"Made by resvm {__version__}: {plan.method}, {plan.kernel.name} kernel, {plan.n_models}"
         f" members, each of {plan.n_pos:,} rows of P and {plan.n_unl:,} of U, seed {plan.seed}.",
         "Each row is judged only by the members that have seen neither it, nor a row of its group,"
         " nor a row equal to it.",
     ]
     if result.resamples:
-        told.append(
+        notes.append(
             f"95 % intervals of ranks come from {result.resamples} ensembles of members drawn again"
             " with replacement: they tell how much the order depends on the draw of bags, not on"
             " the draw of the data."
         )
     if result.n_suspects is not None:
-        told.append(
+        notes.append(
             "Suspects are the known positives below the value that tells P and U best apart, or,"
             " where a contamination of P was given, as many as it says, the lowest."
         )
     else:
-        told.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
+        notes.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
     if len(result.listing) > MOST_ROWS:
-        told.append(f"The table holds the first {MOST_ROWS:,} rows.")
-    return told
+        notes.append(f"The table holds the first {MOST_ROWS:,} rows.")
+    return notes
 
 
 def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         most = result.known.values[result.n_suspects - 1]
         kind[shown.known & (shown.values <= most)] = 2
     columns: dict[str, Any] = {
-        "id": [_printable(one) for one in shown.ids],
+        "id": [_printable(name) for name in shown.ids],
         "kind": kind.tolist() if kind.any() else None,
         "value": _rounded(shown.values),
         "votes": _rounded(shown.votes, 3),
@@ -117,4 +116,4 @@ def _printable(name: str) -> str:
 
 
 def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
-    return [None if math.isnan(one) else float(f"{one:.{digits}g}") for one in array.tolist()]
+    return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]

@@ -42,7 +42,7 @@ MADE = (
 def render(result: ScoreResult) -> bytes:
     """The whole page."""
     plain = machine.scores(result)
-    files = [_file(one, flat) for one, flat in zip(result.files, plain.pop("files"), strict=True)]
+    files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
     values = result.files[0].figures.values
     if "contamination_pos" in values:
         chance = result.settings.prevalence or values["contamination_unl"]
@@ -51,7 +51,7 @@ def render(result: ScoreResult) -> bytes:
     made = [f"Made by resvm {__version__}, seed {result.settings.seed}.", *MADE]
     if result.settings.prevalence is not None:
         made.append(f"The deployed prevalence is {result.settings.prevalence:g}.")
-    names = ", ".join(one.name for one in result.files)
+    names = ", ".join(file.name for file in result.files)
     data = {
         **plain,
         "chance": chance,
@@ -93,10 +93,10 @@ def _numbers(array: Any) -> list[float]:
     return [float(f"{value:.9g}") for value in array.tolist()]
 
 
-def _file(one: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
-    drawing = one.drawing
+def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
+    drawing = file.drawing
     assert drawing is not None
-    values = one.figures.values
+    values = file.figures.values
     points = drawing.points
     threshold = values["threshold"]
     entries = list(
@@ -116,9 +116,9 @@ def _file(one: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
     curve = drawing.corrected
     histogram = drawing.histogram
     return {
-        "file": one.name,
-        "provenance": one.provenance,
-        "degenerate": one.degenerate,
+        "file": file.name,
+        "provenance": file.provenance,
+        "degenerate": file.degenerate,
         "figures": flat,
         "n_pos": points.n_positives,
         "n_other": points.n_negatives,
@@ -145,7 +145,7 @@ def _file(one: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         },
         "differences": [
             (labels[name], interval.value, interval.low, interval.high)
-            for name, interval in one.differences.items()
+            for name, interval in file.differences.items()
         ],
     }
 

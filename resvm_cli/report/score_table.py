@@ -79,7 +79,7 @@ class _Lines:
 
     def figures(self, names: Sequence[tuple[str, str]]) -> None:
         for name, label in names:
-            values = [one.figures.values.get(name) for one in self.files]
+            values = [file.figures.values.get(name) for file in self.files]
             if all(value is None for value in values):
                 continue
             bounds = self.files[0].figures.bounds.get(name)
@@ -90,7 +90,7 @@ class _Lines:
         """The rows as lines; the best of several is bold on a terminal, and has a star."""
         several = len(self.files) > 1
         bold, plain = ("\x1b[1m", "\x1b[0m") if _colours() else ("", "")
-        names = [one.name for one in self.files] if several else [""]
+        names = [file.name for file in self.files] if several else [""]
         first = max(len(label) for label, cells, _, _ in self._rows if cells) + 2
         widths = [
             2 + max(len(name), *(len(cells[n]) for _, cells, _, _ in self._rows if cells))
@@ -170,18 +170,18 @@ def show_scores(result: ScoreResult) -> None:
     text += lines.text()
     if not result.pu and not several:
         text += _confusion(values)
-    for one in files:
-        if one.degenerate:
-            text += f"\n{one.name}: degenerate: {one.degenerate}\n"
+    for file in files:
+        if file.degenerate:
+            text += f"\n{file.name}: degenerate: {file.degenerate}\n"
     if result.assumptions:
         text += "\nassumed: " + "\n         ".join(result.assumptions) + "\n"
-        text += "".join(f"{one.name}: values are {one.provenance}\n" for one in files)
-    text += "".join(f"warning: {told}\n" for told in result.warnings)
+        text += "".join(f"{file.name}: values are {file.provenance}\n" for file in files)
+    text += "".join(f"warning: {warning}\n" for warning in result.warnings)
     print_data(text)
 
 
 def _thresholds(lines: _Lines) -> None:
-    cells = [f"{one.figures.values['threshold']:.6g}" for one in lines.files]
+    cells = [f"{file.figures.values['threshold']:.6g}" for file in lines.files]
     lines.row("T", cells, f"from {lines.files[0].threshold_from}")
 
 
@@ -211,13 +211,14 @@ def _differences(lines: _Lines) -> None:
     labels = {**dict(AREAS), **dict(PU)}
     for name in lines.files[-1].differences:
         cells = [
-            f"{one.differences[name].value:+.4f}" if one.differences else "" for one in lines.files
+            f"{file.differences[name].value:+.4f}" if file.differences else ""
+            for file in lines.files
         ]
         bounds = [
-            f"{one.differences[name].low:+.4f} to {one.differences[name].high:+.4f}"
-            if one.differences
+            f"{file.differences[name].low:+.4f} to {file.differences[name].high:+.4f}"
+            if file.differences
             else ""
-            for one in lines.files
+            for file in lines.files
         ]
         lines.row(labels[name], cells)
         lines.row("  95 %", bounds)
@@ -239,22 +240,24 @@ def _confusion(values: dict[str, float]) -> str:
 
 def show_comparison(result: CompareResult) -> None:
     """Means, wins and tests of repeated runs, on stdout; the best mean is starred."""
-    tested = any(p is not None for one in result.data_sets for p in one.p_reference_greater)
+    tested = any(
+        p is not None for data_set in result.data_sets for p in data_set.p_reference_greater
+    )
     others = [method for method in result.methods if tested and method != result.reference]
     heads = [f"p, {result.reference} > {method}" for method in others]
     rows = [["mean (wins)", *(f"{method} " for method in result.methods), *heads]]
-    for one in result.data_sets:
-        best = max(one.means)
+    for data_set in result.data_sets:
+        best = max(data_set.means)
         means = [
             f"{mean:.4g} ({won}){'*' if mean == best else ' '}"
-            for mean, won in zip(one.means, one.wins, strict=True)
+            for mean, won in zip(data_set.means, data_set.wins, strict=True)
         ]
         p_values = [
             _p(p)
-            for method, p in zip(result.methods, one.p_reference_greater, strict=True)
+            for method, p in zip(result.methods, data_set.p_reference_greater, strict=True)
             if method in others
         ]
-        rows.append([one.name, *means, *p_values])
+        rows.append([data_set.name, *means, *p_values])
     nothing = [""] * len(others)
     rows.append(["wins", *(f"{won} " for won in result.wins), *nothing])
     ranks = (f"{rank:.3f} " for rank in result.overall.average_ranks)

@@ -1,22 +1,15 @@
-"""What a person sees: errors, progress and summaries on stderr, tables asked for on stdout."""
+"""How words reach a person: notes, errors and progress on stderr, what was asked for on stdout."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.stdout import write_stdout
-
-if TYPE_CHECKING:
-    from resvm_cli.jobs.check import FileCheck
-    from resvm_cli.jobs.inspect import Inspection
-    from resvm_cli.jobs.simulate import SimulateResult
-    from resvm_cli.jobs.train import TrainResult
 
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
@@ -139,156 +132,3 @@ class Progress:
         if self._live is not None and self._task is not None:
             self._live.remove_task(self._task)
         self._task = None
-
-
-def show_training(result: TrainResult) -> None:
-    """What was chosen and where it went."""
-    plan = result.plan
-    kernel = plan.kernel
-    described: str = kernel.name
-    if kernel.uses_gamma:
-        described += f", gamma {kernel.gamma!r}"
-    if kernel.uses_coef0:
-        described += f", coef0 {kernel.coef0:g}"
-    if kernel.uses_degree:
-        described += f", degree {kernel.degree}"
-    solver: str = plan.solver
-    if plan.solver == "liblinear":
-        solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
-    if scaling := result.manifest["scaling"]:
-        described += f"; features scaled by {scaling['kind']}"
-    penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
-    if plan.w_pos is not None and plan.method != "bagging":
-        penalties += f" (w_pos {plan.w_pos:g})"
-    rows = [
-        (
-            "data",
-            f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows, "
-            f"{result.manifest['n_features']:,} features",
-        ),
-        ("method", plan.method),
-        ("kernel", described),
-        ("penalties", penalties),
-        ("solver", solver),
-    ]
-    if plan.method != "cwsvm":
-        rows.append(
-            (
-                "members",
-                f"{plan.n_models}, each of {plan.n_pos:,} positive"
-                f" and {plan.n_unl:,} unlabeled rows",
-            )
-        )
-    rows.append(("seed", str(plan.seed)))
-    for name, told in rows:
-        say(f"{name:>10}  {told}")
-    say(f"{'model':>10}  {result.path}")
-
-
-def show_simulation(result: SimulateResult) -> None:
-    """What was drawn and where it went."""
-    for name, told in (
-        ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
-        ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),
-        ("test.svm", f"{result.test_pos:,} positive, {result.test_neg:,} negative rows"),
-        ("truth.csv", "which rows of pos.svm and unl.svm are mislabelled"),
-        ("seed", str(result.seed)),
-        ("written to", result.path),
-    ):
-        say(f"{name:>10}  {told}")
-    if not (result.test_pos and result.test_neg):
-        note("no row of one class was left for test.svm: ask for smaller sets")
-
-
-def show_check(found: FileCheck) -> None:
-    """Bad lines first, as an editor can jump to them, then what the file holds, on stdout."""
-    lines = list(found.bad_lines)
-    if found.n_bad_lines > len(found.bad_lines):
-        lines.append(f"... and {found.n_bad_lines - len(found.bad_lines):,} more bad lines")
-    if not found.n_rows:
-        print_data("\n".join(lines) + "\n")
-        return
-    lines.append(found.path)
-    labels = ", ".join(f"{label} ({count:,})" for label, count in found.labels.items())
-    if found.n_labels > len(found.labels):
-        labels += f", and {found.n_labels - len(found.labels):,} more"
-    if found.rows_without_label:
-        labels += f"{'; ' if labels else ''}{found.rows_without_label:,} rows without"
-    values = "none"
-    if found.smallest is not None:
-        values = f"{found.smallest:g} to {found.largest:g}"
-        if found.explicit_zeros:
-            values += f", and {found.explicit_zeros:,} explicit zeros"
-    told = [
-        ("state", "sound" if found.sound else f"not sound, bad lines: {found.n_bad_lines:,}"),
-        ("rows", f"{found.n_rows:,}, {found.rows_without_features:,} of them without features"),
-        ("features", f"{found.n_features:,}"),
-        ("non-zeros", f"{found.n_nonzeros:,} ({100 * found.density:.3g} %)"),
-        ("values", values),
-        ("labels", labels),
-        ("repeated", f"{found.duplicate_rows:,} rows repeat an earlier one"),
-    ]
-    if found.n_constant_features:
-        told.append(("constant", _listed(found.n_constant_features, found.constant_features)))
-    if found.n_duplicate_features:
-        groups = [" = ".join(map(str, group[:5])) for group in found.duplicate_features]
-        told.append(("the same", _listed(found.n_duplicate_features, groups)))
-    scaling = "features are of similar range"
-    if found.scaling:
-        scaling = f"advisable: {found.scaling}"
-    elif not found.features_examined:
-        scaling = "too many features to look at each"
-    told.append(("scaling", scaling))
-    lines += [f"{name:>10}  {text}" for name, text in told]
-    print_data("\n".join(lines) + "\n")
-
-
-def _listed(count: int, names: Sequence[object]) -> str:
-    shown = ", ".join(str(name) for name in names)
-    return f"{count:,} features: {shown}" + (", ..." if count > len(names) else "")
-
-
-def show_inspection(found: Inspection) -> None:
-    """A table of what a model holds, on stdout."""
-    from rich.table import Table
-    from rich.text import Text
-
-    manifest = found.manifest
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-
-    def pairs(mapping: dict[str, Any]) -> str:
-        return ", ".join(
-            f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
-            if isinstance(value, float)
-            else f"{name} {value}"
-            for name, value in mapping.items()
-            if value is not None
-        )
-
-    kernel = dict(manifest["kernel"])
-    name = kernel.pop("name")
-    table.add_row("model", Text(found.path))
-    table.add_row("state", "intact: every digest verified")
-    table.add_row("method", manifest["method"])
-    table.add_row("kernel", f"{name}, {pairs(kernel)}" if kernel else name)
-    table.add_row("parameters", pairs(manifest["parameters"]))
-    table.add_row("seed", str(manifest["seed"]))
-    table.add_row("members", f"{found.n_members:,} ({found.n_bytes:,} bytes)")
-    vectors = "weight vectors" if name == "linear" else "support vectors"
-    table.add_row(vectors, f"{found.n_support_vectors:,}, {found.n_pool:,} distinct")
-    if judged := manifest.get("out_of_bag"):
-        table.add_row("out of bag", f"{judged['positives']:,} known positives judged")
-    if manifest["unconverged"]:
-        table.add_row("unconverged", f"{manifest['unconverged']} members")
-    features = f"{manifest['n_features']:,}"
-    if manifest["scaling"]:
-        features += f", scaled by {manifest['scaling']['kind']}"
-    table.add_row("features", features + (", counted from 0" if manifest["zero_based"] else ""))
-    for which, data in manifest["data"].items():
-        table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
-    table.add_row("versions", pairs(manifest["versions"]))
-    table.add_row("format", str(manifest["format"]))
-    colours = sys.stdout is not None and sys.stdout.isatty()
-    print_data(rendered(table, None if colours else 100, colours=colours))

@@ -18,7 +18,7 @@ from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.errors import SolverError
 from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.shared_objects import PRINT_FUNCTION, find_shared_object, package_version
+from resvm_cli.svm.solver_libraries import PRINT_FUNCTION, find_shared_object, package_version
 
 L2R_L1LOSS_SVC_DUAL = 3
 WARNING = b"reaching max number of iterations"

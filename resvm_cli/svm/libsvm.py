@@ -19,7 +19,7 @@ from resvm_cli.errors import SolverError
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem, Solution
-from resvm_cli.svm.shared_objects import PRINT_FUNCTION, find_shared_object, package_version
+from resvm_cli.svm.solver_libraries import PRINT_FUNCTION, find_shared_object, package_version
 
 C_SVC = 0
 PRECOMPUTED = 4

@@ -15,8 +15,7 @@ import numpy as np
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, squared_distances
-from resvm_cli.svm.products import dense_matrix
-from resvm_cli.svm.sparse import SparseMatrix
+from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
 # Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
 # one, the last rows or columns of a product go through another kernel, which rounds differently.

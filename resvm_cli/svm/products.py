@@ -1,7 +1,9 @@
 """Products of rows with each other, for their kernel values: dense or sparse, as suits the rows.
 
 LIBSVM computes kernel values from sparse rows one by one, which takes several times as long. The
-way depends on the sizes of the rows alone, and so does rounding.
+way depends on the sizes of the rows alone, and so does rounding. Sparsely, only entries that both
+rows have are looked at, and each product is added up in the order of one row's entries: it does not
+depend on other rows.
 """
 
 from __future__ import annotations
@@ -11,10 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
+from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.sparse import SparseMatrix
 
 # Beyond these sizes LIBSVM makes kernel values from rows as it needs them. A kernel matrix of so
 # many rows takes 100 MB as its nodes; so do the cells, or the entries while they are multiplied.
@@ -24,6 +25,37 @@ MOST_ENTRIES = 1 << 21
 MOST_PRODUCT_CELLS = 1 << 26
 # Share of non-zeros from which dense products are faster: 0.1 to 0.2, by processor.
 LEAST_DENSITY = 0.1
+
+
+class SparseMatrix:
+    """A matrix by its columns: so many lines over so many columns."""
+
+    def __init__(
+        self, lines: IntArray, columns: IndexArray, values: FloatArray, height: int, width: int
+    ) -> None:
+        """From entries in any order; those given twice count twice."""
+        self._height = height
+        order = np.argsort(columns, kind="stable")
+        self._starts = np.zeros(width + 1, np.int64)
+        np.cumsum(np.bincount(columns, minlength=width), out=self._starts[1:])
+        self._lines = lines[order].astype(np.int32)
+        self._values = values[order]
+
+    @classmethod
+    def of(cls, rows: Rows, width: int) -> SparseMatrix:
+        """These rows, whose indices are columns."""
+        return cls(rows.row_numbers, rows.indices, rows.values, len(rows), width)
+
+    def products(self, rows: Rows, columns: IndexArray) -> FloatArray:
+        """lines x rows; ``columns`` has the column of each index, -1 for those that have none."""
+        block = np.empty((self._height, len(rows)))
+        room = np.empty((_blocks.TOGETHER, self._height))
+        _blocks.multiply(
+            *(rows.indptr, rows.indices, rows.values, columns),
+            *(self._starts, self._lines, self._values),
+            *(block, room),
+        )
+        return block
 
 
 class BagRows:

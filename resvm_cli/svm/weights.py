@@ -12,8 +12,7 @@ import numpy as np
 from resvm_cli.dataset import Columns, FloatArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.pool import Uses
-from resvm_cli.svm.products import dense_matrix
-from resvm_cli.svm.sparse import SparseMatrix
+from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
 # Rows are judged so many at a time that their members' values stay in the cache.
 CELLS_AT_ONCE = 1 << 16

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.evaluation.metrics import Ranking
 from resvm_cli.evaluation.pu import best_pu_score, pu_score
-from resvm_cli.evaluation.ranking import Ranking
 
 MetricName: TypeAlias = Literal[
     "partial_roc_auc",

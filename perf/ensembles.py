@@ -1,0 +1,151 @@
+"""One set of bags: what every program needs to train on it, and what its members should say."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from perf.bench import Bench
+from perf.data import Problem
+from perf.measure import Steps, run
+from resvm_cli.ensemble.methods import DEFAULT_TOLERANCE, ResvmParams, problems, settle
+from resvm_cli.files.svmlight import Block, format_block, read_file
+
+
+class Ensemble:
+    """Members of one kernel over one P and U, trained by resvm and by any peer."""
+
+    def __init__(
+        self, bench: Bench, problem: Problem, kernel: Literal["linear", "rbf"], n_models: int
+    ) -> None:
+        self.bench = bench
+        self.problem = problem
+        self.kernel = kernel
+        self.n_models = n_models
+        self._n_aside = 0
+        self.folder = bench.folder / f"{problem.name}.{kernel}.{n_models}"
+        self.folder.mkdir(exist_ok=True)
+
+    def resvm_train(self, target: Path, solver: str, threads: int | None) -> Steps:
+        """resvm's own training of these members."""
+        sizes = self.bench.sizes
+        return self.bench.resvm(
+            *("train", "-q", "-P", self.problem.positives, "-U", self.problem.unlabeled),
+            *("-t", self.kernel, "--n-models", self.n_models, "--solver", solver),
+            *("--n-pos", sizes.n_pos, "--n-unl", sizes.n_unl, "-o", target),
+            threads=threads,
+        )
+
+    def model(self, solver: str = "libsvm") -> Path:
+        """The model directory of resvm, trained when first asked for."""
+        path = self.folder / f"resvm.{solver}"
+        if not path.exists():
+            run(self.resvm_train(path, solver, None))
+        return path
+
+    def unfinished(self, solver: str) -> int:
+        """How many members the solver left at its iteration limit."""
+        return self._manifest(solver)["unconverged"]
+
+    def _manifest(self, solver: str) -> dict[str, Any]:
+        return json.loads((self.model(solver) / "manifest.json").read_text())
+
+    @cached_property
+    def bags(self) -> Path:
+        """Bags by resvm's own rule, with the penalties and kernel of its model, for the peers."""
+        path = self.folder / "bags.npz"
+        manifest = self._manifest("libsvm")
+        sizes, parameters = self.bench.sizes, manifest["parameters"]
+        plan = settle(
+            ResvmParams(
+                kernel=self.kernel,
+                gamma=manifest["kernel"].get("gamma", "auto"),
+                n_models=self.n_models,
+                n_pos=sizes.n_pos,
+                n_unl=sizes.n_unl,
+            ),
+            sizes.rows_pos,
+            sizes.rows_unl,
+            self.problem.n_features,
+            lambda: 1.0,
+        )
+        tasks = list(problems(plan, range(self.n_models)))
+        positive = np.array([task.positive for task in tasks])
+        unlabeled = np.array([task.unlabeled for task in tasks])
+        norms = [
+            np.sqrt(read_file(str(name)).rows.squared_norms())
+            for name in (self.problem.positives, self.problem.unlabeled)
+        ]
+        both = np.concatenate([norms[0][positive], norms[1][unlabeled]], axis=1)
+        np.savez(
+            path,
+            positive=positive,
+            unlabeled=unlabeled,
+            bias=both.mean(axis=1),  # what resvm gives LIBLINEAR
+            kernel=self.kernel,
+            gamma=plan.kernel.gamma,
+            c_pos=parameters["c_pos"],
+            c_unl=parameters["c_unl"],
+            tolerance=parameters["tolerance"],
+            linear_tolerance=DEFAULT_TOLERANCE["liblinear"],
+            n_features=self.problem.n_features,
+        )
+        return path
+
+    @cached_property
+    def bag_files(self) -> list[Path]:
+        """Each bag as a file of its own, for programs that take nothing else."""
+        folder = self.folder / "bags"
+        folder.mkdir(exist_ok=True)
+        positives = read_file(str(self.problem.positives)).rows
+        unlabeled = read_file(str(self.problem.unlabeled)).rows
+        paths = []
+        with np.load(self.bags) as bags:
+            labels = np.repeat([1, -1], [bags["positive"].shape[1], bags["unlabeled"].shape[1]])
+            for number, (pos, unl) in enumerate(
+                zip(bags["positive"], bags["unlabeled"], strict=True)
+            ):
+                rows = positives.concatenate([positives.take(pos), unlabeled.take(unl)])
+                paths.append(folder / f"{number:05d}.svm")
+                paths[-1].write_bytes(format_block(Block.of(rows, labels)))
+        return paths
+
+    @cached_property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """What is in the bags file."""
+        with np.load(self.bags) as bags:
+            return dict(bags)
+
+    @cached_property
+    def probe(self) -> Path:
+        """A few rows, on which every member's value is compared."""
+        n_rows = min(self.bench.sizes.probe_rows, self.bench.sizes.test_rows)
+        return self.bench.data.head(self.problem.test, n_rows)
+
+    def reference(self, rows: Path, solver: str) -> np.ndarray:
+        """Members' decision values by resvm (rows x members)."""
+        path = self.folder / f"{rows.name}.{solver}.npy"
+        if not path.exists():
+            text = path.with_suffix(".txt")
+            run(
+                self.bench.resvm(
+                    "predict", "-q", "--votes", "--member-values", self.model(solver), rows
+                ),
+                stdout=text,
+            )
+            np.save(path, np.loadtxt(text, ndmin=2)[:, 3:])
+            text.unlink()
+        return np.load(path)
+
+    def fresh(self, path: Path) -> None:
+        """Put aside what an earlier run wrote, till the end.
+
+        ext4 is slow to make files just after many were removed, which nobody who trains has done.
+        """
+        if path.exists():
+            self._n_aside += 1
+            path.rename(path.with_name(f"{path.name}.{self._n_aside}.old"))

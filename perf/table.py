@@ -1,0 +1,162 @@
+"""Outcomes as text for a terminal, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from perf.contest import Outcome, Row
+from perf.sizes import Sizes
+
+PACKAGES = (
+    "resvm-cli",
+    "numpy",
+    "scikit-learn",
+    "libsvm-official",
+    "liblinear-official",
+    "pulearn",
+)
+BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->"
+
+
+@dataclass(frozen=True)
+class Table:
+    """All groups of one kind of work."""
+
+    name: str
+    title: str
+    outcomes: Sequence[Outcome]
+
+
+def heading(quick: bool) -> str:
+    """On what the figures were taken."""
+    versions = []
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    cores = len(os.sched_getaffinity(0))
+    extent = " Quick run: smaller sets, figures are indications only." if quick else ""
+    return (
+        f"{_processor()}, {cores} cores, Python {platform.python_version()};"
+        f" {', '.join(versions)}.{extent}"
+    )
+
+
+def text(table: Table) -> str:
+    """The table for a terminal."""
+    lines = [table.title, "=" * len(table.title)]
+    for outcome in table.outcomes:
+        lines += ["", outcome.title]
+        cells = [_header(outcome), *(_cells(row, outcome) for row in outcome.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            name, *numbers, last = row
+            middle = [cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True)]
+            lines.append("  ".join(["", name.ljust(widths[0]), *middle, last]).rstrip())
+        lines += [f"  {verdict}" for verdict in outcome.verdicts]
+    return "\n".join(lines) + "\n"
+
+
+def markdown(tables: Sequence[Table], quick: bool) -> str:
+    """All tables, to be put into a document."""
+    lines = [heading(quick)]
+    for table in tables:
+        lines += ["", f"### {table.title}"]
+        for outcome in table.outcomes:
+            header = _header(outcome)
+            rule = ["---", *["--:"] * (len(header) - 2), "---"]
+            cells = [header, rule, *(_cells(row, outcome) for row in outcome.rows)]
+            lines += ["", f"**{outcome.title}**", ""]
+            lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in cells]
+            if outcome.verdicts:
+                lines += ["", *(f"- {verdict}" for verdict in outcome.verdicts)]
+    return "\n".join(lines) + "\n"
+
+
+def put_markdown(path: Path, tables: Sequence[Table], quick: bool) -> None:
+    """Write the tables between the marks of a document, or as a document where there are none."""
+    put_between_marks(path, markdown(tables, quick))
+
+
+def put_between_marks(path: Path, written: str) -> None:
+    """Replace what lies between the marks of a document, or all of it where there are none."""
+    document = path.read_text() if path.exists() else ""
+    before, mark, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if mark and end:
+        written = f"{before}{BEGIN}\n\n{written}\n{END}{after}"
+    path.write_text(written)
+
+
+def as_json(tables: Sequence[Table], sizes: Sizes, quick: bool) -> str:
+    """Everything that was measured."""
+    whole = {
+        "format": 1,
+        "machine": heading(quick),
+        "quick": quick,
+        "sizes": asdict(sizes),
+        "tables": [
+            {
+                "name": table.name,
+                "title": table.title,
+                "groups": [
+                    {
+                        "title": outcome.title,
+                        "unit": outcome.unit,
+                        "rows": [asdict(row) for row in outcome.rows],
+                        "asked": [
+                            {**asdict(verdict.asked), "ratio": verdict.ratio, "met": verdict.met}
+                            for verdict in outcome.verdicts
+                        ],
+                    }
+                    for outcome in table.outcomes
+                ],
+            }
+            for table in tables
+        ],
+    }
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _header(outcome: Outcome) -> list[str]:
+    rate = [outcome.unit] if outcome.unit else []
+    return ["what was run", "seconds", *rate, "ratio", "peak MB", "agreement"]
+
+
+def _cells(row: Row, outcome: Outcome) -> list[str]:
+    rate = [_number(row.rate)] if outcome.unit else []
+    text = row.agreement
+    if row.note:
+        text = f"{text}; {row.note}" if text else row.note
+    return [
+        row.name,
+        "-" if row.seconds is None else f"{row.seconds:.3f}",
+        *rate,
+        "-" if row.ratio is None else f"{row.ratio:.2f}",
+        "-" if row.peak_mb is None else f"{row.peak_mb:.0f}",
+        text,
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())

@@ -1,0 +1,322 @@
+"""How good are tuned models? ``python -m perf.tuning_quality --data-dir DIR --log FILE``.
+
+The paper's sets (its sizes and contamination), each drawn several times. For every candidate of one
+random sample: each criterion out of bag and by ten folds, out of bag also with the few members that
+halving starts with, and the test PR area of the model trained with it. From these follows what each
+way of choosing would have reached. Lines already in the log are not computed again;
+``--markdown FILE`` puts the tables between marks in a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from resvm_cli.ensemble.workbench import Workbench
+from resvm_cli.tuning.strategies import Result, Task, halving, sampled
+
+from perf.paper_sets import Source, load
+from perf.table import put_between_marks
+from resvm_cli import parallel
+from resvm_cli.dataset import Rows, Survey, variance
+from resvm_cli.ensemble.fit import fit, rows_drawn
+from resvm_cli.ensemble.methods import ResvmParams, gamma_scale, problems, settle
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.evaluation.metrics import pr_auc_trapezoid
+from resvm_cli.experiments.contamination import Sizes, split
+from resvm_cli.files.svmlight import Block, format_block
+from resvm_cli.tuning.criteria import METRIC_NAMES
+from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.space import default_space
+from resvm_cli.tuning.validation import Judge, params_of
+
+N_MODELS = 50
+MAX_UNL = 5000
+# paper, table 1: |P|, |U|, contamination; test sets are cut to at most 3,000 rows
+SETS = {
+    "synthetic": (100, 200, 0.3, 1500, 1500),
+    "cancer": (50, 200, 0.3, 100, 100),
+    "covtype": (100, 1000, 0.3, 1500, 1500),
+    "mnist7": (50, 2000, 0.1, 300, 2700),
+    "mnist8": (50, 2000, 0.1, 300, 2700),
+    "ijcnn1": (100, 10000, 0.1, 290, 2710),
+}
+SETTINGS = ("pu", "semi")
+DEFAULTS, AUTO = -1, -2  # in place of a trial's number
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """P, U and a test set."""
+
+    positives: Rows
+    unlabeled: Rows
+    test: Rows
+    truth: np.ndarray
+    n_features: int
+    variance: float
+
+
+def draw(source: Source, name: str, setting: str, number: int) -> Draw:
+    n_pos, n_unl, share, test_pos, test_neg = SETS[name]
+    rng = np.random.default_rng(1000 + number)
+    own = source.test_rows is None
+    sizes = Sizes(
+        n_pos,
+        n_unl,
+        share if setting == "semi" else 0.0,
+        share,
+        test_pos if own else None,
+        test_neg if own else None,
+    )
+    sets = split(source.truth, sizes, rng)
+    positives, unlabeled = source.rows.take(sets.positives), source.rows.take(sets.unlabeled)
+    if source.test_rows is None or source.test_truth is None:
+        test, truth = source.rows.take(sets.test), source.truth[sets.test]
+    else:
+        picked = np.concatenate(
+            [
+                rng.choice(np.flatnonzero(source.test_truth), test_pos, replace=False),
+                rng.choice(np.flatnonzero(~source.test_truth), test_neg, replace=False),
+            ]
+        )
+        test, truth = source.test_rows.take(picked), source.test_truth[picked]
+    surveys = Survey(), Survey()
+    surveys[0].add(positives)
+    surveys[1].add(unlabeled)
+    n_features = max(survey.max_index for survey in surveys)
+    return Draw(positives, unlabeled, test, truth, n_features, variance(surveys, n_features))
+
+
+def test_area(params: ResvmParams, drawn: Draw) -> float:
+    """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
+    plan = settle(
+        params,
+        len(drawn.positives),
+        len(drawn.unlabeled),
+        drawn.n_features,
+        lambda: drawn.variance,
+    )
+    tasks = list(problems(plan, range(plan.n_models)))
+    numbers = rows_drawn(tasks)
+    ensemble, _ = fit(
+        tasks,
+        drawn.positives,
+        drawn.unlabeled.take(numbers),
+        numbers,
+        single=False,
+        workers=1,
+        progress=lambda done, total: None,
+    )
+    values = Predictor(ensemble).decisions(drawn.test).values
+    return 100 * pr_auc_trapezoid(drawn.truth, values)
+
+
+def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
+    """One record for the untuned defaults, then one for each candidate."""
+    number = key["draw"]
+    base = ResvmParams(seed=number)
+    yield key | {"trial": DEFAULTS, "test": test_area(base, drawn)}
+    unlabeled = drawn.unlabeled
+    if len(unlabeled) > MAX_UNL:
+        some = np.random.default_rng(number).choice(len(unlabeled), MAX_UNL, replace=False)
+        unlabeled = unlabeled.take(np.sort(some))
+    gamma = gamma_scale(drawn.n_features, drawn.variance)
+    bench = Workbench(drawn.positives, unlabeled, 2000)
+    folds = Folds.drawn(len(drawn.positives), len(unlabeled), 10, number)
+    # the space that folds allow holds for both
+    space = default_space(
+        "resvm",
+        "rbf",
+        len(drawn.positives) * 9 // 10,
+        len(unlabeled) * 9 // 10,
+        gamma,
+    )
+    out_of_bag = Judge(bench, base, folds, True, "partial_roc_auc", 0.2)
+    by_folds = replace(out_of_bag, out_of_bag=False)
+    for trial, candidate in enumerate(sampled(space, trials, number, 0)):
+        record = key | {"trial": trial, "params": dict(candidate.values)}
+        for label, judge, members in (
+            ("oob", out_of_bag, N_MODELS),
+            ("oob_6", out_of_bag, 6),
+            ("oob_17", out_of_bag, 17),
+            ("folds", by_folds, N_MODELS),
+        ):
+            started = time.perf_counter()
+            (scores,) = judge.scores([Task(candidate, members)])
+            values = getattr(scores, "values", None)
+            record[label] = values
+            record[f"{label}_seconds"] = round(time.perf_counter() - started, 3)
+        params = params_of(candidate, base, N_MODELS, len(drawn.positives), len(drawn.unlabeled))
+        yield record | {"test": test_area(params, drawn)}
+
+
+def measure_auto(key: dict, drawn: Draw, folder: Path) -> dict:
+    """``resvm train --auto`` as a user runs it: seconds, and the area of its predictions."""
+    for stem, rows in (("pos", drawn.positives), ("unl", drawn.unlabeled), ("test", drawn.test)):
+        (folder / f"{stem}.svm").write_bytes(format_block(Block.of(rows, np.zeros(len(rows)))))
+    resvm = [sys.executable, "-m", "resvm_cli"]
+    files = ["-P", folder / "pos.svm", "-U", folder / "unl.svm"]
+    started = time.perf_counter()
+    subprocess.run(
+        [*resvm, "train", *files, "--auto", "--seed", str(key["draw"]), "-o", folder / "m", "-q"],
+        check=True,
+    )
+    seconds = time.perf_counter() - started
+    done = subprocess.run(
+        [*resvm, "predict", folder / "m", folder / "test.svm", "-q"],
+        check=True,
+        capture_output=True,
+    )
+    values = np.array([float(line.split()[1]) for line in done.stdout.splitlines()])
+    area = 100 * pr_auc_trapezoid(drawn.truth, values)
+    return key | {"trial": AUTO, "test": area, "auto_seconds": round(seconds, 2)}
+
+
+def run(arguments: argparse.Namespace) -> None:
+    log = Path(arguments.log)
+    lines = log.read_text().splitlines() if log.exists() else []
+    done = {
+        (record["set"], record["setting"], record["draw"], record["trial"])
+        for record in map(json.loads, lines)
+    }
+    last = AUTO if arguments.auto else arguments.trials - 1
+    sources: dict[str, Source] = {}
+    with log.open("a") as handle:
+        for number, name, setting in itertools.product(
+            range(arguments.draws), arguments.sets, SETTINGS
+        ):
+            if (name, setting, number, last) in done:
+                continue
+            if name not in sources:
+                sources[name] = load(name, Path(arguments.data_dir))
+            started = time.perf_counter()
+            drawn = draw(sources[name], name, setting, number)
+            key = {"set": name, "setting": setting, "draw": number}
+            if arguments.auto:
+                with tempfile.TemporaryDirectory() as folder:
+                    records = [measure_auto(key, drawn, Path(folder))]
+            else:
+                records = measure(key, drawn, arguments.trials)
+            for record in records:
+                handle.write(json.dumps(record) + "\n")
+                handle.flush()
+            seconds = time.perf_counter() - started
+            print(name, setting, number, f"{seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+def chosen_by_halving(records: list[dict], metric: str) -> dict:
+    """What halving would have ended with, had it started with these candidates."""
+    by_task = {}
+    for record in records:
+        for members, label in ((6, "oob_6"), (17, "oob_17"), (N_MODELS, "oob")):
+            by_task[record["trial"], members] = record[label]
+
+    def order(result: Result) -> tuple[float, ...]:
+        return (-(result.score if result.score is not None else -np.inf), result.number)
+
+    going = halving([record["trial"] for record in records], N_MODELS, order)
+    tasks = next(going)
+    try:
+        while True:
+            results = []
+            for number, task in enumerate(tasks):
+                values = by_task[task.candidate, task.n_models]
+                results.append(Result(task, values and values[metric], number))
+            tasks = going.send(results)
+    except StopIteration as ended:
+        best = min(ended.value, key=order)
+    return next(record for record in records if record["trial"] == best.task.candidate)
+
+
+def tables(records: list[dict]) -> str:
+    """Markdown: the test PR area that each way of choosing reaches."""
+    groups: dict[tuple, list[dict]] = defaultdict(list)
+    for record in records:
+        groups[record["set"], record["setting"], record["draw"]].append(record)
+    columns = [(name, setting) for name in SETS for setting in SETTINGS]
+    ways: list[tuple[str, object]] = [("best candidate there was", None)]
+    for estimate in ("oob", "folds", "halving"):
+        ways += [(f"{estimate}: {metric}", (estimate, metric)) for metric in METRIC_NAMES]
+    ways += [
+        ("train --auto", AUTO),
+        ("untuned defaults", DEFAULTS),
+        ("median candidate", "median"),
+    ]
+    rows = []
+    for title, way in ways:
+        cells = []
+        for column in columns:
+            areas = []
+            for key, group in groups.items():
+                if key[:2] != column:
+                    continue
+                trials = [record for record in group if record["trial"] >= 0]
+                tests = [record["test"] for record in trials]
+                if way in (AUTO, DEFAULTS):
+                    areas += [record["test"] for record in group if record["trial"] == way]
+                elif not trials:
+                    continue
+                elif way is None:
+                    areas.append(max(tests))
+                elif way == "median":
+                    areas.append(float(np.median(tests)))
+                elif way[0] == "halving":
+                    areas.append(chosen_by_halving(trials, way[1])["test"])
+                else:
+                    judged = [record for record in trials if record[way[0]]]
+                    best = max(judged, key=lambda record: record[way[0]][way[1]])
+                    areas.append(best["test"])
+            cells.append(float(np.mean(areas)) if areas else float("nan"))
+        rows.append((title, cells))
+    head = " | ".join(f"{name} {setting}" for name, setting in columns)
+    lines = [f"| chosen by | {head} | mean |", "|---" * (len(columns) + 2) + "|"]
+    for title, cells in rows:
+        shown = " | ".join(f"{cell:.1f}" for cell in cells)
+        lines.append(f"| {title} | {shown} | **{np.mean(cells):.1f}** |")
+    draws = {key[2] for key in groups}
+    trials = max(record["trial"] for record in records) + 1
+    lines.append("")
+    seconds = [record["auto_seconds"] for record in records if "auto_seconds" in record]
+    if seconds:
+        lines.append(
+            f"`train --auto` took {np.median(seconds):.1f} s in the median, {max(seconds):.1f} s"
+            " at most, whole process.\n"
+        )
+    lines.append(
+        f"Test PR area (trapezoidal, percent), mean of {len(draws)} draws; {trials} random"
+        f" candidates a draw, {N_MODELS} members, rbf."
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", default=".")
+    parser.add_argument("--log", required=True, help="JSON lines, continued where they end")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--trials", type=int, default=30)
+    parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--auto", action="store_true", help="measure train --auto instead")
+    parser.add_argument("--markdown", help="a page whose tables are to be replaced")
+    arguments = parser.parse_args()
+    with parallel.inner_threads_held():
+        run(arguments)
+    text = tables([json.loads(line) for line in Path(arguments.log).read_text().splitlines()])
+    print(text)
+    if arguments.markdown:
+        put_between_marks(Path(arguments.markdown), text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Tuning: a grid of 24 candidates judged by ten folds, the same folds and bags for everyone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from perf.agreement import Agreement
+from perf.bench import Bench
+from perf.case import Asked, Case, Group
+from perf.data import MNIST, MNIST_TEST, Problem
+from perf.programs.program import script
+from resvm_cli.ensemble.bags import Stream, fold_seed
+from resvm_cli.tuning.folds import Folds
+
+TITLE = "Tuning"
+N_POS, PER_POS, N_MODELS, N_FOLDS = 10, 5, 50, 10
+OURS = "resvm tune, ten folds, one thread"
+OUT_OF_BAG = "resvm tune --oob, one thread"
+SKLEARN = ("scikit-learn SVC loop, sparse rows", "scikit-learn SVC loop, dense rows")
+METRIC = "roc_auc_of_mean"
+LIMIT = 5e-3  # of a mean ROC area
+# gamma, w_pos, C_U; no gamma for the linear kernel
+GRIDS: dict[str, tuple[Sequence[float], Sequence[float], Sequence[float]]] = {
+    "rbf": ((0.005, 0.02, 0.08), (1.0, 4.0), (0.1, 1.0, 10.0, 100.0)),
+    "linear": ((), (0.5, 1.0, 2.0, 4.0), (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)),
+}
+
+
+def groups(bench: Bench) -> Iterator[Group]:
+    problem = bench.data.problem(MNIST, MNIST_TEST, 7, bench.command)
+    sizes = bench.sizes
+    for kernel in ("rbf", "linear"):
+        folder = bench.folder / f"tune.{kernel}"
+        folder.mkdir(exist_ok=True)
+        given = _folds(bench, problem, kernel, folder)
+        cases = [
+            _resvm(bench, problem, kernel, folder, name, more, threads)
+            for name, more, threads in (
+                (OURS, (), 1),
+                ("resvm tune, ten folds, default threads", (), None),
+                (OUT_OF_BAG, ("--oob",), 1),
+            )
+        ]
+        if bench.wants("scikit-learn"):
+            for name, form in zip(SKLEARN, ("sparse", "dense"), strict=True):
+                cases.append(_sklearn(problem, folder, given, name, form))
+        oob = (Asked(f"{kernel} out of bag against ten folds", 80.0, OUT_OF_BAG, SKLEARN, "least"),)
+        yield Group(
+            f"24 {kernel} candidates, {N_FOLDS} folds, {N_MODELS} members of {N_POS} +"
+            f" {N_POS * PER_POS} ({bench.data.describe(MNIST)}, {sizes.rows_pos} +"
+            f" {sizes.rows_unl:,} rows)",
+            cases,
+            (
+                Asked(f"{kernel} by ten folds", 15.0, OURS, SKLEARN, "least"),
+                *(oob if kernel == "rbf" else ()),
+            ),
+        )
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ",".join(map(str, values))
+
+
+def _resvm(
+    bench: Bench,
+    problem: Problem,
+    kernel: str,
+    folder: Path,
+    name: str,
+    more: Sequence[str],
+    threads: int | None,
+) -> Case:
+    target = folder / f"timed{len(more)}.{threads}"
+    gammas, weights, penalties = GRIDS[kernel]
+    steps = bench.resvm(
+        *("tune", "-q", "-P", problem.positives, "-U", problem.unlabeled, "-t", kernel),
+        *("--search", "grid", "--no-extend", "-c", _listed(penalties)),
+        *("--w-pos", _listed(weights), "--n-pos", N_POS, "--unl-per-pos", PER_POS),
+        *(("-g", _listed(gammas)) if gammas else ()),
+        *("--n-models", N_MODELS, "-v", N_FOLDS, "-o", target, *more),
+        threads=threads,
+    )
+    return Case(
+        name, steps, threads=threads, reset=partial(shutil.rmtree, target, ignore_errors=True)
+    )
+
+
+def _folds(bench: Bench, problem: Problem, kernel: str, folder: Path) -> Path:
+    """Folds, bags and candidates for the peers, by resvm's own rules."""
+    sizes = bench.sizes
+    line = Folds.drawn(sizes.rows_pos, sizes.rows_unl, N_FOLDS, 0).parts[0]
+    bags = np.zeros((N_FOLDS, N_MODELS, N_POS * (1 + PER_POS)), np.int64)
+    for fold in range(N_FOLDS):
+        kept_pos = np.flatnonzero(line[: sizes.rows_pos] != fold)
+        kept_unl = np.flatnonzero(line[sizes.rows_pos :] != fold) + sizes.rows_pos
+        for member in range(N_MODELS):
+            stream = Stream(fold_seed(0, fold), member)
+            positive = kept_pos[stream.draw(len(kept_pos), N_POS)]
+            unlabeled = kept_unl[stream.draw(len(kept_unl), N_POS * PER_POS)]
+            bags[fold, member] = np.concatenate([positive, unlabeled])
+    gammas, weights, penalties = GRIDS[kernel]
+    candidates = [(g, w, c) for g in gammas or (0.0,) for w in weights for c in penalties]
+    path = folder / "folds.npz"
+    np.savez(
+        path,
+        line=line,
+        bags=bags,
+        candidates=candidates,
+        n_pos=N_POS,
+        n_features=problem.n_features,
+    )
+    return path
+
+
+def _sklearn(problem: Problem, folder: Path, given: Path, name: str, form: str) -> Case:
+    out = folder / f"{form}.json"
+
+    def check() -> Agreement:
+        theirs = json.loads(out.read_text())
+        lines = (folder / "timed0.1" / "trials.jsonl").read_text().splitlines()
+        ours = [json.loads(line)["values"][METRIC] for line in lines]
+        largest = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+        return Agreement(
+            largest <= LIMIT, f"mean ROC areas of {len(ours)} candidates within {largest:.1e}"
+        )
+
+    steps = script("sklearn_tune", given, problem.positives, problem.unlabeled, out, form)
+    return Case(name, steps, check=check)

@@ -1,0 +1,124 @@
+"""Rankings as text: a line a row, best or most suspicious first."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.dataset import FloatArray, IntArray
+
+RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
+RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
+COLUMNS = (
+    "rank",
+    "id",
+    "known",
+    "decision_value",
+    "votes",
+    "members",
+    "rank_low",
+    "rank_high",
+)
+EXPECTED_FALSE = "expected_false"
+LINES_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Rows in the order of their ranks, from 1 on; nan where no member may judge a row."""
+
+    ids: list[str]
+    known: npt.NDArray[np.bool_]
+    values: FloatArray
+    votes: FloatArray
+    n_members: IntArray
+    low: IntArray | None  # None without intervals
+    high: IntArray | None
+    expected_false: FloatArray | None  # only of an audit
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def head(self, count: int) -> Listing:
+        """The first rows."""
+        return self._slice(slice(0, count))
+
+    def _slice(self, part: slice) -> Listing:
+        return Listing(
+            self.ids[part],
+            self.known[part],
+            self.values[part],
+            self.votes[part],
+            self.n_members[part],
+            None if self.low is None else self.low[part],
+            None if self.high is None else self.high[part],
+            None if self.expected_false is None else self.expected_false[part],
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return COLUMNS if self.expected_false is None else (*COLUMNS, EXPECTED_FALSE)
+
+    def records(self) -> Iterator[tuple[Any, ...]]:
+        """A tuple of columns for each row; None where there is nothing to say."""
+        for start in range(0, len(self), LINES_AT_ONCE):
+            part = self._slice(slice(start, start + LINES_AT_ONCE))
+            judged = part.n_members > 0
+            nothing = [None] * len(part)
+            columns: list[list[Any]] = [
+                list(range(start + 1, start + 1 + len(part))),
+                part.ids,
+                part.known.astype(int).tolist(),
+                [None if math.isnan(value) else value for value in part.values.tolist()],
+                [None if math.isnan(value) else value for value in part.votes.tolist()],
+                part.n_members.tolist(),
+            ]
+            for bound in (part.low, part.high):
+                bounds = nothing if bound is None else np.where(judged, bound, -1).tolist()
+                columns.append([None if rank == -1 else rank for rank in bounds])
+            if part.expected_false is not None:
+                counts = part.expected_false.tolist()
+                columns.append([None if math.isnan(count) else round(count, 4) for count in counts])
+            yield from zip(*columns, strict=True)
+
+
+def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
+    """The text of a ranking, in pieces."""
+    if form == "jsonl":
+        names = listing.columns
+        yield from _pieces(
+            json.dumps(dict(zip(names, record, strict=True))) + "\n" for record in listing.records()
+        )
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter="\t" if form == "tsv" else ",", lineterminator="\n")
+    writer.writerow(listing.columns)
+    for number, record in enumerate(listing.records(), 1):
+        writer.writerow(["" if field is None else field for field in record])
+        if number % LINES_AT_ONCE == 0:
+            yield _encoded(text.getvalue())
+            text.seek(0)
+            text.truncate()
+    yield _encoded(text.getvalue())
+
+
+def _pieces(lines: Iterator[str]) -> Iterator[bytes]:
+    waiting: list[str] = []
+    for line in lines:
+        waiting.append(line)
+        if len(waiting) == LINES_AT_ONCE:
+            yield _encoded("".join(waiting))
+            waiting = []
+    yield _encoded("".join(waiting))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,65 @@
+"""What methods reached in repeated runs, as CSV: data set, repetition, method, value."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+
+from resvm_cli.errors import DataError
+from resvm_cli.files.streams import BYTE_ORDER_MARK, name_of, read_pieces
+
+COLUMNS = ("data set", "repetition", "method", "value")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line: what a method reached on a data set in one repetition."""
+
+    line: int
+    data_set: str
+    repetition: str
+    method: str
+    value: float
+
+
+def read_runs(path: str) -> list[Run]:
+    """The runs of a CSV or TSV file whose first line names its columns, in any order."""
+    name = name_of(path)
+    text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
+    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    if not lines:
+        raise DataError(f"{name}: empty", f"expected columns: {', '.join(COLUMNS)}")
+    separator = "\t" if "\t" in lines[0] else ","
+    table = csv.reader(lines, delimiter=separator)
+    header = [_plain(word) for word in next(table)]
+    missing = [column for column in COLUMNS if _plain(column) not in header]
+    if missing:
+        raise DataError(
+            f"{name}:1: no column '{missing[0]}'; there: {', '.join(header)}",
+            f"expected columns: {', '.join(COLUMNS)}",
+        )
+    places = [header.index(_plain(column)) for column in COLUMNS]
+    runs = []
+    for fields in table:
+        if not any(field.strip() for field in fields):
+            continue
+        try:
+            data_set, repetition, method, written = (fields[place].strip() for place in places)
+            value = float(written)
+        except (IndexError, ValueError):
+            value = math.nan
+        if math.isnan(value):
+            raise DataError(
+                f"{name}:{table.line_num}: a data set, a repetition, a method and a number were"
+                " expected"
+            )
+        runs.append(Run(table.line_num, data_set, repetition, method, value))
+    if not runs:
+        raise DataError(f"{name}: no results below the line of column names")
+    return runs
+
+
+def _plain(word: str) -> str:
+    """Data set, data_set and dataset are one name."""
+    return word.strip().lower().replace(" ", "").replace("_", "").replace("-", "")

@@ -1,0 +1,205 @@
+"""What train, rank, simulate, check and inspect say to a person of their results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from resvm_cli.report.terminal import note, print_data, rendered, say
+
+if TYPE_CHECKING:
+    from resvm_cli.jobs.check import FileCheck
+    from resvm_cli.jobs.inspect import Inspection
+    from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.simulate import SimulateResult
+    from resvm_cli.jobs.train import TrainResult
+
+# shares of the known positives: by which ranks they would be found
+RECOVERED_SHARES = (0.5, 0.9)
+
+
+def show_training(result: TrainResult) -> None:
+    """What was chosen and where it went."""
+    plan = result.plan
+    kernel = plan.kernel
+    described: str = kernel.name
+    if kernel.uses_gamma:
+        described += f", gamma {kernel.gamma!r}"
+    if kernel.uses_coef0:
+        described += f", coef0 {kernel.coef0:g}"
+    if kernel.uses_degree:
+        described += f", degree {kernel.degree}"
+    solver: str = plan.solver
+    if plan.solver == "liblinear":
+        solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
+    if scaling := result.manifest["scaling"]:
+        described += f"; features scaled by {scaling['kind']}"
+    penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
+    if plan.w_pos is not None and plan.method != "bagging":
+        penalties += f" (w_pos {plan.w_pos:g})"
+    rows = [
+        (
+            "data",
+            f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows, "
+            f"{result.manifest['n_features']:,} features",
+        ),
+        ("method", plan.method),
+        ("kernel", described),
+        ("penalties", penalties),
+        ("solver", solver),
+    ]
+    if plan.method != "cwsvm":
+        rows.append(
+            (
+                "members",
+                f"{plan.n_models}, each of {plan.n_pos:,} positive"
+                f" and {plan.n_unl:,} unlabeled rows",
+            )
+        )
+    rows.append(("seed", str(plan.seed)))
+    for name, text in rows:
+        say(f"{name:>10}  {text}")
+    say(f"{'model':>10}  {result.path}")
+
+
+def show_ranking(result: RankResult) -> None:
+    """How rows were judged, and what that says of the list."""
+    plan = result.plan
+    rows = [
+        ("data", f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"),
+        (
+            "ensemble",
+            f"{plan.method}, {plan.kernel.name}: {plan.n_models} members, each of"
+            f" {plan.n_pos:,} positive and {plan.n_unl:,} unlabeled rows; seed {plan.seed}",
+        ),
+    ]
+    if result.model is not None:
+        rows.append(("model", result.model))
+    what = "known positives" if result.audit else "rows of U"
+    if result.with_known:
+        what = "rows of P and U"
+    rows.append(("ranked", f"{result.n_listed:,} {what} out of bag"))
+    recovery = result.recovery
+    if recovery is not None:
+        ranks = " and ".join(
+            f"{100 * share:.0f} % by rank {recovery.depth_of(share):,}"
+            for share in RECOVERED_SHARES
+        )
+        rows.append(("recall", f"known positives would be found: {ranks} of U"))
+    if result.n_suspects is not None:
+        why = "look more like U"
+        if result.listing.expected_false is not None:
+            why = "should be false by --contamination-pos"
+        rows.append(("suspects", f"{result.n_suspects:,} of the known positives {why}"))
+    for name, text in rows:
+        say(f"{name:>10}  {text}")
+
+
+def show_simulation(result: SimulateResult) -> None:
+    """What was drawn and where it went."""
+    for name, text in (
+        ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
+        ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),
+        ("test.svm", f"{result.test_pos:,} positive, {result.test_neg:,} negative rows"),
+        ("truth.csv", "which rows of pos.svm and unl.svm are mislabelled"),
+        ("seed", str(result.seed)),
+        ("written to", result.path),
+    ):
+        say(f"{name:>10}  {text}")
+    if not (result.test_pos and result.test_neg):
+        note("no row of one class was left for test.svm: ask for smaller sets")
+
+
+def show_check(check: FileCheck) -> None:
+    """Bad lines first, as an editor can jump to them, then what the file holds, on stdout."""
+    lines = list(check.bad_lines)
+    if check.n_bad_lines > len(check.bad_lines):
+        lines.append(f"... and {check.n_bad_lines - len(check.bad_lines):,} more bad lines")
+    if not check.n_rows:
+        print_data("\n".join(lines) + "\n")
+        return
+    lines.append(check.path)
+    labels = ", ".join(f"{label} ({count:,})" for label, count in check.labels.items())
+    if check.n_labels > len(check.labels):
+        labels += f", and {check.n_labels - len(check.labels):,} more"
+    if check.rows_without_label:
+        labels += f"{'; ' if labels else ''}{check.rows_without_label:,} rows without"
+    values = "none"
+    if check.smallest is not None:
+        values = f"{check.smallest:g} to {check.largest:g}"
+        if check.explicit_zeros:
+            values += f", and {check.explicit_zeros:,} explicit zeros"
+    rows = [
+        ("state", "sound" if check.sound else f"not sound, bad lines: {check.n_bad_lines:,}"),
+        ("rows", f"{check.n_rows:,}, {check.rows_without_features:,} of them without features"),
+        ("features", f"{check.n_features:,}"),
+        ("non-zeros", f"{check.n_nonzeros:,} ({100 * check.density:.3g} %)"),
+        ("values", values),
+        ("labels", labels),
+        ("repeated", f"{check.duplicate_rows:,} rows repeat an earlier one"),
+    ]
+    if check.n_constant_features:
+        rows.append(("constant", _listed(check.n_constant_features, check.constant_features)))
+    if check.n_duplicate_features:
+        groups = [" = ".join(map(str, group[:5])) for group in check.duplicate_features]
+        rows.append(("the same", _listed(check.n_duplicate_features, groups)))
+    scaling = "features are of similar range"
+    if check.scaling:
+        scaling = f"advisable: {check.scaling}"
+    elif not check.features_examined:
+        scaling = "too many features to look at each"
+    rows.append(("scaling", scaling))
+    lines += [f"{name:>10}  {text}" for name, text in rows]
+    print_data("\n".join(lines) + "\n")
+
+
+def _listed(count: int, names: Sequence[object]) -> str:
+    shown = ", ".join(str(name) for name in names)
+    return f"{count:,} features: {shown}" + (", ..." if count > len(names) else "")
+
+
+def show_inspection(inspection: Inspection) -> None:
+    """A table of what a model holds, on stdout."""
+    from rich.table import Table
+    from rich.text import Text
+
+    manifest = inspection.manifest
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+
+    def pairs(mapping: dict[str, Any]) -> str:
+        return ", ".join(
+            f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
+            if isinstance(value, float)
+            else f"{name} {value}"
+            for name, value in mapping.items()
+            if value is not None
+        )
+
+    kernel = dict(manifest["kernel"])
+    name = kernel.pop("name")
+    table.add_row("model", Text(inspection.path))
+    table.add_row("state", "intact: every digest verified")
+    table.add_row("method", manifest["method"])
+    table.add_row("kernel", f"{name}, {pairs(kernel)}" if kernel else name)
+    table.add_row("parameters", pairs(manifest["parameters"]))
+    table.add_row("seed", str(manifest["seed"]))
+    table.add_row("members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)")
+    vectors = "weight vectors" if name == "linear" else "support vectors"
+    table.add_row(vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct")
+    if judged := manifest.get("out_of_bag"):
+        table.add_row("out of bag", f"{judged['positives']:,} known positives judged")
+    if manifest["unconverged"]:
+        table.add_row("unconverged", f"{manifest['unconverged']} members")
+    features = f"{manifest['n_features']:,}"
+    if manifest["scaling"]:
+        features += f", scaled by {manifest['scaling']['kind']}"
+    table.add_row("features", features + (", counted from 0" if manifest["zero_based"] else ""))
+    for which, data in manifest["data"].items():
+        table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
+    table.add_row("versions", pairs(manifest["versions"]))
+    table.add_row("format", str(manifest["format"]))
+    colours = sys.stdout is not None and sys.stdout.isatty()
+    print_data(rendered(table, None if colours else 100, colours=colours))

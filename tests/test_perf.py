@@ -1,0 +1,224 @@
+"""Speed beside peers on sets of seconds: rows that agree, and disagreement instead of a time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perf import agreement, table
+from perf.bench import Bench
+from perf.case import Asked, Case, Group, Part
+from perf.contest import Outcome, Row, Verdict, compete, verdict
+from perf.data import Data
+from perf.measure import Failed, command, run
+from perf.programs.program import script
+from perf.sizes import QUICK
+from perf.work import KINDS
+from tests.conftest import write_svm
+
+SVC = "scikit-learn SVC, sparse rows"
+TINY = replace(
+    QUICK,
+    members=(3,),
+    rows_pos=20,
+    rows_unl=40,
+    n_pos=5,
+    n_unl=20,
+    generated_rows=600,
+    parse_rows=300,
+    test_rows=60,
+    probe_rows=20,
+    long_rows=300,
+    short_rows=100,
+    part_rows=(50, 100),
+    repeats=1,
+)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    folder = tmp_path_factory.mktemp("perf")
+    return Bench(folder, Data(folder, None, TINY), TINY, peers=("scikit-learn",))
+
+
+def first_group(bench: Bench, name: str, cases: slice = slice(None)) -> Group:
+    group = next(KINDS[name].groups(bench))
+    return replace(group, cases=group.cases[cases])
+
+
+def quiet(text: str) -> None:
+    del text
+
+
+def test_resvm_and_scikit_learn_train_members_that_agree(bench):
+    group = first_group(bench, "train")
+    kept = [case for case in group.cases if case.name in (group.cases[0].name, SVC)]
+    rows = compete(replace(group, cases=kept), TINY, quiet).rows
+    assert rows[1].name == SVC
+    assert all(row.agrees and row.seconds and row.peak_mb for row in rows)
+    assert "members within" in rows[1].agreement
+
+
+def test_predictions_of_resvm_and_scikit_learn_agree_row_by_row(bench):
+    group = first_group(bench, "predict", slice(0, 3))
+    rows = compete(group, TINY, quiet).rows
+    assert [row.agrees for row in rows] == [True] * 3
+    assert rows[1].agreement == "same bytes"
+    assert "votes and d of 60 rows" in rows[2].agreement
+
+
+def test_a_peer_with_other_members_gets_no_time(bench):
+    group = first_group(bench, "train")
+    victim = next(case for case in group.cases if case.name == SVC)
+
+    def break_members() -> agreement.Agreement:
+        import joblib
+
+        target = Path(victim.steps[0][0][5])
+        members = joblib.load(target)
+        joblib.dump(members[::-1], target)
+        return victim.check()
+
+    broken = replace(victim, check=break_members)
+    row = compete(replace(group, cases=(broken,)), TINY, quiet).rows[0]
+    assert (row.seconds, row.ratio, row.agrees) == (None, None, False)
+    assert row.agreement.startswith("DISAGREES: members within")
+
+
+def test_both_readers_see_the_same_numbers(bench):
+    group = first_group(bench, "parse")
+    ours, peer = group.cases[0], group.cases[2]
+    rows = compete(replace(group, cases=(ours, replace(peer, less=None))), TINY, quiet).rows
+    assert [row.agrees for row in rows] == [True, True]
+    assert "values of 300 rows" in rows[1].agreement
+
+
+@pytest.mark.parametrize("name", ["sklearn_read", "libsvm_read"])
+def test_readers_can_be_checked_on_features_the_member_lacks(tmp_path, name):
+    rows = write_svm(tmp_path / "rows.svm", np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 4.0]]))
+    np.save(tmp_path / "weights.npy", [1.0, 10.0])
+    run(script(name, rows, tmp_path / "weights.npy", tmp_path / "values.npy"))
+    assert np.load(tmp_path / "values.npy").tolist() == [21.0, 10.0]
+
+
+def test_a_program_that_fails_is_reported_with_its_last_words(bench):
+    case = Case("failing", command("python3", "-c", "raise SystemExit('no such luck')"))
+    row = compete(Group("one", (case,)), TINY, quiet).rows[0]
+    assert row.seconds is None
+    assert row.agreement == "FAILED: exit code 1: no such luck"
+
+
+def test_a_program_that_takes_too_long_is_stopped():
+    with pytest.raises(Failed, match=r"stopped after 0\.2 s"):
+        run(command("sleep", "20"), timeout=0.2)
+
+
+def test_peak_memory_is_the_programs_own():
+    ballast = np.ones(20_000_000)  # 160 MB here must not show there
+    small = run(command("true"))
+    large = run(command("python3", "-c", "held = b'x' * 100_000_000"))
+    assert len(ballast)
+    assert small.peak_mb < 50
+    assert 100 < large.peak_mb < 150
+
+
+def test_a_pipeline_passes_its_data_on(tmp_path):
+    out = tmp_path / "out"
+    run([[["printf", "a\\nb\\n"], ["wc", "-l"]]], stdout=out)
+    assert out.read_text().split() == ["2"]
+
+
+def test_threads_are_held_by_the_environment_unless_left_open(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    program = command("python3", "-c", "import os; print(os.environ.get('OMP_NUM_THREADS'))")
+    found = []
+    for threads in (1, None):
+        run(program, stdout=tmp_path / "out", threads=threads)
+        found.append((tmp_path / "out").read_text().strip())
+    assert found == ["1", "None"]
+
+
+def test_a_part_is_extrapolated_without_multiplying_start_up():
+    part = Part((), (10, 20), 120, "rows")
+    assert part.seconds(3.0, 4.0) == pytest.approx(14.0)  # 2 s of start-up, 0.1 s a row
+    assert part.seconds(4.0, 4.1) is None
+
+
+VALUES = np.array([[0.5, -0.4, 0.009], [-0.2, -0.3, -0.4], [0.3, 0.4, 0.5]])
+
+
+def write_predictions(path: Path, votes: list[float], d: list[float]) -> Path:
+    path.write_text("".join(f"1 {b!r} {a!r}\n" for a, b in zip(votes, d, strict=True)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("votes", "d", "agrees"),
+    [
+        ([2 / 3, 0.0, 1.0], [2 / 3, -0.9, 2.2], True),
+        ([1 / 3, 0.0, 1.0], [1 / 3, -0.9, 2.2], True),  # the third member is too near to zero
+        ([0.0, 0.0, 1.0], [0.109, -0.9, 2.2], False),
+        ([2 / 3, 0.0, 1.0], [2 / 3, -0.8, 2.2], False),
+        ([2 / 3, 0.0, 1.0], [0.5, -0.9, 2.2], False),
+    ],
+)
+def test_votes_may_differ_only_where_a_member_is_near_zero(tmp_path, votes, d, agrees):
+    path = write_predictions(tmp_path / "pred", votes, d)
+    assert agreement.votes_and_values(VALUES, path, np.full(3, 0.01)).agrees is agrees
+
+
+def test_only_as_many_members_are_excused_as_the_solver_left_unfinished():
+    other = VALUES + np.array([0.0, 0.3, 0.3])
+    verdicts = [
+        agreement.Members(VALUES, other, 0.01, unfinished).agreement().agrees
+        for unfinished in (0, 1, 2)
+    ]
+    assert verdicts == [False, False, True]
+
+
+def test_an_asked_ratio_takes_the_fastest_peer_that_agrees():
+    def row(name: str, seconds: float | None, agrees: bool = True) -> Row:
+        return Row(name, seconds, None, None, 10.0, "", agrees)
+
+    asked = Asked("all", 4.0, "ours", ("slow", "fast", "wrong"), "least")
+    rows = (row("ours", 2.0), row("slow", 30.0), row("fast", 10.0), row("wrong", None, False))
+    assert str(verdict(asked, rows)) == "all: asked >= 4x: 5x, met"
+    assert "not measured" in str(verdict(asked, rows[:1]))
+
+
+def tables() -> list[table.Table]:
+    row = Row("zcat | wc -c", 1.5, 2.0, None, 10.0, "same bytes", True)
+    asked = Asked("gzip", 1.3, "a", ("b",), "most")
+    return [table.Table("parse", "Parsing", [Outcome("gzip", "", (row,), (Verdict(asked, 2.0),))])]
+
+
+def test_tables_are_put_between_the_marks_of_a_document(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    table.put_markdown(path, tables(), quick=True)
+    table.put_markdown(path, tables(), quick=True)
+    text = path.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert text.count("| zcat \\| wc -c | 1.500 | 2.00 | 10 | same bytes |") == 1
+    assert "- gzip: asked <= 1.3x: 2x, NOT met" in text
+
+
+def test_json_holds_every_row_and_every_figure_asked_for():
+    written = json.loads(table.as_json(tables(), TINY, quick=False))
+    (group,) = written["tables"][0]["groups"]
+    assert group["rows"][0]["seconds"] == 1.5
+    assert (group["asked"][0]["ratio"], group["asked"][0]["met"]) == (2.0, False)
+
+
+def test_recall_is_promised_by_known_rows_and_true_by_the_truth():
+    from perf.ranking_quality import recall_gap
+
+    truth = np.array([True, True, False, False])
+    unlabeled = np.array([0.9, 0.2, 0.5, np.nan])
+    assert recall_gap(truth, np.array([0.6, 0.4, 0.5]), unlabeled) == (2 / 3, 1 / 2)

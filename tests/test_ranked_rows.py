@@ -1,0 +1,62 @@
+"""Rankings as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from resvm_cli.files import ranked_rows
+from resvm_cli.files.ranked_rows import COLUMNS, Listing, format_ranking
+
+
+def listing(expected=None, intervals=True):
+    return Listing(
+        ["a", 'b"\t,', "c"],
+        np.array([False, True, False]),
+        np.array([1.5, 0.1, np.nan]),
+        np.array([1.0, 1 / 3, np.nan]),
+        np.array([9, 3, 0]),
+        np.array([1, 1, 3]) if intervals else None,
+        np.array([2, 3, 3]) if intervals else None,
+        expected,
+    )
+
+
+@pytest.mark.parametrize(("form", "separator"), [("tsv", "\t"), ("csv", ",")])
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_tables_read_back_exactly(form, separator, at_once, monkeypatch):
+    monkeypatch.setattr(ranked_rows, "LINES_AT_ONCE", at_once)
+    text = b"".join(format_ranking(form, listing())).decode()
+    head, *rows = csv.reader(io.StringIO(text), delimiter=separator)
+    assert tuple(head) == COLUMNS
+    assert rows == [
+        ["1", "a", "0", "1.5", "1.0", "9", "1", "2"],
+        ["2", 'b"\t,', "1", "0.1", repr(1 / 3), "3", "1", "3"],
+        ["3", "c", "0", "", "", "0", "", ""],
+    ]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_json_lines_have_the_same_keys_and_null_for_nothing(at_once, monkeypatch):
+    monkeypatch.setattr(ranked_rows, "LINES_AT_ONCE", at_once)
+    text = b"".join(format_ranking("jsonl", listing(np.array([0.5, 1.0, np.nan]))))
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [tuple(row) for row in rows] == [(*COLUMNS, "expected_false")] * 3
+    assert rows[2]["decision_value"] is None
+    assert rows[2]["expected_false"] is None
+    assert rows[1]["expected_false"] == 1.0
+
+
+def test_without_intervals_the_columns_stay_and_are_empty():
+    text = b"".join(format_ranking("tsv", listing(intervals=False))).decode()
+    assert [line.split("\t")[-2:] for line in text.splitlines()[1:]] == [["", ""]] * 3
+
+
+def test_the_head_of_a_list_is_its_first_rows():
+    head = listing(np.array([0.5, 1.0, np.nan])).head(2)
+    assert len(head) == 2
+    assert list(head.records())[1][:3] == (2, 'b"\t,', 1)
