@@ -293,7 +293,7 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
         (("--auto", "--params", "x"), "exclude each other"),
         (("--json", "--format", "csv"), "exclude each other"),
         (("--force",), "goes with -o"),
-        (("--format", "xml"), "tsv, csv, jsonl was expected"),
+        (("--format", "xml"), "tsv, csv or jsonl was expected"),
     ],
 )
 def test_what_makes_no_sense_is_exit_2_with_the_reason(more, message, resvm):

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from resvm_cli.commands import options as given
+from resvm_cli.commands.options.data import ZeroBased
+from resvm_cli.commands.options.running import Json, Quiet
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.report import machine, summaries, terminal
 
@@ -18,28 +19,28 @@ def check(
     most: Annotated[
         int, typer.Option("--max", metavar="N", min=1, help="Bad lines shown for each file.")
     ] = 20,
-    zero_based: given.ZeroBased = False,
-    json: given.Json = False,
-    quiet: given.Quiet = False,
+    zero_based: ZeroBased = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Is this file sound? Every bad line, then what it holds (exit 3 if any line is bad)."""
     from resvm_cli.jobs import check as job
 
-    found = []
+    reports = []
     unread: list[FileError] = []
     with terminal.Progress(quiet) as progress:
         for path in files:
             try:
-                one = job.check(path, zero_based=zero_based, most=most, progress=progress)
+                report = job.check(path, zero_based=zero_based, most=most, progress=progress)
             except FileError as error:
                 unread.append(error)  # the other files are looked at all the same
                 continue
-            found.append(one)
+            reports.append(report)
             if not json:
-                summaries.show_check(one)
+                summaries.show_check(report)
     if json:
-        machine.print_check(found)
-    unsound = [one.path for one in found if not one.sound]
+        machine.print_check(reports)
+    unsound = [report.path for report in reports if not report.sound]
     for failure in unread[:-1] if not unsound else unread:
         terminal.show_error(failure)
     if unsound:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from resvm_cli.commands import options as given
+from resvm_cli.commands.options.running import Json
 from resvm_cli.report import machine, summaries
 
 
@@ -14,13 +14,13 @@ def inspect(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A directory that resvm train wrote.")
     ],
-    json: given.Json = False,
+    json: Json = False,
 ) -> None:
     """Show what a model holds, and verify that it is intact (exit 4 if not)."""
     from resvm_cli.jobs import inspect as job
 
-    found = job.inspect(model)
+    inspection = job.inspect(model)
     if json:
-        machine.print_inspection(found)
+        machine.print_inspection(inspection)
     else:
-        summaries.show_inspection(found)
+        summaries.show_inspection(inspection)

@@ -6,15 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resvm_cli.commands import options as given
+from resvm_cli.commands.options.data import ZeroBased
+from resvm_cli.commands.options.folding import fold_options
+from resvm_cli.commands.options.method import method_option
+from resvm_cli.commands.options.running import RunningOptions, output_option
+from resvm_cli.commands.options.text import parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
+    from resvm_cli.files.prediction_writer import FormatName
     from resvm_cli.jobs.predict import ThresholdRule
 
 
+@fold_options
 def predict(
+    *,
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A directory that resvm train wrote.")
     ],
@@ -22,75 +29,51 @@ def predict(
         str, typer.Argument(metavar="[FILE]", help="Rows to judge (svmlight; - is stdin).")
     ] = "-",
     output: Annotated[
-        str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Where to write (- is stdout).",
-            rich_help_panel=given.OUTPUT,
-        ),
+        str, output_option("-o", "--output", metavar="FILE", help="Where to write (- is stdout).")
     ] = "-",
     form: Annotated[
         str,
-        typer.Option(
+        output_option(
             "--format",
             metavar="NAME",
-            rich_help_panel=given.OUTPUT,
             help="text (label and decision value), or tsv, csv, jsonl with named columns.",
         ),
     ] = "text",
     votes: Annotated[
-        bool,
-        typer.Option(
-            "--votes", help="Add the fraction of positive votes.", rich_help_panel=given.OUTPUT
-        ),
+        bool, output_option("--votes", help="Add the fraction of positive votes.")
     ] = False,
     member_values: Annotated[
-        bool,
-        typer.Option(
-            "--member-values",
-            help="Add each member's decision value.",
-            rich_help_panel=given.OUTPUT,
-        ),
+        bool, output_option("--member-values", help="Add each member's decision value.")
     ] = False,
     ids: Annotated[
         bool,
-        typer.Option(
-            "--ids",
-            help="Carry each row's trailing comment (# name) to the output.",
-            rich_help_panel=given.OUTPUT,
-        ),
+        output_option("--ids", help="Carry each row's trailing comment (# name) to the output."),
     ] = False,
     threshold: Annotated[
         str | None,
-        typer.Option(
+        method_option(
             "-T",
             "--threshold",
             metavar="T",
-            rich_help_panel=given.METHOD,
             help="Positive above this decision value; or recall=0.9, top=100, fraction=0.01.",
             show_default="0.5; cwsvm: 0",
         ),
     ] = None,
     break_ties: Annotated[
         bool,
-        typer.Option(
-            "--break-ties",
-            rich_help_panel=given.METHOD,
-            help="Order rows of equal votes by the sum of the members' values.",
+        method_option(
+            "--break-ties", help="Order rows of equal votes by the sum of the members' values."
         ),
     ] = False,
-    zero_based: given.ZeroBased = False,
-    jobs: given.Jobs = None,
-    quiet: given.Quiet = False,
+    zero_based: ZeroBased = False,
+    running: RunningOptions,
 ) -> None:
     """Judge rows with a model: one line each, in order, as they arrive.
 
     Values are written so that they read back exactly, and do not depend on how rows were grouped.
     """
-    if form not in ("text", "tsv", "csv", "jsonl"):
-        raise CommandLineError(f"--format is '{form}'; text, tsv, csv or jsonl was expected")
+    formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
+    format_name = parse_choice("--format", form, formats)
     level = None if threshold is None else _threshold(threshold)
     from resvm_cli.jobs import predict as job
 
@@ -98,19 +81,19 @@ def predict(
         model=model,
         source=file,
         target=output,
-        form=form,  # type: ignore[arg-type]
+        form=format_name,
         threshold=level,
         break_ties=break_ties,
         votes=votes,
         member_values=member_values,
         ids=ids,
         zero_based=zero_based,
-        jobs=jobs,
+        jobs=running.jobs,
     )
-    if file == "-" and not quiet:
+    if file == "-" and not running.quiet:
         terminal.announce_stdin()
-    with terminal.Progress(quiet) as progress:
-        job.predict(request, progress, terminal.no_note if quiet else terminal.note)
+    with running.progress() as progress:
+        job.predict(request, progress, running.notice)
 
 
 def _threshold(text: str) -> float | ThresholdRule:
@@ -118,7 +101,7 @@ def _threshold(text: str) -> float | ThresholdRule:
     option = "-T/--threshold"
     kind, equals, amount = text.partition("=")
     if not equals:
-        return given.parse_number(option, text, "a number, recall=R, top=K or fraction=F")
+        return parse_number(option, text, "a number, recall=R, top=K or fraction=F")
     from resvm_cli.jobs.predict import ThresholdRule
 
     if kind == "top":
@@ -129,7 +112,7 @@ def _threshold(text: str) -> float | ThresholdRule:
         raise CommandLineError(
             f"{option} is '{text}'; a number, recall=R, top=K or fraction=F was expected"
         )
-    share = given.parse_number(option, amount, "a share above 0, up to 1")
+    share = parse_number(option, amount, "a share above 0, up to 1")
     if not 0 < share <= 1:
         raise CommandLineError(f"{option} is '{text}'; a share above 0, up to 1, was expected")
     return ThresholdRule(kind, share)  # type: ignore[arg-type]

@@ -2,252 +2,175 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resvm_cli.commands import options as given
-from resvm_cli.errors import CommandLineError
-from resvm_cli.report import machine, summaries, terminal
-
-RANKING = "Ranking"
-# What a stored model has settled already.
-OF_TRAINING = (
-    ("params", "--params"),
-    ("auto", "--auto"),
-    ("method", "--method"),
-    ("n_models", "--n-models"),
-    ("n_pos", "--n-pos"),
-    ("n_unl", "--n-unl"),
-    ("w_pos", "--w-pos"),
-    ("c_unl", "-c/--c-unl"),
-    ("c_pos", "--c-pos"),
-    ("kernel", "-t/--kernel"),
-    ("gamma", "-g/--gamma"),
-    ("degree", "-d/--degree"),
-    ("coef0", "-r/--coef0"),
-    ("solver", "--solver"),
-    ("bias", "-B/--bias"),
-    ("tolerance", "-e/--tolerance"),
-    ("cache_mb", "-m/--cache-mb"),
-    ("scale", "--scale"),
-    ("features", "--features"),
-    ("seed", "--seed"),
-    ("output", "-o/--output"),
-    ("force", "--force"),
+from resvm_cli.commands.options.data import DataOptions, Groups
+from resvm_cli.commands.options.folding import (
+    explicit_options,
+    fold_options,
+    names_of,
+    option_family,
+    option_text,
+    place_option,
 )
+from resvm_cli.commands.options.method import MethodOptions, method_option
+from resvm_cli.commands.options.running import Force, Json, RunningOptions, Seed, output_option
+from resvm_cli.commands.options.text import parse_choice
+from resvm_cli.errors import CommandLineError
+
+if TYPE_CHECKING:
+    from resvm_cli.files.ranked_rows import RankingFormat
+    from resvm_cli.jobs.rank import RankResult
+
+ranking_option = partial(typer.Option, rich_help_panel="Ranking")
+
+# What a stored model has settled already.
+OF_TRAINING = (*names_of(MethodOptions), "scale", "features", "seed", "output", "force")
 
 
-def rank(
-    context: typer.Context,
-    positives: given.Positives = None,
-    unlabeled: given.Unlabeled = None,
-    data: given.Data = None,
-    positive_ids: given.PositiveIds = None,
-    positive_label: given.PositiveLabel = None,
-    ids_file: given.IdsFile = None,
-    allow_missing: given.AllowMissing = False,
-    groups: given.Groups = None,
-    zero_based: given.ZeroBased = False,
-    features: given.Features = None,
-    scale: given.Scale = "none",
+@option_family
+class RankingOptions:
+    """Which rows are listed, and what is said of each."""
+
     audit: Annotated[
         bool,
-        typer.Option(
-            "--audit",
-            help="List the known positives instead, most suspicious first.",
-            rich_help_panel=RANKING,
-        ),
-    ] = False,
+        ranking_option("--audit", help="List the known positives instead, most suspicious first."),
+    ] = False
     contamination_pos: Annotated[
         float | None,
-        typer.Option(
+        ranking_option(
             metavar="A",
             help="With --audit: the share of P believed to be wrong; adds expected_false.",
-            rich_help_panel=RANKING,
         ),
-    ] = None,
+    ] = None
     contamination_unl: Annotated[
         float | None,
-        typer.Option(
+        ranking_option(
             metavar="B",
             help="With it: the share of U believed to be positive.",
             show_default="0",
-            rich_help_panel=RANKING,
         ),
-    ] = None,
+    ] = None
     with_known: Annotated[
-        bool,
-        typer.Option(
-            "--with-known",
-            help="Rank the rows of P among those of U.",
-            rich_help_panel=RANKING,
-        ),
-    ] = False,
+        bool, ranking_option("--with-known", help="Rank the rows of P among those of U.")
+    ] = False
     top: Annotated[
         int | None,
-        typer.Option(
-            "-k",
-            "--top",
-            metavar="N",
-            min=1,
-            help="Write the first rows only.",
-            rich_help_panel=RANKING,
-        ),
-    ] = None,
+        ranking_option("-k", "--top", metavar="N", min=1, help="Write the first rows only."),
+    ] = None
     no_interval: Annotated[
         bool,
-        typer.Option(
-            "--no-interval",
-            help="Leave rank_low and rank_high empty: saves memory.",
-            rich_help_panel=RANKING,
-        ),
-    ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Instead of training: a model trained on the same data.",
-            rich_help_panel=given.METHOD,
-        ),
-    ] = None,
-    params: given.Params = None,
-    auto: given.Auto = False,
-    method: given.Method = "resvm",
-    n_models: given.NModels = None,
-    n_pos: given.NPos = None,
-    n_unl: given.NUnl = None,
-    w_pos: given.WPos = None,
-    c_unl: given.CUnl = 1.0,
-    c_pos: given.CPos = None,
-    kernel: given.KernelChoice = "rbf",
-    gamma: given.Gamma = "scale",
-    degree: given.Degree = 3,
-    coef0: given.Coef0 = 0.0,
-    solver: given.Solver = "auto",
-    bias: given.Bias = None,
-    tolerance: given.Tolerance = None,
-    cache_mb: given.CacheMb = 100.0,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Keep the trained model there.",
-            rich_help_panel=given.OUTPUT,
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Replace a model that is already there.", rich_help_panel=given.OUTPUT
-        ),
-    ] = False,
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format", metavar="NAME", help="tsv, csv or jsonl.", rich_help_panel=given.OUTPUT
-        ),
-    ] = "tsv",
+        ranking_option("--no-interval", help="Leave rank_low and rank_high empty: saves memory."),
+    ] = False
+
+
+@option_family
+class ListingOptions:
+    """Where the ranking goes, and in which form."""
+
+    form: Annotated[str, output_option("--format", metavar="NAME", help="tsv, csv or jsonl.")] = (
+        "tsv"
+    )
     html: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="A page with the ranking to search and sort, and charts.",
-            rich_help_panel=given.OUTPUT,
+        output_option(
+            metavar="FILE", help="A page with the ranking to search and sort, and charts."
         ),
+    ] = None
+    json: Json = False
+
+
+@place_option("positive_ids", before="positive_label")
+@place_option("groups", before="zero_based")
+@fold_options
+def rank(
+    context: typer.Context,
+    *,
+    data: DataOptions,
+    groups: Groups = None,
+    ranking: RankingOptions,
+    model: Annotated[
+        str | None,
+        method_option(metavar="DIR", help="Instead of training: a model trained on the same data."),
     ] = None,
-    json: given.Json = False,
-    seed: given.Seed = 0,
-    jobs: given.Jobs = None,
-    quiet: given.Quiet = False,
+    method: MethodOptions,
+    output: Annotated[
+        str | None,
+        output_option("-o", "--output", metavar="DIR", help="Keep the trained model there."),
+    ] = None,
+    force: Force = False,
+    listing: ListingOptions,
+    seed: Seed = 0,
+    running: RunningOptions,
 ) -> None:
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
     Each row is judged only by the members of the ensemble that have not seen it.
     """
-    from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.files.ranked_rows import RANKING_FORMATS, format_ranking
+    from resvm_cli.files.ranked_rows import RANKING_FORMATS
     from resvm_cli.jobs import rank as job
     from resvm_cli.jobs.rank import RankRequest
-    from resvm_cli.jobs.training_input import TrainingInput
 
-    said = given.explicit(context)
-    given.require_one_of("--format", form, RANKING_FORMATS)
-    if json and "form" in said:
+    explicit = explicit_options(context)
+    form = parse_choice("--format", listing.form, RANKING_FORMATS)
+    if listing.json and "form" in explicit:
         raise CommandLineError("--json and --format exclude each other")
     if model is not None:
-        for name, option in OF_TRAINING:
-            if name in said:
-                raise CommandLineError(
-                    f"{option} is for training, and --model is trained already",
-                    f"leave {option} out, or --model",
-                )
+        _refuse_training(context, explicit)
     if force and output is None:
         raise CommandLineError("--force goes with -o/--output")
-    asked, scale = given.asked_params(
-        said,
-        params,
-        scale,
-        method=method,
-        kernel=kernel,
-        gamma=gamma,
-        coef0=coef0,
-        degree=degree,
-        c_unl=c_unl,
-        w_pos=w_pos,
-        c_pos=c_pos,
-        n_models=n_models,
-        n_pos=n_pos,
-        n_unl=n_unl,
-        solver=solver,
-        bias=bias,
-        tolerance=tolerance,
-        cache_mb=cache_mb,
-        seed=seed,
-    )
+    params, scale = method.choose(explicit, scale=data.scale, seed=seed)
     request = RankRequest(
-        TrainingInput(
-            positives,
-            unlabeled,
-            data,
-            positive_label,
-            zero_based,
-            features,
-            given.parse_scale(scale),
-            groups=groups,
-            positive_ids=positive_ids,
-            ids_file=ids_file,
-            allow_missing=allow_missing,
-            keep_ids=True,
-        ),
-        asked,
-        auto=sorted(said) if auto else None,
+        data.training_input(scale, groups=groups, keep_ids=True),
+        params,
+        auto=method.kept_by_tuning(explicit),
         model=model,
         target=output,
         force=force,
-        audit=audit,
-        with_known=with_known,
-        top=top,
-        contamination_pos=contamination_pos,
-        contamination_unl=contamination_unl,
-        intervals=not no_interval,
-        page=html is not None,
-        jobs=jobs,
+        audit=ranking.audit,
+        with_known=ranking.with_known,
+        top=ranking.top,
+        contamination_pos=ranking.contamination_pos,
+        contamination_unl=ranking.contamination_unl,
+        intervals=not ranking.no_interval,
+        page=listing.html is not None,
+        jobs=running.jobs,
     )
-    with terminal.Progress(quiet) as progress:
-        result = job.rank(request, progress, terminal.no_note if quiet else terminal.note)
-    if html is not None:
+    with running.progress() as progress:
+        result = job.rank(request, progress, running.notice)
+    _write(result, form, listing, running)
+
+
+def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
+    for name in OF_TRAINING:
+        if name in explicit:
+            option = option_text(context, name)
+            raise CommandLineError(
+                f"{option} is for training, and --model is trained already",
+                f"leave {option} out, or --model",
+            )
+
+
+def _write(
+    result: RankResult, form: RankingFormat, listing: ListingOptions, running: RunningOptions
+) -> None:
+    from resvm_cli.files.atomic import output as output_file
+    from resvm_cli.files.ranked_rows import format_ranking
+    from resvm_cli.report import machine, summaries
+
+    if listing.html is not None:
         from resvm_cli.report import ranking_page
 
-        with output_file(html) as write:
+        with output_file(listing.html) as write:
             write(ranking_page.render(result))
-    if not quiet:
+    if not running.quiet:
         summaries.show_ranking(result)
-    if json:
+    if listing.json:
         machine.print_ranking(result)
         return
     with output_file("-") as write:
-        for part in format_ranking(form, result.listing):  # type: ignore[arg-type]
+        for part in format_ranking(form, result.listing):
             write(part)

@@ -2,23 +2,171 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resvm_cli.commands import options as given
+from resvm_cli.commands.options.data import data_option
+from resvm_cli.commands.options.folding import fold_options, option_family
+from resvm_cli.commands.options.method import method_option
+from resvm_cli.commands.options.running import Json, Quiet, output_option
+from resvm_cli.commands.options.text import parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, terminal
 
 if TYPE_CHECKING:
-    from resvm_cli.evaluation.summary import Known
+    from resvm_cli.evaluation.summary import Known, Settings
     from resvm_cli.files.prediction_reader import Provenance
+    from resvm_cli.jobs.score import ScoreResult
+    from resvm_cli.report.plots import Kind
 
-UNLABELED = "Positive and unlabeled rows"
-RUNS = "Repeated runs"
+unlabeled_option = partial(typer.Option, rich_help_panel="Positive and unlabeled rows")
+runs_option = partial(typer.Option, rich_help_panel="Repeated runs")
 
 
+@option_family
+class FigureOptions:
+    """Which figures are computed, and how carefully."""
+
+    threshold: Annotated[
+        str | None,
+        method_option(
+            "-T",
+            "--threshold",
+            metavar="T",
+            help="Positive above this decision value.",
+            show_default="what the file's labels follow, else 0.5",
+        ),
+    ] = None
+    top: Annotated[
+        str,
+        method_option(
+            "-k",
+            "--top",
+            metavar="K,K",
+            help="Depths at which precision, recall and enrichment are wanted.",
+        ),
+    ] = "10,100"
+    prevalence: Annotated[
+        float | None,
+        method_option(
+            metavar="P",
+            help="The share of positives where it will be used: re-weights precision.",
+            show_default="that of the file",
+        ),
+    ] = None
+    bootstrap: Annotated[
+        int,
+        method_option(
+            metavar="N",
+            min=0,
+            max=1_000_000,
+            help="Resampled rankings for the 95 % intervals; 0 for none.",
+        ),
+    ] = 1000
+    seed: Annotated[int, method_option(metavar="N", min=0, help="Of the bootstrap.")] = 0
+
+    def settings(self) -> Settings:
+        """The settings of the summary."""
+        from resvm_cli.evaluation.summary import Settings
+
+        prevalence = _share("--prevalence", self.prevalence)
+        return Settings(_depths(self.top), prevalence, self.bootstrap, self.seed)
+
+
+@option_family
+class UnlabeledOptions:
+    """What is known of rows that are positive or unlabeled."""
+
+    pu: Annotated[
+        bool,
+        unlabeled_option(
+            "--pu", help="Labels say positive or unlabeled, not positive or negative."
+        ),
+    ] = False
+    contamination_pos: Annotated[
+        str | None,
+        unlabeled_option(
+            metavar="A",
+            help="Share of known positives that are negative: 0.1, or a range 0.05..0.2.",
+        ),
+    ] = None
+    contamination_unl: Annotated[
+        str | None,
+        unlabeled_option(
+            metavar="B",
+            help="Share of unlabeled rows that are positive: a number, a range, or estimate.",
+        ),
+    ] = None
+    values: Annotated[
+        str | None,
+        unlabeled_option(
+            metavar="KIND", help="held-out, out-of-bag or trained-on, where the file does not say."
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        unlabeled_option(
+            metavar="DIR",
+            help="The model that judged the rows of --labels: was it trained on them?",
+        ),
+    ] = None
+
+    def known(self) -> Known | None:
+        """What is known of contamination; a set that is left out is clean."""
+        from resvm_cli.evaluation.summary import Known
+
+        if self.contamination_pos is None and self.contamination_unl is None:
+            return None
+        of_pos = (0.0, 0.0)
+        if self.contamination_pos is not None:
+            of_pos = _range("--contamination-pos", self.contamination_pos)
+        if self.contamination_unl == "estimate":
+            return Known(of_pos, None)
+        if self.contamination_unl is None:
+            raise CommandLineError(
+                "--contamination-pos needs --contamination-unl B",
+                "give the share of positives in U, a range of it, or estimate",
+            )
+        of_unl = _range("--contamination-unl", self.contamination_unl)
+        if of_pos[1] + of_unl[1] >= 1:
+            raise CommandLineError(
+                "the contaminations add up to 1 or more: P would be no richer in positives than U"
+            )
+        return Known(of_pos, of_unl)
+
+    def provenance(self) -> Provenance | None:
+        """Whether the model had seen the rows, None for what the file says."""
+        kinds: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on")
+        return None if self.values is None else parse_choice("--values", self.values, kinds)
+
+
+@option_family
+class OutputOptions:
+    """Where scores go."""
+
+    plot: Annotated[
+        str | None,
+        output_option(
+            metavar="FILE",
+            help="PR and ROC curves, or the critical differences (.png, .svg, .pdf).",
+        ),
+    ] = None
+    html: Annotated[
+        str | None,
+        output_option(metavar="FILE", help="A page with curves and a threshold to move."),
+    ] = None
+    curve: Annotated[
+        str | None, output_option(metavar="FILE", help="Every threshold as CSV (- is stdout).")
+    ] = None
+    json: Json = False
+    quiet: Quiet = False
+
+
+@fold_options
 def score(
+    *,
     files: Annotated[
         list[str] | None,
         typer.Argument(
@@ -26,183 +174,52 @@ def score(
         ),
     ] = None,
     labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The rows' labels: a svmlight file or a list.",
-            rich_help_panel=given.DATA,
-        ),
+        str | None, data_option(metavar="FILE", help="The rows' labels: a svmlight file or a list.")
     ] = None,
     positive_ids: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Instead of labels the ids of the positives, one a line.",
-            rich_help_panel=given.DATA,
-        ),
+        data_option(metavar="FILE", help="Instead of labels the ids of the positives, one a line."),
     ] = None,
     positive_label: Annotated[
         float | None,
-        typer.Option(
+        data_option(
             metavar="LABEL",
             help="Rows of this label are positive.",
             show_default="1, where the others are -1 or 0",
-            rich_help_panel=given.DATA,
         ),
     ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            "-T",
-            "--threshold",
-            metavar="T",
-            help="Positive above this decision value.",
-            show_default="what the file's labels follow, else 0.5",
-            rich_help_panel=given.METHOD,
-        ),
-    ] = None,
-    top: Annotated[
-        str,
-        typer.Option(
-            "-k",
-            "--top",
-            metavar="K,K",
-            help="Depths at which precision, recall and enrichment are wanted.",
-            rich_help_panel=given.METHOD,
-        ),
-    ] = "10,100",
-    prevalence: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="The share of positives where it will be used: re-weights precision.",
-            show_default="that of the file",
-            rich_help_panel=given.METHOD,
-        ),
-    ] = None,
-    bootstrap: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=1_000_000,
-            help="Resampled rankings for the 95 % intervals; 0 for none.",
-            rich_help_panel=given.METHOD,
-        ),
-    ] = 1000,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Of the bootstrap.", rich_help_panel=given.METHOD),
-    ] = 0,
-    pu: Annotated[
-        bool,
-        typer.Option(
-            "--pu",
-            help="Labels say positive or unlabeled, not positive or negative.",
-            rich_help_panel=UNLABELED,
-        ),
-    ] = False,
-    contamination_pos: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A",
-            help="Share of known positives that are negative: 0.1, or a range 0.05..0.2.",
-            rich_help_panel=UNLABELED,
-        ),
-    ] = None,
-    contamination_unl: Annotated[
-        str | None,
-        typer.Option(
-            metavar="B",
-            help="Share of unlabeled rows that are positive: a number, a range, or estimate.",
-            rich_help_panel=UNLABELED,
-        ),
-    ] = None,
-    values: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            help="held-out, out-of-bag or trained-on, where the file does not say.",
-            rich_help_panel=UNLABELED,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="The model that judged the rows of --labels: was it trained on them?",
-            rich_help_panel=UNLABELED,
-        ),
-    ] = None,
+    figures: FigureOptions,
+    unlabeled: UnlabeledOptions,
     compare: Annotated[
         str | None,
-        typer.Option(
+        runs_option(
             metavar="FILE",
             help="Instead of predictions: CSV with data set, repetition, method, value.",
-            rich_help_panel=RUNS,
         ),
     ] = None,
     reference: Annotated[
         str | None,
-        typer.Option(
+        runs_option(
             metavar="METHOD",
             help="Tested to be greater than the others.",
             show_default="the best average rank",
-            rich_help_panel=RUNS,
         ),
     ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="PR and ROC curves, or the critical differences (.png, .svg, .pdf).",
-            rich_help_panel=given.OUTPUT,
-        ),
-    ] = None,
-    html: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="A page with curves and a threshold to move.",
-            rich_help_panel=given.OUTPUT,
-        ),
-    ] = None,
-    curve: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Every threshold as CSV (- is stdout).",
-            rich_help_panel=given.OUTPUT,
-        ),
-    ] = None,
-    json: given.Json = False,
-    quiet: given.Quiet = False,
+    outputs: OutputOptions,
 ) -> None:
     """How good are decision values? Areas, thresholds and screening figures, with intervals.
 
     With --pu as much as positive and unlabeled rows allow; several files side by side; with
     --compare tests over repeated runs.
     """
-    from resvm_cli.files.atomic import output
+    from resvm_cli.report import plots
 
-    if plot is not None:
-        from resvm_cli.report import plots
-
-        kind = plots.kind_of(plot)
+    kind = None if outputs.plot is None else plots.kind_of(outputs.plot)
     if compare is not None:
-        if files or labels or positive_ids or html or curve or pu:
+        predictions = files or labels or positive_ids or unlabeled.pu
+        if predictions or outputs.html or outputs.curve:
             raise CommandLineError("--compare takes no prediction files, labels, --html or --curve")
-        from resvm_cli.jobs.compare import compare as job
-        from resvm_cli.report import score_table
-
-        found = job(compare, reference)
-        if plot is not None:
-            with output(plot) as write:
-                write(plots.critical_differences(found.overall, kind))
-        if json:
-            machine.print_comparison(found)
-        elif not quiet:
-            score_table.show_comparison(found)
+        _compare(compare, reference, outputs, kind)
         return
     if not files:
         raise CommandLineError(
@@ -211,10 +228,9 @@ def score(
         )
     if reference is not None:
         raise CommandLineError("--reference goes with --compare")
-    if json and curve == "-":
+    if outputs.json and outputs.curve == "-":
         raise CommandLineError("--json and --curve - cannot both go to stdout")
-    from resvm_cli.evaluation.summary import Settings
-    from resvm_cli.jobs import score as job_score
+    from resvm_cli.jobs import score as job
     from resvm_cli.jobs.scored_rows import ScoreRequest
 
     request = ScoreRequest(
@@ -222,41 +238,61 @@ def score(
         labels=labels,
         positive_ids=positive_ids,
         positive_label=positive_label,
-        pu=pu,
-        known=_known(contamination_pos, contamination_unl),
-        threshold=None if threshold is None else _threshold(threshold),
-        provenance=_provenance(values),
-        model=model,
-        settings=Settings(_depths(top), _share("--prevalence", prevalence), bootstrap, seed),
-        all_points=curve is not None,
-        drawings=plot is not None or html is not None,
+        pu=unlabeled.pu,
+        known=unlabeled.known(),
+        threshold=_threshold(figures.threshold),
+        provenance=unlabeled.provenance(),
+        model=unlabeled.model,
+        settings=figures.settings(),
+        all_points=outputs.curve is not None,
+        drawings=outputs.plot is not None or outputs.html is not None,
     )
-    if "-" in files and not quiet:
+    if "-" in files and not outputs.quiet:
         terminal.announce_stdin()
-    with terminal.Progress(quiet) as progress:
-        result = job_score.score(request, progress)
-    if plot is not None:
-        with output(plot) as write:
-            write(plots.curves(result, kind))
-    if html is not None:
-        from resvm_cli.report import score_page
+    with terminal.Progress(outputs.quiet) as progress:
+        result = job.score(request, progress)
+    _write(result, outputs, kind)
 
-        with output(html) as write:
+
+def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kind | None) -> None:
+    from resvm_cli.files.atomic import output
+    from resvm_cli.jobs.compare import compare
+    from resvm_cli.report import plots, score_table
+
+    comparison = compare(path, reference)
+    if outputs.plot is not None and kind is not None:
+        with output(outputs.plot) as write:
+            write(plots.critical_differences(comparison.overall, kind))
+    if outputs.json:
+        machine.print_comparison(comparison)
+    elif not outputs.quiet:
+        score_table.show_comparison(comparison)
+
+
+def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> None:
+    from resvm_cli.files.atomic import output
+    from resvm_cli.report import plots, score_page, score_table
+
+    if outputs.plot is not None and kind is not None:
+        with output(outputs.plot) as write:
+            write(plots.curves(result, kind))
+    if outputs.html is not None:
+        with output(outputs.html) as write:
             write(score_page.render(result))
-    if curve is not None:
-        with output(curve) as write:
+    if outputs.curve is not None:
+        with output(outputs.curve) as write:
             for part in machine.curve_lines(result):
                 write(part)
-    if json:
+    if outputs.json:
         machine.print_scores(result)
-    elif not quiet and curve != "-":
-        from resvm_cli.report import score_table
-
+    elif not outputs.quiet and outputs.curve != "-":
         score_table.show_scores(result)
 
 
-def _threshold(text: str) -> float:
-    number = given.parse_number("-T/--threshold", text)
+def _threshold(text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = parse_number("-T/--threshold", text)
     if abs(number) == float("inf"):
         raise CommandLineError(f"-T/--threshold is '{text}'; a finite number was expected")
     return number
@@ -275,43 +311,13 @@ def _depths(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
-def _provenance(text: str | None) -> Provenance | None:
-    if text not in (None, "held-out", "out-of-bag", "trained-on"):
-        raise CommandLineError(
-            f"--values is '{text}'; held-out, out-of-bag or trained-on was expected"
-        )
-    return text  # type: ignore[return-value]
-
-
 def _range(option: str, text: str) -> tuple[float, float]:
     low, dots, high = text.partition("..")
     expected = "a share such as 0.1 or a range such as 0.05..0.2"
     bounds = (
-        given.parse_number(option, low, expected),
-        given.parse_number(option, high if dots else low, expected),
+        parse_number(option, low, expected),
+        parse_number(option, high if dots else low, expected),
     )
     if not 0 <= bounds[0] <= bounds[1] < 1:
         raise CommandLineError(f"{option} is '{text}'; {expected} was expected")
     return bounds
-
-
-def _known(pos: str | None, unl: str | None) -> Known | None:
-    """What is said of contamination; one set may be said to be clean by leaving it out."""
-    from resvm_cli.evaluation.summary import Known
-
-    if pos is None and unl is None:
-        return None
-    a = (0.0, 0.0) if pos is None else _range("--contamination-pos", pos)
-    if unl == "estimate":
-        return Known(a, None)
-    if unl is None:
-        raise CommandLineError(
-            "--contamination-pos needs --contamination-unl B",
-            "give the share of positives in U, a range of it, or estimate",
-        )
-    b = _range("--contamination-unl", unl)
-    if a[1] + b[1] >= 1:
-        raise CommandLineError(
-            "the contaminations add up to 1 or more: P would be no richer in positives than U"
-        )
-    return Known(a, b)

@@ -2,119 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Literal
 
 import typer
 
-from resvm_cli.commands import options as given
+from resvm_cli.commands.options.data import ZeroBased, data_option
+from resvm_cli.commands.options.running import Json, Quiet, output_option, running_option
+from resvm_cli.commands.options.text import parse_choice
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, summaries
 
-SETS = "Sets"
+set_option = partial(typer.Option, rich_help_panel="Sets")
 
 
 def simulate(
     data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Labelled rows to draw from.", rich_help_panel=given.DATA
-        ),
+        str | None, data_option(metavar="FILE", help="Labelled rows to draw from.")
     ] = None,
     positive_label: Annotated[
         float | None,
-        typer.Option(
+        data_option(
             metavar="LABEL",
             help="With --data: rows of this label are truly positive, all others negative.",
-            rich_help_panel=given.DATA,
         ),
     ] = None,
     synthetic: Annotated[
-        bool,
-        typer.Option(
-            "--synthetic",
-            help="The paper's 2-D problem instead of a file.",
-            rich_help_panel=given.DATA,
-        ),
+        bool, data_option("--synthetic", help="The paper's 2-D problem instead of a file.")
     ] = False,
-    zero_based: given.ZeroBased = False,
+    zero_based: ZeroBased = False,
     n_pos: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Rows of P.",
-            show_default="needed with --data; synthetic: 100",
-            rich_help_panel=SETS,
+        set_option(
+            metavar="N", help="Rows of P.", show_default="needed with --data; synthetic: 100"
         ),
     ] = None,
     n_unl: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Rows of U.",
-            show_default="needed with --data; synthetic: 200",
-            rich_help_panel=SETS,
+        set_option(
+            metavar="N", help="Rows of U.", show_default="needed with --data; synthetic: 200"
         ),
     ] = None,
     contamination_pos: Annotated[
-        float,
-        typer.Option(metavar="A", help="Share of P that is truly negative.", rich_help_panel=SETS),
+        float, set_option(metavar="A", help="Share of P that is truly negative.")
     ] = 0.0,
     contamination_unl: Annotated[
-        float,
-        typer.Option(metavar="B", help="Share of U that is truly positive.", rich_help_panel=SETS),
+        float, set_option(metavar="B", help="Share of U that is truly positive.")
     ] = 0.0,
     test_pos: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Positive test rows.",
-            show_default="the rest; synthetic: 5000",
-            rich_help_panel=SETS,
+        set_option(
+            metavar="N", help="Positive test rows.", show_default="the rest; synthetic: 5000"
         ),
     ] = None,
     test_neg: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Negative test rows.",
-            show_default="the rest; synthetic: 5000",
-            rich_help_panel=SETS,
+        set_option(
+            metavar="N", help="Negative test rows.", show_default="the rest; synthetic: 5000"
         ),
     ] = None,
     labelling: Annotated[
         str,
-        typer.Option(
+        set_option(
             metavar="NAME",
             help="How known positives are picked: random, or biased by their features.",
-            rich_help_panel=SETS,
         ),
     ] = "random",
     decimals: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Round synthetic points to so many decimals.", rich_help_panel=SETS
-        ),
+        int | None, set_option(metavar="N", help="Round synthetic points to so many decimals.")
     ] = None,
     output: Annotated[
         str,
-        typer.Option(
+        output_option(
             "-o",
             "--output",
             metavar="DIR",
             help="A new directory for pos.svm, unl.svm, test.svm and truth.csv.",
-            rich_help_panel=given.OUTPUT,
         ),
     ] = "simulated",
-    json: given.Json = False,
+    json: Json = False,
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            help="Same seed, same data: the same files, byte for byte.",
-            rich_help_panel=given.RUNNING,
-        ),
+        running_option(metavar="N", help="Same seed, same data: the same files, byte for byte."),
     ] = 0,
-    quiet: given.Quiet = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make P, U and test files from labelled data, with chosen contamination and known truth."""
     if synthetic and data is not None:
@@ -128,8 +99,8 @@ def simulate(
         test_neg = 5000 if test_neg is None else test_neg
     if n_pos is None or n_unl is None:
         raise CommandLineError("--n-pos and --n-unl are needed with --data")
-    if labelling not in ("random", "biased"):
-        raise CommandLineError(f"--labelling is '{labelling}'; random or biased was expected")
+    rules: tuple[Literal["random", "biased"], ...] = ("random", "biased")
+    rule = parse_choice("--labelling", labelling, rules)
     if decimals is not None and not synthetic:
         raise CommandLineError(
             "--decimals goes with --synthetic; a file's numbers are kept exactly"
@@ -144,7 +115,7 @@ def simulate(
             data=data,
             positive_label=positive_label,
             zero_based=zero_based,
-            labelling=labelling,  # type: ignore[arg-type]
+            labelling=rule,
             decimals=decimals,
             seed=seed,
         )

@@ -2,293 +2,239 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from resvm_cli.commands import options as given
+from resvm_cli.commands.options.data import DataOptions, Groups, data_option
+from resvm_cli.commands.options.folding import fold_options, option_family
+from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
+from resvm_cli.commands.options.running import (
+    Json,
+    RunningOptions,
+    Seed,
+    output_option,
+    running_option,
+)
+from resvm_cli.commands.options.text import parse_choice, parse_kernel
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import machine, terminal
 
-SPACE = "Search space: a number, a list 1,10 or a range 1..10[:log|:linear]"
-SEARCH = "Search"
-ESTIMATE = "Estimate"
+if TYPE_CHECKING:
+    from resvm_cli.ensemble.params import MethodName
+    from resvm_cli.tuning.space import Axis
+
+space_option = partial(
+    typer.Option,
+    rich_help_panel="Search space: a number, a list 1,10 or a range 1..10[:log|:linear]",
+)
+estimate_option = partial(typer.Option, rich_help_panel="Estimate")
+search_option = partial(typer.Option, rich_help_panel="Search")
 
 
-def _axis(option: str, text: str, *letters: str) -> Any:
-    return typer.Option(
-        *letters, option, metavar="RANGE", help=text, show_default=False, rich_help_panel=SPACE
-    )
+def _axis_option(text: str, *names: str) -> Any:
+    return space_option(*names, metavar="RANGE", help=text, show_default=False)
 
 
-def tune(
-    output: Annotated[
-        str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Where trials and best.json go.",
-            rich_help_panel=given.OUTPUT,
+@option_family
+class SpaceOptions:
+    """Which values are tried: axes, named as in tuning's space, and what narrows them."""
+
+    c_unl: Annotated[str | None, _axis_option("Penalty of rows of U.", "-c", "--c-unl")] = None
+    w_pos: Annotated[str | None, _axis_option("Weight of P against U.")] = None
+    n_pos: Annotated[str | None, _axis_option("Rows of P in a bag.")] = None
+    unl_per_pos: Annotated[
+        str | None, _axis_option("Rows of U in a bag for each of P (bagging: of all P).")
+    ] = None
+    gamma: Annotated[str | None, _axis_option("Of rbf, poly and sigmoid.", "-g", "--gamma")] = None
+    degree: Annotated[str | None, _axis_option("Of poly.", "-d", "--degree")] = None
+    coef0: Annotated[str | None, _axis_option("Of poly and sigmoid.", "-r", "--coef0")] = None
+    contamination_pos: Annotated[
+        float | None,
+        space_option(
+            metavar="A", help="Share of P believed to be wrong: narrows the default ranges."
         ),
+    ] = None
+    contamination_unl: Annotated[
+        float | None,
+        space_option(
+            metavar="B", help="Share of U believed to be positive: narrows the default ranges."
+        ),
+    ] = None
+
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes that the user gave; the others follow from the data."""
+        from resvm_cli.tuning.space import AXIS_NAMES, parse_axis
+
+        texts = {name: getattr(self, name) for name in AXIS_NAMES}
+        return tuple(parse_axis(name, text) for name, text in texts.items() if text is not None)
+
+
+@option_family
+class EstimateOptions:
+    """How a candidate is judged."""
+
+    metric: Annotated[
+        str,
+        estimate_option(
+            metavar="NAME",
+            help="partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with"
+            " _of_mean), pu_score (the paper's) or pu_score_pooled.",
+        ),
+    ] = "partial_roc_auc"
+    up_to: Annotated[
+        float, estimate_option(metavar="F", help="The fraction of U that partial_roc_auc looks at.")
+    ] = 0.2
+    oob: Annotated[
+        bool,
+        estimate_option(
+            "--oob", help="Judge out of bag: ten times cheaper than ten folds (resvm only)."
+        ),
+    ] = False
+    folds: Annotated[int, estimate_option("-v", "--folds", metavar="N", min=2, help="Folds.")] = 10
+    repeats: Annotated[
+        int, estimate_option(metavar="N", min=1, help="Repeat with other folds.")
+    ] = 1
+    folds_file: Annotated[
+        str | None,
+        estimate_option(metavar="FILE", help="Your own folds: a name a row, of P and then U."),
+    ] = None
+    outer: Annotated[
+        int,
+        estimate_option(
+            metavar="N",
+            help="An honest estimate: repeat the search without each of N outer folds.",
+            show_default="none",
+        ),
+    ] = 0
+
+
+@option_family
+class SearchOptions:
+    """How candidates are proposed."""
+
+    search: Annotated[str, search_option(metavar="NAME", help="random, grid or halving.")] = (
+        "random"
+    )
+    trials: Annotated[
+        int, search_option(metavar="N", min=1, help="Candidates of random and halving.")
+    ] = 100
+    max_extensions: Annotated[
+        int,
+        search_option(metavar="N", min=0, help="How often ranges whose edge wins are extended."),
+    ] = 3
+    no_extend: Annotated[bool, search_option("--no-extend", help="Only warn of edges.")] = False
+
+
+@fold_options
+def tune(
+    *,
+    output: Annotated[
+        str, output_option("-o", "--output", metavar="DIR", help="Where trials and best.json go.")
     ] = "resvm-tuning",
-    positives: given.Positives = None,
-    unlabeled: given.Unlabeled = None,
-    data: given.Data = None,
-    positive_label: given.PositiveLabel = None,
-    positive_ids: given.PositiveIds = None,
-    ids_file: given.IdsFile = None,
-    allow_missing: given.AllowMissing = False,
-    zero_based: given.ZeroBased = False,
-    features: given.Features = None,
-    scale: given.Scale = "none",
-    groups: given.Groups = None,
+    data: DataOptions,
+    groups: Groups = None,
     max_unl: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            min=10,
-            help="Judge on at most so many rows of U, drawn at random.",
-            rich_help_panel=given.DATA,
+        data_option(
+            metavar="N", min=10, help="Judge on at most so many rows of U, drawn at random."
         ),
     ] = 5000,
     method: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="resvm, bagging, cwsvm, or all three on the same folds.",
-            rich_help_panel=given.METHOD,
+        method_option(
+            metavar="NAME", help="resvm, bagging, cwsvm, or all three on the same folds."
         ),
     ] = "resvm",
-    kernel: given.KernelChoice = "rbf",
     n_models: Annotated[
         str,
-        typer.Option(
-            metavar="N|auto",
-            help="Members; auto grows the winner until halves of it agree.",
-            rich_help_panel=given.METHOD,
+        method_option(
+            metavar="N|auto", help="Members; auto grows the winner until halves of it agree."
         ),
     ] = "50",
-    tolerance: given.Tolerance = None,
-    cache_mb: given.CacheMb = 100.0,
-    c_unl: Annotated[str | None, _axis("--c-unl", "Penalty of rows of U.", "-c")] = None,
-    w_pos: Annotated[str | None, _axis("--w-pos", "Weight of P against U.")] = None,
-    n_pos: Annotated[str | None, _axis("--n-pos", "Rows of P in a bag.")] = None,
-    unl_per_pos: Annotated[
-        str | None,
-        _axis("--unl-per-pos", "Rows of U in a bag for each of P (bagging: of all P)."),
-    ] = None,
-    gamma: Annotated[str | None, _axis("--gamma", "Of rbf, poly and sigmoid.", "-g")] = None,
-    degree: Annotated[str | None, _axis("--degree", "Of poly.", "-d")] = None,
-    coef0: Annotated[str | None, _axis("--coef0", "Of poly and sigmoid.", "-r")] = None,
-    contamination_pos: Annotated[
-        float | None,
-        typer.Option(
-            metavar="A",
-            help="Share of P believed to be wrong: narrows the default ranges.",
-            rich_help_panel=SPACE,
-        ),
-    ] = None,
-    contamination_unl: Annotated[
-        float | None,
-        typer.Option(
-            metavar="B",
-            help="Share of U believed to be positive: narrows the default ranges.",
-            rich_help_panel=SPACE,
-        ),
-    ] = None,
-    metric: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=ESTIMATE,
-            help="partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with"
-            " _of_mean), pu_score (the paper's) or pu_score_pooled.",
-        ),
-    ] = "partial_roc_auc",
-    up_to: Annotated[
-        float,
-        typer.Option(
-            metavar="F",
-            help="The fraction of U that partial_roc_auc looks at.",
-            rich_help_panel=ESTIMATE,
-        ),
-    ] = 0.2,
-    oob: Annotated[
-        bool,
-        typer.Option(
-            "--oob",
-            help="Judge out of bag: ten times cheaper than ten folds (resvm only).",
-            rich_help_panel=ESTIMATE,
-        ),
-    ] = False,
-    folds: Annotated[
-        int,
-        typer.Option("-v", "--folds", metavar="N", min=2, rich_help_panel=ESTIMATE, help="Folds."),
-    ] = 10,
-    repeats: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Repeat with other folds.", rich_help_panel=ESTIMATE),
-    ] = 1,
-    folds_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Your own folds: a name a row, of P and then U.",
-            rich_help_panel=ESTIMATE,
-        ),
-    ] = None,
-    outer: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="An honest estimate: repeat the search without each of N outer folds.",
-            show_default="none",
-            rich_help_panel=ESTIMATE,
-        ),
-    ] = 0,
-    search: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="random, grid or halving.", rich_help_panel=SEARCH),
-    ] = "random",
-    trials: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Candidates of random and halving.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = 100,
-    max_extensions: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="How often ranges whose edge wins are extended.",
-            rich_help_panel=SEARCH,
-        ),
-    ] = 3,
-    no_extend: Annotated[
-        bool,
-        typer.Option("--no-extend", help="Only warn of edges.", rich_help_panel=SEARCH),
-    ] = False,
+    kernel: Kernel = "rbf",
+    tolerance: Tolerance = None,
+    cache_mb: CacheMb = 100.0,
+    space: SpaceOptions,
+    estimate: EstimateOptions,
+    search: SearchOptions,
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue, or begin, the tuning in -o.", rich_help_panel=given.OUTPUT
-        ),
+        bool, output_option("--resume", help="Continue, or begin, the tuning in -o.")
     ] = False,
     plot: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the score against each parameter (.png, .svg, .pdf).",
-            rich_help_panel=given.OUTPUT,
+        output_option(
+            metavar="FILE", help="Draw the score against each parameter (.png, .svg, .pdf)."
         ),
     ] = None,
-    json: given.Json = False,
+    json: Json = False,
     gram_mb: Annotated[
         float,
-        typer.Option(
-            metavar="MB",
-            min=0,
-            help="Room for kernel values that candidates share.",
-            rich_help_panel=given.RUNNING,
-        ),
+        running_option(metavar="MB", min=0, help="Room for kernel values that candidates share."),
     ] = 1024.0,
-    seed: given.Seed = 0,
-    jobs: given.Jobs = None,
-    quiet: given.Quiet = False,
+    seed: Seed = 0,
+    running: RunningOptions,
 ) -> None:
     """Choose hyperparameters without negatives; resumable.
 
     Every trial is logged as it finishes; best.json is what `resvm train --params` reads.
     """
-    from resvm_cli.ensemble.params import METHOD_NAMES, ResvmParams
+    from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.jobs import tune as job
-    from resvm_cli.jobs.training_input import TrainingInput
     from resvm_cli.jobs.tune import TuneRequest
-    from resvm_cli.report import tuning_table
+    from resvm_cli.report import machine, plots, tuning_table
     from resvm_cli.tuning.criteria import METRIC_NAMES
     from resvm_cli.tuning.search import STRATEGY_NAMES
-    from resvm_cli.tuning.space import parse_axis
 
-    kind = None
-    if plot is not None:
-        from resvm_cli.report import plots
-
-        kind = plots.kind_of(plot)
-    given.require_one_of("--metric", metric, METRIC_NAMES)
-    given.require_one_of("--search", search, STRATEGY_NAMES)
-    axes = [
-        parse_axis(name, text)
-        for name, text in (
-            ("gamma", gamma),
-            ("degree", degree),
-            ("coef0", coef0),
-            ("n_pos", n_pos),
-            ("unl_per_pos", unl_per_pos),
-            ("w_pos", w_pos),
-            ("c_unl", c_unl),
-        )
-        if text is not None
-    ]
-    members: int | str = n_models
-    if n_models != "auto":
-        if not n_models.isdigit() or not int(n_models):
-            raise CommandLineError(f"--n-models is '{n_models}'; a number or auto was expected")
-        members = int(n_models)
+    kind = None if plot is None else plots.kind_of(plot)
     request = TuneRequest(
-        TrainingInput(
-            positives,
-            unlabeled,
-            data,
-            positive_label,
-            zero_based,
-            features,
-            given.parse_scale(scale),
-            groups=groups,
-            positive_ids=positive_ids,
-            ids_file=ids_file,
-            allow_missing=allow_missing,
-        ),
+        data.training_input(data.scale, groups=groups),
         target=output,
-        methods=METHOD_NAMES if method == "all" else (given.parse_method(method),),
+        methods=_methods(method),
         base=ResvmParams(
-            kernel=given.parse_kernel(kernel), tolerance=tolerance, cache_mb=cache_mb, seed=seed
+            kernel=parse_kernel(kernel), tolerance=tolerance, cache_mb=cache_mb, seed=seed
         ),
-        axes=tuple(axes),
-        metric=metric,  # type: ignore[arg-type]
-        up_to=up_to,
-        out_of_bag=oob,
-        n_folds=folds,
-        repeats=repeats,
-        folds_file=folds_file,
-        strategy=search,  # type: ignore[arg-type]
-        trials=trials,
-        n_models=members,  # type: ignore[arg-type]
-        max_extensions=0 if no_extend else max_extensions,
-        outer=outer,
-        contamination_pos=contamination_pos,
-        contamination_unl=contamination_unl,
+        axes=space.axes(),
+        metric=parse_choice("--metric", estimate.metric, METRIC_NAMES),
+        up_to=estimate.up_to,
+        out_of_bag=estimate.oob,
+        n_folds=estimate.folds,
+        repeats=estimate.repeats,
+        folds_file=estimate.folds_file,
+        strategy=parse_choice("--search", search.search, STRATEGY_NAMES),
+        trials=search.trials,
+        n_models=_members(n_models),
+        max_extensions=0 if search.no_extend else search.max_extensions,
+        outer=estimate.outer,
+        contamination_pos=space.contamination_pos,
+        contamination_unl=space.contamination_unl,
         max_unl=max_unl,
         gram_mb=gram_mb,
         resume=resume,
-        jobs=jobs,
+        jobs=running.jobs,
     )
-    with terminal.Progress(quiet) as progress:
-        result = job.tune(
-            request,
-            progress,
-            tuning_table.watcher(progress, metric),
-            terminal.no_note if quiet else terminal.note,
-        )
+    with running.progress() as progress:
+        watcher = tuning_table.watcher(progress, request.metric)
+        result = job.tune(request, progress, watcher, running.notice)
     if plot is not None and kind is not None:
         with output_file(plot) as write:
             write(plots.tuning_scores(result, kind))
-    if not quiet:
+    if not running.quiet:
         tuning_table.show_tuning(result)
     if json:
         machine.print_tuning(result)
+
+
+def _methods(text: str) -> tuple[MethodName, ...]:
+    from resvm_cli.ensemble.params import METHOD_NAMES
+
+    return METHOD_NAMES if text == "all" else (parse_choice("--method", text, METHOD_NAMES),)
+
+
+def _members(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not text.isdigit() or not int(text):
+        raise CommandLineError(f"--n-models is '{text}'; a number or auto was expected")
+    return int(text)

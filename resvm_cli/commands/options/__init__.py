@@ -1,0 +1,1 @@
+"""Options that several commands share: families of them, each declared and folded once."""

@@ -1,0 +1,158 @@
+"""What is trained: the method, its bags and penalties, and its base models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resvm_cli.commands.options.folding import option_family
+from resvm_cli.commands.options.text import parse_choice, parse_gamma, parse_kernel
+from resvm_cli.errors import CommandLineError
+
+if TYPE_CHECKING:
+    from resvm_cli.ensemble.params import ResvmParams
+
+method_option = partial(typer.Option, rich_help_panel="Method")
+base_model_option = partial(typer.Option, rich_help_panel="Base models")
+
+CHOOSERS = ("params", "auto")  # options that are no parameters, but choose them
+
+Kernel = Annotated[
+    str,
+    base_model_option(
+        "-t",
+        "--kernel",
+        metavar="NAME",
+        help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3.",
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    base_model_option(
+        "-e",
+        "--tolerance",
+        metavar="E",
+        help="When the solver stops.",
+        show_default="0.001; LIBLINEAR 0.01",
+    ),
+]
+CacheMb = Annotated[
+    float,
+    base_model_option(
+        "-m", "--cache-mb", metavar="MB", help="LIBSVM's kernel cache, for each job."
+    ),
+]
+
+
+@option_family
+class MethodOptions:
+    """The parameters of an ensemble, each named as in ResvmParams, and who else may choose them."""
+
+    params: Annotated[
+        str | None,
+        method_option(
+            metavar="FILE",
+            help="Parameters that resvm tune chose (best.json); options given here win.",
+        ),
+    ] = None
+    auto: Annotated[
+        bool,
+        method_option(
+            "--auto", help="Tune out of bag first (seconds); options given here stay as they are."
+        ),
+    ] = False
+    method: Annotated[str, method_option(metavar="NAME", help="resvm, bagging or cwsvm.")] = "resvm"
+    n_models: Annotated[
+        int | None, method_option(metavar="N", help="Members of the ensemble.", show_default="50")
+    ] = None
+    n_pos: Annotated[
+        int | None,
+        method_option(metavar="N", help="Rows of P in a bag.", show_default="|P|/5, from 5 to 200"),
+    ] = None
+    n_unl: Annotated[
+        int | None, method_option(metavar="N", help="Rows of U in a bag.", show_default="5 n-pos")
+    ] = None
+    w_pos: Annotated[
+        float | None,
+        method_option(
+            metavar="W",
+            help="Weight of P against U once class sizes are evened out.",
+            show_default="1",
+        ),
+    ] = None
+    c_unl: Annotated[
+        float, method_option("-c", "--c-unl", metavar="C", help="Penalty of rows of U.")
+    ] = 1.0
+    c_pos: Annotated[
+        float | None,
+        method_option(metavar="C", help="cwsvm: penalty of rows of P, instead of --w-pos."),
+    ] = None
+    kernel: Kernel = "rbf"
+    gamma: Annotated[
+        str,
+        base_model_option(
+            "-g",
+            "--gamma",
+            metavar="G",
+            help="A number, scale = 1/(features x variance), or auto = 1/features.",
+        ),
+    ] = "scale"
+    degree: Annotated[
+        int, base_model_option("-d", "--degree", metavar="D", help="Degree of poly.")
+    ] = 3
+    coef0: Annotated[
+        float, base_model_option("-r", "--coef0", metavar="R", help="coef0 of poly and sigmoid.")
+    ] = 0.0
+    solver: Annotated[
+        str,
+        base_model_option(
+            metavar="NAME",
+            help="auto, libsvm or liblinear; auto takes LIBLINEAR for linear bags above"
+            " 5,000 rows.",
+        ),
+    ] = "auto"
+    bias: Annotated[
+        float | None,
+        base_model_option(
+            "-B",
+            "--bias",
+            metavar="B",
+            help="LIBLINEAR's bias feature.",
+            show_default="mean row norm of the bag",
+        ),
+    ] = None
+    tolerance: Tolerance = None
+    cache_mb: CacheMb = 100.0
+
+    def choose(
+        self, explicit: Collection[str], *, scale: str, seed: int
+    ) -> tuple[ResvmParams, str]:
+        """The parameters to train with, and the scaling.
+
+        What a --params file says stands where the command line is not explicit.
+        """
+        from resvm_cli.ensemble.params import METHOD_NAMES, ResvmParams
+
+        values = {name: value for name, value in vars(self).items() if name not in CHOOSERS}
+        values |= {
+            "method": parse_choice("--method", self.method, METHOD_NAMES),
+            "kernel": parse_kernel(self.kernel),
+            "gamma": parse_gamma(self.gamma),
+            "solver": parse_choice("--solver", self.solver, ("auto", "libsvm", "liblinear")),
+        }
+        chosen = ResvmParams(**values, seed=seed)
+        if self.params is None:
+            return chosen, scale
+        if self.auto:
+            raise CommandLineError("--auto and --params exclude each other")
+        from resvm_cli.jobs.params_file import load_params, merged
+
+        stored = load_params(self.params, self.method if "method" in explicit else None)
+        return merged(chosen, stored, explicit), (scale if "scale" in explicit else stored["scale"])
+
+    def kept_by_tuning(self, explicit: Collection[str]) -> list[str] | None:
+        """With --auto the options that tuning leaves alone."""
+        return sorted(explicit) if self.auto else None

@@ -1,0 +1,52 @@
+"""How a command runs and what it says: jobs, progress and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from resvm_cli.commands.options.folding import option_family
+from resvm_cli.report import terminal
+
+output_option = partial(typer.Option, rich_help_panel="Output")
+running_option = partial(typer.Option, rich_help_panel="Running")
+
+Json = Annotated[bool, output_option("--json", help="The result as JSON on stdout.")]
+Force = Annotated[bool, output_option("--force", help="Replace a model that is already there.")]
+Seed = Annotated[
+    int,
+    running_option(metavar="N", help="Same seed, same data: the same model, byte for byte."),
+]
+Quiet = Annotated[
+    bool, running_option("-q", "--quiet", help="No progress, no summary; errors only.")
+]
+
+
+@option_family
+class RunningOptions:
+    """How a job runs; none of it changes a result."""
+
+    jobs: Annotated[
+        int | None,
+        running_option(
+            "-j",
+            "--jobs",
+            metavar="N",
+            min=1,
+            help="Threads; changes no result.",
+            show_default="by the work",
+        ),
+    ] = None
+    quiet: Quiet = False
+
+    def progress(self) -> terminal.Progress:
+        """Where the job reports how far it is."""
+        return terminal.Progress(self.quiet)
+
+    @property
+    def notice(self) -> Callable[[str], None]:
+        """Where the job says what the user should know."""
+        return terminal.no_note if self.quiet else terminal.note
