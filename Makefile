@@ -65,7 +65,7 @@ fuzz_svmlight fuzz_numbers fuzz_blocks:
 
 smoke: demo
 
-check: lint types test smoke ## lint, types, tests, fuzz and demo: what CI runs
+check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo: what CI runs
 	$(MAKE) fuzz FUZZ_SECONDS=5
 
 bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see perf/

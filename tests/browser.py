@@ -5,15 +5,21 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.programs import PATIENCE_SECONDS, kill_group
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE_SECONDS = 30
+# nothing but the page: a browser fresh from its package looks for updates and accounts
+QUIET = ("background-networking", "component-update", "sync", "quic")
+LEAVING_SECONDS = 10
 
 
 def find() -> str | None:
@@ -42,11 +48,13 @@ class Browser:
                 "--disable-gpu",
                 "--disable-dev-shm-usage",
                 "--no-first-run",
+                *(f"--disable-{name}" for name in QUIET),
                 "--remote-debugging-pipe",
                 f"--user-data-dir={folder}",
             ],
             close_fds=False,
             preexec_fn=connect,
+            start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -57,6 +65,13 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
+        try:
+            self._attach()
+        except BaseException:
+            self._end()
+            raise
+
+    def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -72,12 +87,14 @@ class Browser:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(LEAVING_SECONDS)
+        kill_group(self._process)
+        self._process.wait()
         os.close(self._read)
         os.close(self._write)
 
@@ -95,7 +112,7 @@ class Browser:
                     assert "error" not in answer, answer
                     return dict(answer.get("result", {}))
                 self.events.append(answer)
-            time.sleep(0.01)
+            select.select([self._read], [], [], 1)
         raise TimeoutError(method)
 
     def _messages(self) -> list[dict[str, Any]]:

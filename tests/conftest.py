@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +11,7 @@ from hypothesis import settings
 
 from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import Block, format_block
+from tests.programs import Ran, run_resvm
 
 settings.register_profile("untimed", deadline=None)  # the machine may be busy
 settings.load_profile("untimed")
@@ -36,28 +33,6 @@ def make_block(
 def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None, **more) -> Path:
     path.write_bytes(format_block(make_block(features, labels, **more)))
     return path
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: bytes
-    err: str
-
-
-def run_resvm(*arguments: object, stdin: bytes | None = None, **more) -> Ran:
-    """The real entry point in a process of its own."""
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **more.pop("env", {})}
-    done = subprocess.run(
-        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        timeout=120,
-        env=environment,
-        **more,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr.decode())
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from resvm_cli.errors import FileError
-from resvm_cli.files.atomic import whole_file
+from resvm_cli.files.atomic import whole_directory, whole_file
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -78,3 +78,63 @@ def test_places_that_cannot_be_written_are_writing_errors(tmp_path):
     with whole_file("/dev/null") as handle:
         handle.write(b"x")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """What is synced and renamed, in order: the file behind it, and its size then."""
+    done = []
+    real = {name: getattr(os, name) for name in ("fsync", "rename", "replace")}
+
+    def sync(descriptor: int) -> None:
+        state = os.fstat(descriptor)
+        done.append(("sync", state.st_ino, None if stat.S_ISDIR(state.st_mode) else state.st_size))
+        real["fsync"](descriptor)
+
+    def move(name):
+        def moving(source, target) -> None:
+            done.append(("move", os.stat(source).st_ino, None))
+            real[name](source, target)
+
+        return moving
+
+    monkeypatch.setattr(os, "fsync", sync)
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, move(name))
+    return done
+
+
+def test_a_file_is_on_the_disk_before_its_name_and_its_name_before_we_go_on(steps, tmp_path):
+    # a crash after the rename must not leave an empty file where an old one was
+    with whole_file(str(tmp_path / "out")) as handle:
+        handle.write(b"content")
+        assert steps == []
+    number = (tmp_path / "out").stat().st_ino
+    assert steps == [
+        ("sync", number, len(b"content")),
+        ("move", number, None),
+        ("sync", tmp_path.stat().st_ino, None),
+    ]
+
+
+def test_so_is_all_of_a_directory(steps, tmp_path):
+    (tmp_path / "out").mkdir()
+    old = (tmp_path / "out").stat().st_ino
+    with whole_directory(str(tmp_path / "out"), may_replace=lambda path: True) as directory:
+        (directory / "members").mkdir()
+        (directory / "manifest").write_bytes(b"whole")
+        (directory / "members" / "first").write_bytes(b"member")
+        assert steps == []
+    target = tmp_path / "out"
+    contents = [
+        ("sync", (target / "manifest").stat().st_ino, 5),
+        ("sync", (target / "members" / "first").stat().st_ino, 6),
+        ("sync", (target / "members").stat().st_ino, None),
+        ("sync", target.stat().st_ino, None),
+    ]
+    assert sorted(steps[:4], key=str) == sorted(contents, key=str)
+    assert steps[4:] == [
+        ("move", old, None),
+        ("move", target.stat().st_ino, None),
+        ("sync", tmp_path.stat().st_ino, None),
+    ]

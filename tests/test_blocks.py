@@ -17,6 +17,7 @@ from resvm_cli.svm import _blocks
 from resvm_cli.svm.nodes import NODE
 from resvm_cli.svm.pool import Uses
 from resvm_cli.svm.weights import Weights
+from tests.programs import PATIENCE_SECONDS
 
 RNG = np.random.default_rng(17)
 ROWS = Rows.from_dense(RNG.standard_normal((40, 30)) * (RNG.random((40, 30)) < 0.4), 0)
@@ -160,7 +161,7 @@ def test_each_thread_hears_of_its_own_iterations():
     def train(count):
         tell(b"\noptimization finished, #iter = %d\n" % count)
         tell(b"nu = 0.5\n")
-        ready.wait(10)
+        ready.wait(PATIENCE_SECONDS)
         heard.append((count, _blocks.heard(), _blocks.heard()))
 
     ready = threading.Barrier(2)
@@ -168,5 +169,5 @@ def test_each_thread_hears_of_its_own_iterations():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
     assert sorted(heard) == [(17, 17, 0), (10_000_001, 10_000_001, 0)]

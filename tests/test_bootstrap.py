@@ -59,6 +59,15 @@ def test_the_same_seed_gives_the_same_interval_and_another_another():
     assert all(one.low <= one.value <= one.high for one in first.values())
 
 
+def test_bounds_are_replicates_by_their_rank_among_one_more():
+    # of 39 replicates the first has the level 1/40 and the last 39/40
+    replicates = np.random.default_rng(0).permutation(np.arange(1.0, 40.0))
+    found = bootstrap.interval(20.0, replicates)
+    assert (found.low, found.value, found.high) == pytest.approx((1, 20, 39))
+    # where the level lies beyond the outermost replicate, that one is the bound
+    assert bootstrap.interval(3.0, np.arange(1.0, 6.0)) == bootstrap.Interval(3.0, 1.0, 5.0)
+
+
 def test_merged_blocks_move_neither_place_nor_width(monkeypatch):
     ranking = Ranking.of(*cloud(np.random.default_rng(5), 800, 3000, decimals=9))
     exact = bootstrap.intervals(ranking, areas, 1500, 0)

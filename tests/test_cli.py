@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from resvm_cli import __version__
 from tests.conftest import write_svm
+from tests.programs import run, script_command, start_resvm, started, until
 
 
 def test_help_and_version_import_no_numbers():
@@ -24,10 +26,7 @@ def test_help_and_version_import_no_numbers():
             "print([name for name in ('numpy', 'scipy', 'joblib', 'ctypes', 'resvm_cli.jobs.train')"
             " if name in sys.modules], file=sys.stderr)"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", script, argument], capture_output=True, timeout=60
-        )
-        assert done.stderr.decode().strip() == "[]"
+        assert run(script_command(script, argument)).err.strip() == "[]"
 
 
 def test_a_small_predict_imports_neither_scipy_nor_joblib(model):
@@ -38,11 +37,9 @@ def test_a_small_predict_imports_neither_scipy_nor_joblib(model):
         "print([name for name in ('scipy', 'joblib', 'rich.progress', 'threadpoolctl')"
         " if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(model)], input=b"1:1\n", capture_output=True, timeout=60
-    )
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr.decode().strip() == "[]"
+    ran = run(script_command(script, model), stdin=b"1:1\n")
+    assert len(ran.out.splitlines()) == 1
+    assert ran.err.strip() == "[]"
 
 
 def test_a_small_training_imports_no_more_than_it_needs(problem, tmp_path):
@@ -53,10 +50,8 @@ def test_a_small_training_imports_no_more_than_it_needs(problem, tmp_path):
         "print([name for name in ('scipy', 'joblib', 'numpy.ma') if name in sys.modules])"
     )
     options = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-o", tmp_path / "m", "-q"]
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, options)], capture_output=True, timeout=60
-    )
-    assert done.stdout.decode().strip() == "[]", done.stderr
+    ran = run(script_command(script, *options))
+    assert ran.out.decode().strip() == "[]", ran.err
 
 
 def test_a_command_imports_no_other_command(model):
@@ -68,10 +63,7 @@ def test_a_command_imports_no_other_command(model):
         "print([n for n in resvm_cli.cli.COMMANDS if f'resvm_cli.commands.{n}' in sys.modules],"
         " file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(model)], capture_output=True, timeout=60
-    )
-    imported = done.stderr.decode().strip().splitlines()[-1]
+    imported = run(script_command(script, model)).err.strip().splitlines()[-1]
     assert imported == "['inspect']"
 
 
@@ -100,25 +92,22 @@ def test_help_into_nowhere_has_the_usual_exit_codes():
         (f"{command} > /dev/full", 5),
         (f"{command} >&-", 5),
     ):
-        done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=30)
-        assert done.returncode == code
-        assert b"Traceback" not in done.stderr
+        ran = run(["bash", "-c", line])
+        assert ran.code == code
+        assert "Traceback" not in ran.err
 
 
 def test_an_ignored_interrupt_stays_ignored(model):
     # as for the background jobs of a script
-    running = subprocess.Popen(
-        [sys.executable, "-m", "resvm_cli", "predict", str(model)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
-    with running:
+    def ignoring() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    with start_resvm("predict", model, preexec_fn=ignoring) as running:
         running.stdin.write(b"1:1\n")
         running.stdin.flush()
         first = running.stdout.readline()
         running.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        # no answer is written before a signal that has arrived is attended to
         running.stdin.write(b"1:1\n")
         running.stdin.close()
         assert running.stdout.read() == first
@@ -139,49 +128,57 @@ def test_completion_is_offered(resvm):
     assert b"RESVM_COMPLETE" in ran.out
 
 
+# The least that the solver takes on an idle machine, and more than leaving takes on a busy one.
+SOLVE_SECONDS = 60
+SOLVING = b"solving\n"
+
+
 def long_solve(folder) -> list[str]:
-    """A command whose only solver call takes minutes: overlapping classes, enormous penalties."""
+    """A program whose only solver call takes minutes; it says when LIBSVM is called.
+
+    Overlapping classes with enormous penalties.
+    """
     rng = np.random.default_rng(0)
     write_svm(folder / "p", rng.standard_normal((3000, 10)))
     write_svm(folder / "u", rng.standard_normal((6000, 10)))
-    return [
-        sys.executable, "-m", "resvm_cli", "train", "-P", f"{folder}/p", "-U", f"{folder}/u",
-        "-o", f"{folder}/m", "--method", "cwsvm", "-t", "linear", "--solver", "libsvm",
-        "-c", "1e6", "-e", "1e-9",
-    ]  # fmt: skip
+    script = (
+        "import os, sys; from resvm_cli.cli import main; from resvm_cli.svm import libsvm\n"
+        "library = libsvm._library()\n"
+        "class Telling:\n"
+        "    def __getattr__(self, name):\n"
+        f"        if name == 'svm_train': os.write(1, {SOLVING!r})\n"
+        "        return getattr(library, name)\n"
+        "libsvm._library = Telling\n"
+        "sys.argv[0] = 'resvm'; main()"
+    )
+    return script_command(
+        script, "train", "-P", folder / "p", "-U", folder / "u", "-o", folder / "m",
+        "--method", "cwsvm", "-t", "linear", "--solver", "libsvm", "-c", "1e6", "-e", "1e-9",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_during_a_long_solve_stops_at_once(number, code, tmp_path):
-    running = subprocess.Popen(long_solve(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(3)
-    assert running.poll() is None, running.stderr.read()
-    sent = time.monotonic()
-    running.send_signal(number)
-    error = running.communicate(timeout=30)[1].decode()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(long_solve(tmp_path), **pipes) as running:
+        assert running.stdout.readline() == SOLVING
+        sent = time.monotonic()
+        running.send_signal(number)
+        error = running.communicate()[1].decode()
     assert running.returncode == code
-    assert time.monotonic() - sent < 10
+    assert time.monotonic() - sent < SOLVE_SECONDS
     assert "interrupted" in error
     assert "Traceback" not in error
     assert sorted(os.listdir(tmp_path)) == ["p", "u"]
 
 
 def test_a_signal_during_predict_leaves_no_file_behind(model, tmp_path):
-    running = subprocess.Popen(
-        [sys.executable, "-m", "resvm_cli", "predict", str(model), "-o", str(tmp_path / "out")],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    running.stdin.write(b"1:1\n" * 10)
-    running.stdin.flush()
-    deadline = time.monotonic() + 20
-    while not os.listdir(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(os.listdir(tmp_path)) == 1
-    running.send_signal(signal.SIGTERM)
-    assert running.wait(20) == 143
-    running.stdin.close()
-    running.stderr.close()
+    with start_resvm("predict", model, "-o", tmp_path / "out") as running:
+        running.stdin.write(b"1:1\n" * 10)
+        running.stdin.flush()
+        until(lambda: len(os.listdir(tmp_path)) == 1)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait() == 143
     assert os.listdir(tmp_path) == []
 
 
@@ -207,23 +204,22 @@ def test_on_a_terminal_progress_is_drawn():
     import pty
 
     script = (
-        "import time; from resvm_cli.report.terminal import Progress\n"
-        "with Progress(False) as p:\n"
-        "    for i in range(12): p('training', i, 12); time.sleep(0.05)\n"
+        "from itertools import count; from types import SimpleNamespace\n"
+        "from resvm_cli.report import terminal\n"
+        "terminal.time = SimpleNamespace(monotonic=count(0, 0.1).__next__)\n"
+        "with terminal.Progress(False) as p:\n"
+        "    for i in range(12): p('training', i, 12)\n"
     )
     primary, secondary = pty.openpty()
-    running = subprocess.Popen(
-        [sys.executable, "-c", script], stderr=secondary, env={**os.environ, "TERM": "xterm"}
-    )
-    os.close(secondary)
     drawn = b""
-    try:
-        while piece := os.read(primary, 4096):
-            drawn += piece
-    except OSError:
-        pass  # Linux reports the closed end this way
+    environment = {**os.environ, "TERM": "xterm"}
+    with started(script_command(script), stderr=secondary, env=environment) as running:
+        os.close(secondary)
+        with suppress(OSError):  # Linux reports the closed end this way
+            while piece := os.read(primary, 4096):
+                drawn += piece
     os.close(primary)
-    assert running.wait(20) == 0
+    assert running.returncode == 0
     assert b"training" in drawn
     assert b"/12" in drawn
 
@@ -235,9 +231,7 @@ def test_leaving_at_once_loses_nothing():
         "sys.argv = ['resvm', *sys.argv[1:]]; program()"
     )
     for argument, code in (("--version", 0), ("--nonsense", 2)):
-        done = subprocess.run(
-            [sys.executable, "-c", script, argument], capture_output=True, timeout=60
-        )
-        assert done.returncode == code
-        assert done.stdout.endswith(b"bye\n")
-        assert done.stderr.endswith(b"farewell")
+        ran = run(script_command(script, argument))
+        assert ran.code == code
+        assert ran.out.endswith(b"bye\n")
+        assert ran.err.endswith("farewell")

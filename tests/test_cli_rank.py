@@ -8,8 +8,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -22,6 +20,7 @@ from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import read_file
 from tests.conftest import SAMPLE, train_arguments, write_svm
+from tests.programs import PATIENCE_SECONDS, run, script_command
 
 DIGITS = SAMPLE / "digits"
 COLUMNS = [
@@ -135,12 +134,12 @@ def test_jobs_pipes_and_stored_models_do_not_change_a_byte(more, problem, resvm,
         return
     os.mkfifo(tmp_path / "pipe")
     content = gzip.compress((problem / "unl.svm").read_bytes())
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,), daemon=True)
     writer.start()
     piped = resvm(
         "rank", "-P", problem / "pos.svm", "-U", tmp_path / "pipe", "--n-models", 9, "-q", *more
     )
-    writer.join()
+    writer.join(PATIENCE_SECONDS)
     assert piped.out == first.out
 
 
@@ -153,12 +152,8 @@ def test_a_u_too_large_to_keep_gives_the_same_bytes(one_file, tmp_path, resvm):
         "training_data.KEPT_NONZEROS = 0; out_of_bag.CELLS_AT_ONCE = 1000\n"
         "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "rank", *map(str, source), "--n-models", "9"],
-        capture_output=True,
-        timeout=120,
-    )
-    assert done.stdout == first.out, done.stderr
+    ran = run(script_command(code, "rank", *source, "--n-models", 9))
+    assert ran.out == first.out, ran.err
 
 
 def test_what_rank_keeps_is_what_train_trains(problem, resvm, tmp_path):

@@ -6,12 +6,12 @@ import csv
 import gzip
 import io
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from sklearn import metrics as oracle
+
+from tests.programs import run, script_command
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +276,32 @@ def test_rows_the_model_was_trained_on_are_recognised(model, problem, resvm, tmp
     assert "stdin: values are unknown" in told
 
 
+@pytest.mark.parametrize(
+    ("positives", "others", "origin"),
+    [
+        ("pos.svm", "test.svm", "trained-on"),
+        ("test.svm", "unl.svm", "trained-on"),
+        ("test.svm", "test.svm", "unknown"),
+        ("unl.svm", "pos.svm", "unknown"),  # the same rows with the labels exchanged
+    ],
+)
+def test_rows_of_either_class_give_away_what_a_model_was_trained_on(
+    positives, others, origin, model, problem, resvm, tmp_path
+):
+    rows = []
+    for label, name in (("1", positives), ("0", others)):
+        for line in (problem / name).read_text().splitlines():
+            rows.append(" ".join([label, *line.split(" ")[1:]]))
+    labelled = tmp_path / "labelled.svm"
+    labelled.write_text("\n".join(rows) + "\n")
+    predictions = resvm("predict", model, labelled).out
+    told = resvm(
+        "score", "-", "--pu", "--model", model, "--bootstrap", 0, "--labels", labelled,
+        stdin=predictions,
+    )  # fmt: skip
+    assert f"stdin: values are {origin}" in told.out.decode(), told.err
+
+
 @pytest.mark.parametrize(("threshold", "what"), [("99", "nothing"), ("-99", "everything")])
 @pytest.mark.parametrize("pu", [[], ["--pu"]])
 def test_a_degenerate_predictor_is_called_so(threshold, what, pu, folder, resvm):
@@ -395,12 +421,10 @@ def test_without_matplotlib_a_plot_is_refused_with_the_pip_command(folder):
         "['score', 'a.pred', '--labels', 'zeros', '--plot', 'x.png'];"
         "from resvm_cli.cli import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 2
-    assert "--plot needs matplotlib" in done.stderr
-    assert "pip install 'resvm-cli[plot]'" in done.stderr
+    ran = run(script_command(script), cwd=folder)
+    assert ran.code == 2
+    assert "--plot needs matplotlib" in ran.err
+    assert "pip install 'resvm-cli[plot]'" in ran.err
     assert not (folder / "x.png").exists()
 
 
@@ -411,10 +435,8 @@ def test_scoring_imports_no_matplotlib_and_a_small_one_no_scipy(folder):
         "try: main()\n"
         "finally: print([n for n in ('matplotlib', 'scipy', 'joblib') if n in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout == "[]\n", done.stderr
+    ran = run(script_command(script), cwd=folder)
+    assert ran.out == b"[]\n", ran.err
 
 
 RUNS = "data set,repetition,method,value\n" + "".join(

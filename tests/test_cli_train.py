@@ -7,8 +7,6 @@ import json
 import os
 import platform
 import resource
-import subprocess
-import sys
 import threading
 from datetime import date
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 
 from resvm_cli.files.svmlight import read_file
 from tests.conftest import train_arguments, write_svm
+from tests.programs import PATIENCE_SECONDS
 
 METHODS = ["resvm", "bagging", "cwsvm"]
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
@@ -121,12 +120,14 @@ def test_unchecked_training_gives_the_same_members(problem, resvm, tmp_path):
 def test_a_named_pipe_as_training_input_trains_the_same_model(problem, resvm, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_bytes((problem / "unl.svm").read_bytes()))
+    writer = threading.Thread(
+        target=lambda: pipe.write_bytes((problem / "unl.svm").read_bytes()), daemon=True
+    )
     writer.start()
     ran = resvm(
         "train", "-P", problem / "pos.svm", "-U", pipe, "-q", "--n-models", 3, "-o", tmp_path / "a"
     )
-    writer.join()
+    writer.join(PATIENCE_SECONDS)
     assert ran.code == 0, ran.err
     resvm(*train_arguments(problem), "--n-models", 3, "-o", tmp_path / "b")
     assert snapshot(tmp_path / "a") == snapshot(tmp_path / "b")
@@ -474,12 +475,7 @@ def test_a_member_that_could_be_written_in_part_only_is_an_error(problem, resvm,
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     arguments = [*train_arguments(problem), *sizes, "-o", cut]
-    done = subprocess.run(
-        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
-        preexec_fn=limit_files,
-        capture_output=True,
-        timeout=60,
-    )
-    assert done.returncode == 5, done.stderr
-    assert b"cannot write" in done.stderr
+    ran = resvm(*arguments, preexec_fn=limit_files)
+    assert ran.code == 5, ran.err
+    assert "cannot write" in ran.err
     assert list(tmp_path.iterdir()) == [whole]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
+from resvm_cli.tuning.folds import Folds
 from tests.conftest import train_arguments, write_svm
+from tests.programs import start_resvm, until
 
 
 def data(problem):
@@ -100,16 +98,17 @@ def test_without_shared_kernels_scores_are_the_same(problem, resvm, tmp_path):
             assert value == pytest.approx(other["values"][metric], abs=1e-6)
 
 
-def killed_after(arguments, seconds):
-    running = subprocess.Popen(
-        [sys.executable, "-m", "resvm_cli", *map(str, arguments)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    time.sleep(seconds)
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    return running.returncode
+def n_lines(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_after(n_trials, folder, arguments):
+    """Run until so many trials are logged, then kill."""
+    with start_resvm(*arguments) as running:
+        # a trial's time is written last
+        until(lambda: n_lines(folder / "timings.jsonl") >= n_trials or running.poll() is not None)
+        assert running.poll() is None, "it ended before it could be killed"
+        running.kill()
 
 
 @pytest.mark.parametrize("strategy", ["random", "halving"])
@@ -120,42 +119,31 @@ def test_a_killed_run_resumes_to_the_same_end(strategy, problem, resvm, tmp_path
             "tune", *data(problem), "-o", folder, "--trials", 12, "--max-extensions", 1, *more,
         ]  # fmt: skip
 
-    started = time.monotonic()
     assert resvm(*arguments(tmp_path / "whole")).code == 0
-    whole = time.monotonic() - started
-    rng = random.Random(4)
-    for _ in range(3):
-        killed_after(arguments(tmp_path / "torn"), whole * rng.uniform(0.2, 0.9))
-    last = (tmp_path / "torn" / "trials.jsonl") if (tmp_path / "torn").exists() else None
-    if last is not None and last.exists():
-        last.write_bytes(last.read_bytes() + b'{"trial": 99, "par')
+    for n_trials in (1, 4, 9):
+        kill_after(n_trials, tmp_path / "torn", arguments(tmp_path / "torn"))
+    with open(tmp_path / "torn" / "trials.jsonl", "ab") as log:
+        log.write(b'{"trial": 99, "par')
     ran = resvm(*arguments(tmp_path / "torn"))
     assert ran.code == 0, ran.err
     for name in ("trials.jsonl", "best.json", "settings.json"):
         expected = (tmp_path / "whole" / name).read_bytes()
         assert (tmp_path / "torn" / name).read_bytes() == expected
-    before = {one["trial"] for one in lines(tmp_path / "torn", "timings.jsonl")}
+    before = lines(tmp_path / "torn", "timings.jsonl")
     ran = resvm(*arguments(tmp_path / "torn"), "--json")
     found = json.loads(ran.out)
-    assert found["n_repeated"] == found["n_trials"] == len(before)
-    assert {one["trial"] for one in lines(tmp_path / "torn", "timings.jsonl")} == before
+    assert found["n_repeated"] == found["n_trials"] == n_lines(tmp_path / "torn" / "trials.jsonl")
+    assert lines(tmp_path / "torn", "timings.jsonl") == before
 
 
 def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
     arguments = ["tune", *data(problem), "-o", tmp_path / "t", "--n-models", 40, "--trials", 400]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "resvm_cli", *(str(word) for word in arguments if word != "-q")],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    log = tmp_path / "t" / "trials.jsonl"
-    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    with start_resvm(*(word for word in arguments if word != "-q")) as running:
+        until(lambda: n_lines(tmp_path / "t" / "trials.jsonl"))
+        running.send_signal(signal.SIGINT)
+        said = running.communicate()[1]
     assert running.returncode == 130
-    assert "--resume goes on" in said
+    assert b"--resume goes on" in said
     assert lines(tmp_path / "t")
     assert not (tmp_path / "t" / "best.json").exists()
 
@@ -344,6 +332,35 @@ def test_a_nested_estimate_and_growing_members(problem, resvm, tmp_path):
     outer = [one for one in lines(tmp_path / "t") if "outer" in one]
     assert {one["outer"] for one in outer} == {0, 1}
     assert "<svg" in (tmp_path / "t.svg").read_text()
+
+
+@pytest.mark.parametrize("more", [(), ("--oob",)], ids=["folds", "oob"])
+def test_a_search_sees_nothing_of_the_outer_fold_that_judges_it(more, problem, resvm, tmp_path):
+    def searches(name, positives):
+        """The trials of each outer fold's search, and what the fold then said of the best."""
+        arguments = quick(problem, tmp_path / name, "--outer", 2, "-g", 0.1, "--json", *more)
+        arguments[arguments.index("-P") + 1] = positives
+        ran = resvm(*arguments)
+        assert ran.code == 0, ran.err
+        trials = lines(tmp_path / name)
+        # numbers go on from one search to the next
+        found = [
+            [{**one, "trial": 0} for one in trials if one.get("outer") == fold] for fold in (0, 1)
+        ]
+        return found, json.loads(ran.out)["outer"]
+
+    rows = (problem / "pos.svm").read_text().splitlines(keepends=True)
+    seed = 0 + 1  # outer folds have the seed after that of the inner ones
+    held = Folds.drawn(30, 100, 2, seed).parts[0][:30] == 0
+    moved = tmp_path / "moved.svm"
+    pairs = zip(rows, held, strict=True)
+    moved.write_text("".join("1 1:-9\n" if out else row for row, out in pairs))
+    before, said = searches("before", problem / "pos.svm")
+    after, told = searches("after", moved)
+    assert before[0]
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+    assert told[0] < said[0]  # positives that look like negatives, to the fold that judges
 
 
 def test_only_some_rows_of_a_large_u_are_judged(problem, resvm, tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from importlib import metadata
 
 import numpy as np
@@ -19,6 +17,7 @@ from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import LinearSolution, Problem
 from tests.conftest import train_arguments
+from tests.programs import Ran, run, script_command
 
 RNG = np.random.default_rng(9)
 X = np.r_[RNG.standard_normal((60, 4)) + 0.7, RNG.standard_normal((200, 4)) - 0.7] * 2
@@ -105,8 +104,7 @@ def test_liblinear_prints_nothing():
         "import sys; sys.path.insert(0, '.');"
         "from tests.test_liblinear import train; train(c_pos=1e7, c_unl=1e7, tolerance=1e-12)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert run(script_command(script)) == Ran(0, b"", "")
 
 
 def test_the_version_is_known():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from threading import Thread
 
 import numpy as np
@@ -17,6 +15,7 @@ from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import NODE, Arena
 from resvm_cli.svm.problem import Problem, Solution
+from tests.programs import run, script_command
 
 RNG = np.random.default_rng(5)
 X = np.r_[RNG.standard_normal((15, 4)) + 0.7, RNG.standard_normal((40, 4)) - 0.7]
@@ -127,9 +126,9 @@ def test_libsvm_prints_nothing():
         "from tests.test_libsvm import train, KERNELS;"
         "[train(kernel) for kernel in KERNELS]"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == b""
+    ran = run(script_command(script))
+    assert ran.code == 0, ran.err
+    assert ran.out == b""
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
@@ -146,9 +145,9 @@ before = resident()
 for _ in range(8000): train(KERNELS[2], tolerance=0.1)
 print(resident() - before)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    ran = run(script_command(script))
     # a leaked model of this size would add 10 MB and more
-    assert int(done.stdout) < 3000, done.stderr
+    assert int(ran.out) < 3000, ran.err
 
 
 def test_the_arena_closes_every_row():

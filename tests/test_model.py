@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -22,6 +20,7 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.products import SparseMatrix
 from tests.conftest import ROOT
+from tests.programs import run
 
 RNG = np.random.default_rng(8)
 KERNELS = [
@@ -191,14 +190,9 @@ def test_a_rows_value_does_not_depend_on_its_place_in_a_block(
 def test_nor_does_it_on_other_processors():
     # OpenBLAS picks its kernels by processor; this one every x86-64 has, elsewhere it is ignored
     chosen = "tests/test_model.py::test_a_rows_value_does_not_depend_on_its_place_in_a_block"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", chosen],
-        env={**os.environ, "OPENBLAS_CORETYPE": "Nehalem"},
-        cwd=ROOT,
-        capture_output=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", chosen]
+    ran = run(command, env={"OPENBLAS_CORETYPE": "Nehalem"}, cwd=ROOT)
+    assert ran.code == 0, ran.out
 
 
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])

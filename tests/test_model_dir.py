@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -297,27 +296,20 @@ def test_a_stale_copy_aside_is_removed_and_never_comes_back(stored):
 
 def test_many_writers_and_readers_of_one_model_get_along(stored):
     machine = ensemble(KERNELS[2], n_models=2)
-    stop = threading.Event()
     faults: list[BaseException] = []
 
-    def repeat(work) -> None:
+    def write_often() -> None:
         try:
-            while not stop.is_set():
-                work()
+            for _ in range(15):
+                model_dir.save(str(stored), machine, DESCRIPTION, force=True)
         except BaseException as error:  # noqa: BLE001 - shown below
             faults.append(error)
 
-    def write() -> None:
-        model_dir.save(str(stored), machine, DESCRIPTION, force=True)
-
-    threads = [threading.Thread(target=repeat, args=(write,)) for _ in range(3)]
-    threads.append(threading.Thread(target=repeat, args=(lambda: atomic.recover(str(stored)),)))
+    threads = [threading.Thread(target=write_often) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(1.5)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    while any(thread.is_alive() for thread in threads):
+        atomic.recover(str(stored))
     assert faults == []
     model_dir.load(str(stored))
     assert os.listdir(stored.parent) == ["model"]

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 import joblib
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from resvm_cli import parallel
+from tests.programs import PATIENCE_SECONDS, run, script_command
+
+
+def blas_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+# numpy is imported by now; Apple's Accelerate, for one, is not told how many threads to use
+blas_is_known = pytest.mark.skipif(not blas_threads(), reason="threadpoolctl sees no BLAS")
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 50])
 def test_results_come_in_the_order_of_the_tasks(workers):
+    overtaken = threading.Event()
+
     def slow_first(number: int) -> int:
-        time.sleep(0.02 if number == 0 else 0)
+        if number == 0 and workers > 1:
+            assert overtaken.wait(PATIENCE_SECONDS)
+        elif number == 1:
+            overtaken.set()
         return number * number
 
     assert list(parallel.run(slow_first, range(20), workers)) == [n * n for n in range(20)]
@@ -31,43 +45,50 @@ def test_none_is_a_result():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_an_error_in_a_task_is_raised_here_and_ends_the_run(workers):
+    before = threading.enumerate()
     done = []
 
     def fail(number: int) -> int:
         if number == 3:
             raise ZeroDivisionError("three")
         done.append(number)
-        time.sleep(0.01)
         return number
 
     results = parallel.run(fail, range(1000), workers)
     with pytest.raises(ZeroDivisionError, match="three"):
         list(results)
-    time.sleep(0.1)
+    for thread in set(threading.enumerate()) - set(before):
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()
     assert len(done) < 100
 
 
 def test_a_long_wait_ticks(monkeypatch):
     monkeypatch.setattr(parallel, "WAIT_SECONDS", 0.01)
+    enough = threading.Event()
     ticks = []
-    tasks = parallel.run(lambda task: time.sleep(0.2), [1], 1, lambda: ticks.append(1))
-    assert list(tasks) == [None]
-    assert len(ticks) > 3
+
+    def tick() -> None:
+        ticks.append(1)
+        if len(ticks) > 3:
+            enough.set()
+
+    assert list(parallel.run(lambda task: enough.wait(PATIENCE_SECONDS), [1], 1, tick)) == [True]
 
 
 def test_tasks_that_arrive_slowly_are_answered_one_by_one():
-    sent = []
+    answered = threading.Semaphore(0)
 
     def tasks():
         for number in range(5):
-            sent.append(number)
             yield number
-            while len(received) <= number:  # the next comes only when this one was answered
-                time.sleep(0.001)
+            # the next comes only when this one was answered
+            assert answered.acquire(timeout=PATIENCE_SECONDS)
 
     received = []
     for result in parallel.stream(lambda number: 10 * number, tasks(), lambda: 2):
         received.append(result)
+        answered.release()
     assert received == [0, 10, 20, 30, 40]
 
 
@@ -82,7 +103,18 @@ def test_an_error_in_the_source_of_tasks_is_raised_in_its_place():
         next(results)
 
 
-def test_tasks_are_not_taken_far_ahead():
+def test_tasks_are_not_taken_far_ahead(monkeypatch):
+    full = threading.Event()
+
+    class Room(threading.Semaphore):
+        def acquire(self, blocking=True, timeout=None):
+            had_room = super().acquire(blocking, timeout)
+            if not had_room:
+                full.set()
+            return had_room
+
+    monkeypatch.setattr(parallel.threading, "Semaphore", Room)
+    monkeypatch.setattr(parallel, "WAIT_SECONDS", 0.01)
     taken = []
 
     def tasks():
@@ -92,13 +124,13 @@ def test_tasks_are_not_taken_far_ahead():
 
     results = parallel.stream(str, tasks(), lambda: 2)
     next(results)
-    time.sleep(0.2)
+    assert full.wait(PATIENCE_SECONDS)
     assert len(taken) < 20
     results.close()
 
 
 def test_workers_really_run_at_the_same_time():
-    barrier = threading.Barrier(3, timeout=20)
+    barrier = threading.Barrier(3, timeout=PATIENCE_SECONDS)
     list(parallel.run(lambda task: barrier.wait(), range(3), 3))
 
 
@@ -179,3 +211,80 @@ def test_joblib_counts_the_same_here(monkeypatch):
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
     assert parallel.available_cores() == joblib.cpu_count()
+
+
+@blas_is_known
+def test_blas_is_held_to_one_thread_within_the_context(monkeypatch):
+    monkeypatch.setattr(parallel, "_held", False)
+    with threadpool_limits(2):
+        before = blas_threads()
+        with parallel.inner_threads_held():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+    assert before
+
+
+HELD_BY_THE_ENVIRONMENT = """
+import sys
+from resvm_cli import parallel
+parallel.hold_inner_threads()
+import numpy
+from threadpoolctl import threadpool_info
+with parallel.inner_threads_held():
+    print({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+"""
+
+
+@blas_is_known
+def test_before_numpy_is_imported_the_environment_holds_it():
+    # what the user has set must not win: rounding would depend on it
+    many = {f"{name}_NUM_THREADS": "2" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
+    ran = run(script_command(HELD_BY_THE_ENVIRONMENT), env=many)
+    assert ran.out == b"{1}\n", ran.err
+
+
+LATE = """
+import sys, threadpoolctl
+import numpy  # too late for the environment
+from resvm_cli import cli
+limits = []
+real = threadpoolctl.threadpool_limits
+def spying(limit):
+    limits.append(limit)
+    return real(limit)
+threadpoolctl.threadpool_limits = spying
+sys.argv[0] = "resvm"
+try:
+    cli.main()
+finally:
+    print(limits, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "tune", "rank"])
+def test_every_command_that_computes_holds_it(command, model, problem, tmp_path):
+    data = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q", "--n-models", 3)
+    arguments = {
+        "train": (*data, "-o", tmp_path / "m"),
+        "predict": (model, problem / "test.svm"),
+        "tune": (*data, "-o", tmp_path / "t", "--trials", 1, "--max-extensions", 0, "--oob"),
+        "rank": data,
+    }[command]
+    ran = run(script_command(LATE, command, *arguments))
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[-1] == "[1]"
+
+
+@blas_is_known
+def test_the_program_holds_it_before_anything_is_imported(model):
+    script = (
+        "import sys; from resvm_cli import cli; sys.argv[0] = 'resvm'\n"
+        "try: cli.main()\n"
+        "finally:\n"
+        "    from threadpoolctl import threadpool_info\n"
+        "    print({pool['num_threads'] for pool in threadpool_info()\n"
+        "           if pool['user_api'] == 'blas'}, file=sys.stderr)\n"
+    )
+    many = {f"{name}_NUM_THREADS": "2" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
+    ran = run(script_command(script, "predict", model), stdin=b"1:1\n", env=many)
+    assert ran.err.splitlines()[-1] == "{1}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.programs import run
 
 README = (ROOT / "README.md").read_text()
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
@@ -36,16 +36,9 @@ def test_every_command_of_the_session_prints_what_is_shown(tmp_path):
     script.chmod(0o755)
     path = f"{tools}:{os.environ['PATH']}"
     for command, shown in sessions():
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        printed = done.stdout + done.stderr
+        ran = run(["sh", "-c", command], cwd=tmp_path, env={"PATH": path})
+        assert ran.code == 0, ran.err
+        printed = ran.out.decode() + ran.err
         # versions are those of the machine; other numbers may differ in their last digits
         printed, shown = (re.sub(r"versions .*", "versions", text) for text in (printed, shown))
         assert NUMBER.sub("0", printed) == NUMBER.sub("0", shown), command
@@ -61,14 +54,14 @@ def test_the_session_covers_every_command():
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "predict", "score", "rank", "inspect", "simulate", "check"]
+    "command", ["train", "predict", "tune", "score", "rank", "inspect", "simulate", "check"]
 )
 def test_every_command_and_option_is_documented(command, resvm):
     assert f"### {command}\n" in README
     shown = resvm(command, "--help").out.decode()
     section = README.split(f"### {command}\n")[1].split("\n##")[0]
     whole = section + README.split("## Input")[1].split("## The model")[0]
-    if command in ("simulate", "rank"):  # they share options with train
+    if command in ("tune", "simulate", "rank"):  # they share options with train
         whole += README.split("### train")[1].split("### predict")[0]
     options = set(re.findall(r"(--[a-z][a-z0-9-]+)", shown)) - {"--help"}
     shared = {"--output", "--positives", "--unlabeled", "--quiet", "--json", "--degree", "--coef0"}
@@ -84,9 +77,7 @@ def test_make_targets_named_in_the_readme_exist():
 
 
 def test_no_machine_path_is_written_anywhere():
-    tracked = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30
-    ).stdout.split()
+    tracked = run(["git", "ls-files"], cwd=ROOT).out.decode().split()
     for name in tracked:
         path = Path(ROOT / name)
         if path.suffix in (".py", ".md", ".toml", ".c", ".sh", "") and path.is_file():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
 
 from resvm_cli.files.svmlight import read_file
 from tests.conftest import ROOT, SAMPLE
+from tests.programs import run
 
 
 def test_the_script_makes_the_same_bytes_again(tmp_path):
-    script = [sys.executable, SAMPLE / "make.py", tmp_path]
-    subprocess.run(script, cwd=ROOT, check=True, timeout=120)
+    ran = run([sys.executable, SAMPLE / "make.py", tmp_path], cwd=ROOT)
+    assert ran.code == 0, ran.err
     made = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.*"))
     assert len(made) == 8
     for path in made:

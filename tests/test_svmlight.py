@@ -28,6 +28,7 @@ from resvm_cli.files.svmlight import (
     read_blocks,
     read_file,
 )
+from tests.programs import PATIENCE_SECONDS
 
 
 def parse(text: bytes, cuts: tuple[int, ...] = (), **options) -> Block:
@@ -311,10 +312,10 @@ def test_a_named_pipe_is_read_as_it_fills(tmp_path):
     def write() -> None:
         with open(path, "wb", buffering=0) as pipe:
             pipe.write(b"1 1:1\n2 1:2")
-            assert released.wait(20)
+            assert released.wait(PATIENCE_SECONDS)
             pipe.write(b"5\n3 1:3\n")
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
     labels: list[float] = []
     values: list[float] = []
@@ -322,7 +323,7 @@ def test_a_named_pipe_is_read_as_it_fills(tmp_path):
         labels += block.labels.tolist()
         values += block.rows.values.tolist()
         released.set()  # the first row came out while the pipe was still open
-    writer.join()
+    writer.join(PATIENCE_SECONDS)
     assert labels == [1.0, 2.0, 3.0]
     assert values == [1.0, 25.0, 3.0]
 

@@ -21,6 +21,7 @@ from resvm_cli.jobs import training_data
 from resvm_cli.jobs.training_data import TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from tests.conftest import write_svm
+from tests.programs import PATIENCE_SECONDS
 
 RNG = np.random.default_rng(11)
 FEATURES = np.round(RNG.standard_normal((400, 6)), 3) * (RNG.random((400, 6)) < 0.6)
@@ -107,10 +108,10 @@ def test_a_pipe_is_spooled_and_read_twice(files, name, memory, monkeypatch):
     monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
     os.mkfifo(files / "pipe")
     content = (files / name).read_bytes()
-    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,))
+    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,), daemon=True)
     writer.start()
     with opened(files, "pipe") as data:
-        writer.join()
+        writer.join(PATIENCE_SECONDS)
         numbers = np.array([3, 99, 399])
         assert same(data.fetch(numbers), Rows.from_dense(FEATURES).take(numbers))
         assert any("spooled" in note for note in data.notes) == (memory == 0)
@@ -119,11 +120,11 @@ def test_a_pipe_is_spooled_and_read_twice(files, name, memory, monkeypatch):
 def test_what_is_read_once_is_not_spooled(files):
     os.mkfifo(files / "pipe")
     content = (files / "unl.svm").read_bytes()
-    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,))
+    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,), daemon=True)
     writer.start()
     source = TrainingInput(str(files / "pos.svm"), str(files / "pipe"))
     with TrainingData(source, True, lambda *_: None) as data:
-        writer.join()
+        writer.join(PATIENCE_SECONDS)
         assert data._source.spooled_bytes == 0
         assert same(data.fetch(np.arange(400)), Rows.from_dense(FEATURES))
 
@@ -140,11 +141,11 @@ def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
 
     monkeypatch.setattr(tempfile, "SpooledTemporaryFile", Full)
     os.mkfifo(files / "pipe")
-    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(b"1 1:1\n",))
+    writer = threading.Thread(target=(files / "pipe").write_bytes, args=(b"1 1:1\n",), daemon=True)
     writer.start()
     with pytest.raises(FileError, match=r"cannot spool .*pipe: No space left"):
         opened(files, "pipe")
-    writer.join()
+    writer.join(PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("name", ["unl.svm", "unl.gz"])

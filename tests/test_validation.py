@@ -20,7 +20,7 @@ from resvm_cli.randomness import fold_seed
 from resvm_cli.svm import libsvm
 from resvm_cli.tuning.criteria import METRIC_NAMES, JudgedRows, criterion, score
 from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.growth import grow
+from resvm_cli.tuning.growth import OVERLAP, SCORE_TOLERANCE, Growth, grow
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import Judge
@@ -92,6 +92,23 @@ def test_no_row_that_is_judged_nor_its_group_is_in_a_bag(grouped, monkeypatch):
         held = groups[made.folds.parts[0] == fold]
         for bag in bags:
             assert not np.isin(groups[bag], held).any()
+
+
+def test_every_fold_of_every_repeat_draws_bags_of_its_own(monkeypatch):
+    folds = Folds.drawn(24, 80, 4, 7, repeats=2)
+    made = judge(folds=folds)
+    drawn = []
+    lines = [(line, fold) for line in folds.parts for fold in range(4)]
+    for (line, fold), bags in zip(lines, bags_of(made, monkeypatch), strict=True):
+        kept = np.flatnonzero(line != fold)
+        # places among the rows that are kept: the folds are of one size
+        drawn.append(tuple(np.searchsorted(kept, bag).tobytes() for bag in bags))
+    assert len(set(drawn)) == 8
+
+
+def test_the_seed_of_a_fold_depends_on_the_seed_and_on_the_fold():
+    assert len({fold_seed(seed, fold) for seed in range(4) for fold in range(25)}) == 100
+    assert fold_seed(3, 2) == fold_seed(3, 2)
 
 
 def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its_partner():
@@ -217,3 +234,29 @@ def test_members_are_grown_until_halves_agree():
     with made.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel) as trainer:
         (judged,) = made.out_of_bag_rows([Task(CANDIDATE, 25)], trainer)
     assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))
+
+
+@pytest.mark.parametrize(
+    ("difference", "overlap", "stable"),
+    [
+        (0.0, 1.0, True),
+        (SCORE_TOLERANCE, OVERLAP, True),
+        (-SCORE_TOLERANCE, OVERLAP, True),
+        (1.01 * SCORE_TOLERANCE, 1.0, False),
+        (-1.01 * SCORE_TOLERANCE, 1.0, False),
+        (0.0, 0.99 * OVERLAP, False),
+    ],
+)
+def test_members_are_enough_when_halves_agree_on_the_score_and_on_the_top_of_u(
+    difference, overlap, stable
+):
+    assert Growth(25, 0.7, difference, overlap).stable == stable
+
+
+def test_halves_that_disagree_ask_for_more_members():
+    # nothing tells P from U here, so what 25 members put on top is chance
+    rng = np.random.default_rng(4)
+    rows = [Rows.from_dense(rng.standard_normal((size, 3))) for size in (24, 80)]
+    steps = list(grow(judge(out_of_bag=True, kernels=SharedKernels(*rows, 100)), CANDIDATE))
+    assert len(steps) > 1
+    assert min(step.overlap for step in steps[:-1]) < OVERLAP

@@ -1,0 +1,112 @@
+"""The scripts and the style of the pages parse: what a browser would refuse is found without one.
+
+tree-sitter brings whole grammars and depends on nothing outside Python, so that these tests are
+never skipped; node, where there is one, also applies the rules beyond the grammar.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+
+import pytest
+import tree_sitter_css
+import tree_sitter_javascript
+from tree_sitter import Language, Node, Parser
+
+from tests.conftest import ROOT
+from tests.programs import run
+
+LANGUAGES = {
+    ".js": Language(tree_sitter_javascript.language()),
+    ".css": Language(tree_sitter_css.language()),
+}
+REPORT = ROOT / "resvm_cli" / "report"
+ASSETS = sorted(path for path in REPORT.iterdir() if path.suffix in LANGUAGES)
+SHARED = "charts.js"  # stands before the script of every page
+PAGES = [path.name for path in ASSETS if path.suffix == ".js" and path.name != SHARED]
+
+
+def faults(text: bytes, suffix: str) -> list[int]:
+    """The lines where a file does not follow its grammar."""
+    found = []
+
+    def visit(node: Node) -> None:
+        if node.is_error or node.is_missing:
+            found.append(node.start_point[0] + 1)
+        elif node.has_error:
+            for child in node.children:
+                visit(child)
+
+    visit(Parser(LANGUAGES[suffix]).parse(text).root_node)
+    if suffix == ".css":  # its grammar lets a string run on over the end of the line
+        lines = enumerate(text.splitlines(), 1)
+        found += [number for number, line in lines if line.count(b'"') % 2]
+    return found
+
+
+def declared(name: str) -> list[str]:
+    """The names that a script declares for the whole page."""
+    found = []
+    tree = Parser(LANGUAGES[".js"]).parse((REPORT / name).read_bytes())
+    for statement in tree.root_node.children:
+        if statement.type == "function_declaration":
+            found.append(statement.child_by_field_name("name").text.decode())
+        elif statement.type == "lexical_declaration":
+            for target in statement.named_children:
+                pattern = target.child_by_field_name("name")
+                found += re.findall(r"[\w$]+", pattern.text.decode())
+    return found
+
+
+def script(name: str) -> bytes:
+    """What a page runs, apart from its data."""
+    parts = [
+        b'"use strict";\nconst DATA = {};',
+        *((REPORT / one).read_bytes() for one in (SHARED, name)),
+    ]
+    return b"\n".join(parts)
+
+
+def test_there_are_scripts_and_a_style():
+    assert {path.name for path in ASSETS} >= {SHARED, "score.js", "ranking.js", "page.css"}
+
+
+@pytest.mark.parametrize("path", ASSETS, ids=lambda path: path.name)
+def test_every_asset_follows_its_grammar(path):
+    assert faults(path.read_bytes(), path.suffix) == []
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".js", "function f(x { return x; }"),
+        (".js", "const f = (x) => [x};"),
+        (".js", "for (const x of y) { f(x);"),
+        (".js", "const text = `${name`;"),
+        (".js", 'const text = "one;\nf();'),
+        (".js", "const const x = 1;"),
+        (".css", "p { margin: 0;\nh1 { margin: 0; }"),
+        (".css", "p { margin: 0; } }"),
+        (".css", 'p { font: 1rem "Segoe UI, serif; }'),
+    ],
+)
+def test_what_is_broken_is_noticed(suffix, text):
+    assert faults(text.encode(), suffix)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_name_is_declared_twice_on_a_page(name):
+    # a second const of the same name is a syntax error, though each file is sound
+    names = Counter(["DATA", *declared(SHARED), *declared(name)])
+    assert len(names) > 5
+    assert [one for one, count in names.items() if count > 1] == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node on the PATH")
+@pytest.mark.parametrize("name", PAGES)
+def test_node_accepts_the_script_of_every_page(name, tmp_path):
+    (tmp_path / "page.js").write_bytes(script(name))
+    ran = run(["node", "--check", "page.js"], cwd=tmp_path)
+    assert ran.code == 0, ran.err

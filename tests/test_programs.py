@@ -1,0 +1,77 @@
+"""Programs that tests run are ended, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.programs import Ran, run, started, until
+
+# a program with one of its own, which holds the pipe open and would outlive the first
+FAMILY = ["sh", "-c", "sleep 600 & echo $!; wait"]
+
+linux = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs Linux")
+
+
+def gone(number: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet has ended too."""
+    try:
+        with open(f"/proc/{number}/stat") as state:
+            return state.read().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@linux
+def test_what_takes_too_long_is_killed_with_all_that_it_started():
+    family = []
+
+    def waiting() -> None:
+        with started(FAMILY, patience=0.5, stdout=subprocess.PIPE) as running:
+            family.extend([running.pid, int(running.stdout.readline())])
+            assert running.stdout.read() == b""  # returns because both were killed
+
+    with pytest.raises(TimeoutError, match=r"killed after 0\.5 s"):
+        waiting()
+    until(lambda: all(map(gone, family)))
+
+
+@linux
+def test_so_is_what_runs_when_a_test_fails():
+    family = []
+
+    def failing() -> None:
+        with started(FAMILY, stdout=subprocess.PIPE) as running:
+            family.extend([running.pid, int(running.stdout.readline())])
+            raise AssertionError("red")
+
+    with pytest.raises(AssertionError, match="red"):
+        failing()
+    until(lambda: all(map(gone, family)))
+
+
+def test_an_end_that_does_not_come_is_a_time_out():
+    with pytest.raises(TimeoutError, match=r"killed after 0\.2 s"):
+        run(FAMILY, patience=0.2)
+
+
+def test_an_end_that_comes_is_waited_for():
+    with started(["sh", "-c", "read line; exit 7"], stdin=subprocess.PIPE) as running:
+        pass
+    assert running.returncode == 7
+    command = ["sh", "-c", 'cat; echo "$SAID" >&2; exit 3']
+    assert run(command, stdin=b"given", env={"SAID": "said"}) == Ran(3, b"given", "said\n")
+
+
+def test_tests_start_programs_in_one_place_only():
+    for path in sorted((ROOT / "tests").glob("*.py")):
+        if path.name not in ("programs.py", "browser.py"):
+            started_here = re.findall(
+                r"subprocess\.(?:run|call|check_\w+|Popen)\(|os\.(?:system|popen)\(",
+                path.read_text(),
+            )
+            assert not started_here, f"{path.name}: use tests/programs.py"
