@@ -12,7 +12,8 @@ import numpy as np
 from perf.bench import Bench
 from perf.data import Problem
 from perf.measure import Steps, run
-from resvm_cli.ensemble.methods import DEFAULT_TOLERANCE, ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import DEFAULT_TOLERANCE, problems, settle
+from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.files.svmlight import Block, format_block, read_file
 
 
@@ -67,6 +68,7 @@ class Ensemble:
                 n_models=self.n_models,
                 n_pos=sizes.n_pos,
                 n_unl=sizes.n_unl,
+                w_pos=parameters["w_pos"],
             ),
             sizes.rows_pos,
             sizes.rows_unl,

@@ -20,16 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from resvm_cli.jobs.judgement import OutOfBagJudge
 from sklearn.metrics import average_precision_score
 
 from perf.paper_sets import load
 from perf.table import put_between_marks
 from resvm_cli import parallel
 from resvm_cli.dataset import Rows, Survey, variance
-from resvm_cli.ensemble.fit import fit, rows_drawn
-from resvm_cli.ensemble.methods import MethodName, Plan, ResvmParams, problems, settle
+from resvm_cli.ensemble.methods import Plan, settle
 from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, TrainingRows
+from resvm_cli.ensemble.params import MethodName, ResvmParams
+from resvm_cli.ensemble.parts import train_part
+from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.evaluation.contamination_correction import Contamination
 from resvm_cli.evaluation.pu import expected_false
 from resvm_cli.experiments.contamination import Sizes, split
@@ -90,33 +92,18 @@ class Values:
 
 def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     """As resvm rank judges: default parameters, rows also by their content."""
-    plan = settle(
-        ResvmParams(method=method, seed=seed),
-        len(drawn.positives),
-        len(drawn.unlabeled),
-        drawn.n_features,
-        lambda: drawn.variance,
-    )
-    tasks = list(problems(plan, range(plan.n_models)))
-    numbers = rows_drawn(tasks)
-    ensemble, _ = fit(
-        tasks,
-        drawn.positives,
-        drawn.unlabeled.take(numbers),
-        numbers,
-        single=False,
-        workers=1,
-        progress=lambda done, total: None,
-    )
-    predictor = Predictor(ensemble)
-    judge = OutOfBagJudge.of(
+    data = MemoryData(drawn.positives, drawn.unlabeled)
+    n_pos, n_unl = len(drawn.positives), len(drawn.unlabeled)
+    params = ResvmParams(method=method, seed=seed)
+    plan = settle(params, n_pos, n_unl, data.n_features, data.variance)
+    part = train_part(plan, range(plan.n_models), data)
+    predictor = Predictor(part.fitted.ensemble)
+    training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
+    judge = OutOfBagJudge(
         predictor,
-        tasks,
-        drawn.positives,
-        drawn.unlabeled.take(numbers),
-        numbers,
-        None,
-        1,
+        Absences(part.problems, training_rows),
+        n_pos,
+        lambda: 1,
         lambda stage, done, total: None,
     )
     of_pos = judge.positives(drawn.positives, None).values

@@ -22,21 +22,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from resvm_cli.ensemble.workbench import Workbench
-from resvm_cli.tuning.strategies import Result, Task, halving, sampled
 
 from perf.paper_sets import Source, load
 from perf.table import put_between_marks
 from resvm_cli import parallel
 from resvm_cli.dataset import Rows, Survey, variance
-from resvm_cli.ensemble.fit import fit, rows_drawn
-from resvm_cli.ensemble.methods import ResvmParams, gamma_scale, problems, settle
+from resvm_cli.ensemble.methods import gamma_scale, settle
 from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.parts import train_part
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.evaluation.metrics import pr_auc_trapezoid
 from resvm_cli.experiments.contamination import Sizes, split
 from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.tuning.criteria import METRIC_NAMES
 from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.search import Result, Task, halving, sampled
 from resvm_cli.tuning.space import default_space
 from resvm_cli.tuning.validation import Judge, params_of
 
@@ -100,25 +102,11 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
 
 def test_area(params: ResvmParams, drawn: Draw) -> float:
     """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
-    plan = settle(
-        params,
-        len(drawn.positives),
-        len(drawn.unlabeled),
-        drawn.n_features,
-        lambda: drawn.variance,
-    )
-    tasks = list(problems(plan, range(plan.n_models)))
-    numbers = rows_drawn(tasks)
-    ensemble, _ = fit(
-        tasks,
-        drawn.positives,
-        drawn.unlabeled.take(numbers),
-        numbers,
-        single=False,
-        workers=1,
-        progress=lambda done, total: None,
-    )
-    values = Predictor(ensemble).decisions(drawn.test).values
+    data = MemoryData(drawn.positives, drawn.unlabeled)
+    sizes = len(drawn.positives), len(drawn.unlabeled)
+    plan = settle(params, *sizes, data.n_features, data.variance)
+    part = train_part(plan, range(plan.n_models), data)
+    values = Predictor(part.fitted.ensemble).decisions(drawn.test).values
     return 100 * pr_auc_trapezoid(drawn.truth, values)
 
 
@@ -132,7 +120,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         some = np.random.default_rng(number).choice(len(unlabeled), MAX_UNL, replace=False)
         unlabeled = unlabeled.take(np.sort(some))
     gamma = gamma_scale(drawn.n_features, drawn.variance)
-    bench = Workbench(drawn.positives, unlabeled, 2000)
+    kernels = SharedKernels(drawn.positives, unlabeled, 2000)
     folds = Folds.drawn(len(drawn.positives), len(unlabeled), 10, number)
     # the space that folds allow holds for both
     space = default_space(
@@ -142,7 +130,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         len(unlabeled) * 9 // 10,
         gamma,
     )
-    out_of_bag = Judge(bench, base, folds, True, "partial_roc_auc", 0.2)
+    out_of_bag = Judge(kernels, base, folds, True, "partial_roc_auc", 0.2)
     by_folds = replace(out_of_bag, out_of_bag=False)
     for trial, candidate in enumerate(sampled(space, trials, number, 0)):
         record = key | {"trial": trial, "params": dict(candidate.values)}
