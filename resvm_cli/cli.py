@@ -19,6 +19,7 @@ from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
 from resvm_cli.files.stdout import guard_stdout
 from resvm_cli.report import terminal
 
+AUTO_VALUES = ("committee", "single")
 COMMANDS = (
     "train",
     "predict",
@@ -74,6 +75,15 @@ def _needed(arguments: Sequence[str]) -> Sequence[str]:
     return arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
 
 
+def _with_values(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the value that ``--auto`` may go without; typer knows no such options."""
+    following = [*arguments[1:], ""]
+    return [
+        "--auto=committee" if (argument == "--auto" and then not in AUTO_VALUES) else argument
+        for argument, then in zip(arguments, following, strict=True)
+    ]
+
+
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     del frame
     for also in (signal.SIGINT, signal.SIGTERM):
@@ -89,7 +99,9 @@ def main() -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
             signal.signal(number, _interrupt)
     try:
-        app_of(_needed(sys.argv[1:]))(prog_name="resvm")  # also when run as python -m resvm_cli
+        arguments = _with_values(sys.argv[1:])
+        # a name, for when it is run as python -m resvm_cli
+        app_of(_needed(arguments))(arguments, prog_name="resvm")
     except ResvmError as error:
         terminal.show_error(error)
         sys.exit(error.exit_code)

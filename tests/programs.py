@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def run_resvm(*arguments: object, env: dict[str, str] | None = None, **more: Any
     return run(resvm_command(*arguments), env={**plain, **(env or {})}, **more)
 
 
-def start_resvm(*arguments: object, **more: Any) -> Any:
+def start_resvm(*arguments: object, **more: Any) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """The real entry point, running, with pipes to write to and read from."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return started(resvm_command(*arguments), **{**pipes, **more})

@@ -129,6 +129,17 @@ def test_tasks_are_not_taken_far_ahead(monkeypatch):
     results.close()
 
 
+def test_whoever_stops_asking_stops_the_threads():
+    before = set(threading.enumerate())
+    results = parallel.stream(str, iter(range(1000)), lambda: 2)
+    next(results)
+    results.close()
+    deadline = time.monotonic() + 20
+    while (running := set(threading.enumerate()) - before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not running
+
+
 def test_workers_really_run_at_the_same_time():
     barrier = threading.Barrier(3, timeout=PATIENCE_SECONDS)
     list(parallel.run(lambda task: barrier.wait(), range(3), 3))

@@ -161,6 +161,13 @@ def test_contradictions_are_refused_before_anything_is_read(options, message):
         TrainingInput(**options).check()
 
 
+def test_rows_without_an_id_are_unlabeled_and_counted(folder):
+    names = ["" if number in (0, 58) else name for number, name in enumerate(NAMES)]
+    write_svm(folder / "some.svm", FEATURES, comments=names)
+    with opened(folder, "some.svm") as data:
+        assert [note for note in data.notes if "2 rows have no id: they are unlabeled" in note]
+
+
 def test_labels_are_those_of_the_rows_read_whole():
     path = str(SAMPLE / "digits" / "test.svm")
     assert read_labels(path).tolist() == read_file(path).labels.tolist()

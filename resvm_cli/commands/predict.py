@@ -15,8 +15,11 @@ from resvm_cli.errors import CommandLineError
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
+    from resvm_cli.ensemble.model import RuleName
     from resvm_cli.files.prediction_writer import FormatName
     from resvm_cli.jobs.predict import ThresholdRule
+
+RULES: tuple[RuleName, ...] = ("votes", "mean")  # without importing numpy
 
 
 @fold_options
@@ -56,9 +59,23 @@ def predict(
             "--threshold",
             metavar="T",
             help="Positive above this decision value; or recall=0.9, top=100, fraction=0.01.",
-            show_default="0.5; cwsvm: 0",
+            show_default="the model's own",
         ),
     ] = None,
+    decision: Annotated[
+        str | None,
+        method_option(
+            metavar="RULE",
+            help="Decision values: votes (the paper's) or mean (the members' mean value).",
+            show_default="the model's own",
+        ),
+    ] = None,
+    contamination_pos: Annotated[
+        float,
+        method_option(
+            metavar="A", help="With -T recall: this share of the known positives is wrong."
+        ),
+    ] = 0.0,
     break_ties: Annotated[
         bool,
         method_option(
@@ -75,6 +92,13 @@ def predict(
     formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
     format_name = parse_choice("--format", form, formats)
     level = None if threshold is None else _threshold(threshold)
+    rule = None if decision is None else parse_choice("--decision", decision, RULES)
+    if contamination_pos and not (threshold or "").startswith("recall="):
+        raise CommandLineError("--contamination-pos goes with -T recall=R")
+    if not 0 <= contamination_pos < 1:
+        raise CommandLineError(
+            f"--contamination-pos is {contamination_pos:g}; a share from 0 to below 1 is meant"
+        )
     from resvm_cli.jobs import predict as job
 
     request = job.PredictRequest(
@@ -83,6 +107,8 @@ def predict(
         target=output,
         form=format_name,
         threshold=level,
+        decision=rule,
+        contamination_pos=contamination_pos,
         break_ties=break_ties,
         votes=votes,
         member_values=member_values,

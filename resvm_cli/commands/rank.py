@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
 # What a stored model has settled already.
-OF_TRAINING = (*names_of(MethodOptions), "scale", "features", "seed", "output", "force")
+OF_TRAINING = (
+    *(name for name in names_of(MethodOptions) if name != "decision"),
+    *("scale", "features", "seed", "output", "force"),
+)
 
 
 @option_family
@@ -122,11 +125,10 @@ def rank(
         _refuse_training(context, explicit)
     if force and output is None:
         raise CommandLineError("--force goes with -o/--output")
-    params, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
     request = RankRequest(
         data.training_input(scale, groups=groups, keep_ids=True),
-        params,
-        auto=method.kept_by_tuning(explicit),
+        choice,
         model=model,
         target=output,
         force=force,

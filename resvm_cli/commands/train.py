@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from resvm_cli.commands.options.data import DataOptions, data_option
+from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options
 from resvm_cli.commands.options.method import MethodOptions
 from resvm_cli.commands.options.running import Force, Json, RunningOptions, Seed, output_option
@@ -25,6 +25,7 @@ def train(
             help="Count the lines of U without reading them: for files known to be sound.",
         ),
     ] = False,
+    groups: Groups = None,
     method: MethodOptions,
     output: Annotated[
         str, output_option("-o", "--output", metavar="DIR", help="Where the model goes.")
@@ -42,13 +43,12 @@ def train(
     from resvm_cli.jobs import train as job
 
     explicit = explicit_options(context)
-    params, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
     with running.progress() as progress:
         result = job.train(
-            data.training_input(scale, unchecked=no_check),
-            params,
+            data.training_input(scale, groups=groups, unchecked=no_check),
+            choice,
             output,
-            auto=method.kept_by_tuning(explicit),
             force=force,
             jobs=running.jobs,
             progress=progress,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from resvm_cli.commands.options.data import DataOptions, Groups, data_option
-from resvm_cli.commands.options.folding import fold_options, option_family
+from resvm_cli.commands.options.folding import explicit_options, fold_options, option_family
 from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
 from resvm_cli.commands.options.running import (
     Json,
@@ -22,6 +22,7 @@ from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
     from resvm_cli.ensemble.params import MethodName
+    from resvm_cli.tuning.search import StrategyName
     from resvm_cli.tuning.space import Axis
 
 space_option = partial(
@@ -78,20 +79,25 @@ class EstimateOptions:
         str,
         estimate_option(
             metavar="NAME",
-            help="partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with"
+            help="roc_areas (the mean of whole and partial areas, of votes and of means),"
+            " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with"
             " _of_mean), pu_score (the paper's) or pu_score_pooled.",
         ),
-    ] = "partial_roc_auc"
+    ] = "roc_areas"
     up_to: Annotated[
         float, estimate_option(metavar="F", help="The fraction of U that partial_roc_auc looks at.")
     ] = 0.2
     oob: Annotated[
         bool,
         estimate_option(
-            "--oob", help="Judge out of bag: ten times cheaper than ten folds (resvm only)."
+            "--oob",
+            help="Judge out of bag: ten times cheaper than ten folds (resvm only).",
+            show_default="unless folds are asked for",
         ),
     ] = False
-    folds: Annotated[int, estimate_option("-v", "--folds", metavar="N", min=2, help="Folds.")] = 10
+    folds: Annotated[
+        int, estimate_option("-v", "--folds", metavar="N", min=2, help="Judge by so many folds.")
+    ] = 10
     repeats: Annotated[
         int, estimate_option(metavar="N", min=1, help="Repeat with other folds.")
     ] = 1
@@ -113,9 +119,20 @@ class EstimateOptions:
 class SearchOptions:
     """How candidates are proposed."""
 
-    search: Annotated[str, search_option(metavar="NAME", help="random, grid or halving.")] = (
-        "random"
-    )
+    search: Annotated[
+        str | None,
+        search_option(
+            metavar="NAME",
+            help="informed (20 settings that do well on most data), random, grid or halving.",
+            show_default="informed out of bag without ranges, else random",
+        ),
+    ] = None
+    committee: Annotated[
+        int | None,
+        search_option(
+            metavar="K", min=1, help="Pool the K best settings.", show_default="informed 10, else 1"
+        ),
+    ] = None
     trials: Annotated[
         int, search_option(metavar="N", min=1, help="Candidates of random and halving.")
     ] = 100
@@ -128,6 +145,7 @@ class SearchOptions:
 
 @fold_options
 def tune(
+    context: typer.Context,
     *,
     output: Annotated[
         str, output_option("-o", "--output", metavar="DIR", help="Where trials and best.json go.")
@@ -135,11 +153,14 @@ def tune(
     data: DataOptions,
     groups: Groups = None,
     max_unl: Annotated[
-        int,
+        int | None,
         data_option(
-            metavar="N", min=10, help="Judge on at most so many rows of U, drawn at random."
+            metavar="N",
+            min=10,
+            help="Judge on at most so many rows of U, drawn at random.",
+            show_default="5000; informed 2000",
         ),
-    ] = 5000,
+    ] = None,
     method: Annotated[
         str,
         method_option(
@@ -147,11 +168,13 @@ def tune(
         ),
     ] = "resvm",
     n_models: Annotated[
-        str,
+        str | None,
         method_option(
-            metavar="N|auto", help="Members; auto grows the winner until halves of it agree."
+            metavar="N|auto",
+            help="Members; auto grows the winner until halves of it agree.",
+            show_default="50; of a committee 200",
         ),
-    ] = "50",
+    ] = None,
     kernel: Kernel = "rbf",
     tolerance: Tolerance = None,
     cache_mb: CacheMb = 100.0,
@@ -169,9 +192,14 @@ def tune(
     ] = None,
     json: Json = False,
     gram_mb: Annotated[
-        float,
-        running_option(metavar="MB", min=0, help="Room for kernel values that candidates share."),
-    ] = 1024.0,
+        float | None,
+        running_option(
+            metavar="MB",
+            min=0,
+            help="Room for kernel values that candidates share.",
+            show_default="1024; informed 150",
+        ),
+    ] = None,
     seed: Seed = 0,
     running: RunningOptions,
 ) -> None:
@@ -184,33 +212,48 @@ def tune(
     from resvm_cli.jobs import tune as job
     from resvm_cli.jobs.tune import TuneRequest
     from resvm_cli.report import machine, plots, tuning_table
+    from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
     from resvm_cli.tuning.criteria import METRIC_NAMES
     from resvm_cli.tuning.search import STRATEGY_NAMES
+    from resvm_cli.tuning.settings import GRAM_MB, MAX_UNL
 
     kind = None if plot is None else plots.kind_of(plot)
+    explicit = explicit_options(context)
+    methods, axes = _methods(method), space.axes()
+    by_folds = {"folds", "repeats", "folds_file"} & explicit
+    out_of_bag = estimate.oob or (methods == ("resvm",) and not by_folds)
+    strategy: StrategyName = "random"
+    if search.search is not None:
+        strategy = parse_choice("--search", search.search, STRATEGY_NAMES)
+    elif out_of_bag and not axes and not {"trials", "n_models"} & explicit:
+        strategy = "informed"
+    committee = search.committee or (KEPT if strategy == "informed" else 1)
     request = TuneRequest(
         data.training_input(data.scale, groups=groups),
         target=output,
-        methods=_methods(method),
+        methods=methods,
         base=ResvmParams(
             kernel=parse_kernel(kernel), tolerance=tolerance, cache_mb=cache_mb, seed=seed
         ),
-        axes=space.axes(),
+        axes=axes,
         metric=parse_choice("--metric", estimate.metric, METRIC_NAMES),
         up_to=estimate.up_to,
-        out_of_bag=estimate.oob,
+        out_of_bag=out_of_bag,
         n_folds=estimate.folds,
         repeats=estimate.repeats,
         folds_file=estimate.folds_file,
-        strategy=parse_choice("--search", search.search, STRATEGY_NAMES),
+        strategy=strategy,
+        committee=committee,
         trials=search.trials,
-        n_models=_members(n_models),
+        n_models=_members(n_models, committee),
         max_extensions=0 if search.no_extend else search.max_extensions,
         outer=estimate.outer,
         contamination_pos=space.contamination_pos,
         contamination_unl=space.contamination_unl,
-        max_unl=max_unl,
-        gram_mb=gram_mb,
+        max_unl=max_unl or (QUICK_MAX_UNL if strategy == "informed" else MAX_UNL),
+        gram_mb=gram_mb
+        if gram_mb is not None
+        else (QUICK_GRAM_MB if strategy == "informed" else GRAM_MB),
         resume=resume,
         jobs=running.jobs,
     )
@@ -232,7 +275,12 @@ def _methods(text: str) -> tuple[MethodName, ...]:
     return METHOD_NAMES if text == "all" else (parse_choice("--method", text, METHOD_NAMES),)
 
 
-def _members(text: str) -> int | Literal["auto"]:
+def _members(text: str | None, committee: int) -> int | Literal["auto"]:
+    from resvm_cli.tuning.committee import MEMBERS
+    from resvm_cli.tuning.settings import USUAL_MEMBERS
+
+    if text is None:
+        return MEMBERS if committee > 1 else USUAL_MEMBERS
     if text == "auto":
         return "auto"
     if not text.isdigit() or not int(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from resvm_cli import parallel
 from resvm_cli.dataset import IntArray, Rows, distinct
-from resvm_cli.ensemble.model import Ensemble, Member
+from resvm_cli.ensemble.model import Ensemble, Group, Member
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
@@ -73,9 +73,20 @@ def fit(
                 members.append(solution.member)
             converged.append(solution.converged)
         tick()
-    kernel = problems[0].kernel
-    pool = Rows.concatenate(vectors) if kernel.name == "linear" else rows
-    return Fitted(Ensemble(kernel, pool, members, single), tuple(converged))
+    linear = problems[0].kernel.name == "linear"
+    pool = Rows.concatenate(vectors) if linear else rows
+    return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
+
+
+def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
+    """Runs of members of one kernel, none weighted or standardised."""
+    groups: list[Group] = []
+    for number, problem in enumerate(problems):
+        if groups and groups[-1].kernel == problem.kernel:
+            groups[-1] = replace(groups[-1], members=range(groups[-1].members.start, number + 1))
+        else:
+            groups.append(Group(problem.kernel, range(number, number + 1)))
+    return tuple(groups)
 
 
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:

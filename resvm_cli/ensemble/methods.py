@@ -28,6 +28,12 @@ LARGE_BAG = 5000
 # The solvers' own defaults measure different things; LIBLINEAR's 0.1 is too loose to be compared.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MOST_ROWS = 2**53
+# Bags where the user gives no sizes: docs/quality.md has the figures of these and others.
+DEFAULT_SHARE = 1.0  # of |P|, drawn with replacement
+DEFAULT_RATIO = 2.0  # rows of U for each of P
+DEFAULT_W_POS = 0.7
+LEAST_N_POS, MOST_N_POS = 5, 200
+LEAST_BAGGED, MOST_BAGGED = 25, 1000  # rows of U in a bag of bagging: as many as P has
 _PARAMETERS = ("c_pos", "c_unl", "w_pos", "n_models", "n_pos", "n_unl", "tolerance")
 
 
@@ -116,6 +122,16 @@ class Plan:
             raise ValueError("plan")
 
 
+def default_n_pos(rows_pos: int, share: float = DEFAULT_SHARE) -> int:
+    """A share of P, but neither too few to learn from nor more than are worth their time."""
+    return min(MOST_N_POS, max(LEAST_N_POS, int(rows_pos * share)))
+
+
+def default_n_unl(n_pos: int, rows_unl: int) -> int:
+    """Several times as many rows of U, of which half or more stay out of each bag."""
+    return max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
+
+
 def gamma_scale(n_features: int, variance: float) -> float:
     """The gamma called ``scale``: a variance of 0 counts as 1."""
     return 1.0 / (max(1, n_features) * (variance or 1.0))
@@ -142,14 +158,14 @@ def settle(
         coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
         degree=params.degree if params.kernel == "poly" else 3,
     )
-    default_n_pos = min(200, max(5, rows_pos // 5))
     n_pos, n_unl = rows_pos, rows_unl
     if params.method == "resvm":
-        n_pos = params.n_pos or default_n_pos
-        n_unl = params.n_unl or 5 * n_pos
+        n_pos = params.n_pos or default_n_pos(rows_pos)
+        n_unl = params.n_unl or default_n_unl(n_pos, rows_unl)
     elif params.method == "bagging":
-        n_unl = params.n_unl or 5 * default_n_pos
-    w_pos = None if params.c_pos is not None else (params.w_pos or 1.0)
+        n_unl = params.n_unl or min(MOST_BAGGED, max(LEAST_BAGGED, rows_pos))
+    usual = DEFAULT_W_POS if params.method == "resvm" else 1.0
+    w_pos = None if params.c_pos is not None else (params.w_pos or usual)
     c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
     if not (np.isfinite(c_pos) and c_pos > 0):
         raise CommandLineError(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
@@ -18,6 +20,9 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.products import LEAST_DENSITY
 from resvm_cli.svm.weights import Weights
+
+RuleName: TypeAlias = Literal["votes", "mean"]
+RULE_NAMES: tuple[RuleName, ...] = ("votes", "mean")
 
 # Whether support rows or weights are kept dense is decided by their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
@@ -33,18 +38,51 @@ class Member:
     n_positive: int  # how many of the support rows are of class P
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """All members, over the rows they share."""
+@dataclass(frozen=True)
+class Group:
+    """Members of one setting: their kernel, and how their mean value counts among others."""
 
     kernel: Kernel
+    members: range
+    weight: float = 1.0
+    shift: float = 0.0  # the mean value is standardised: less the shift, by the scale
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """All members, over the rows they share; kernels differ by their parameters alone."""
+
+    groups: tuple[Group, ...]
     pool: Rows
     members: Sequence[Member]
     single: bool  # cwsvm: d is the member's own value
 
+    @classmethod
+    def of(cls, kernel: Kernel, pool: Rows, members: Sequence[Member], single: bool) -> Ensemble:
+        """Members of one setting."""
+        return cls((Group(kernel, range(len(members))),), pool, members, single)
+
     @property
-    def default_threshold(self) -> float:
-        return 0.0 if self.single else 0.5
+    def linear(self) -> bool:
+        return self.groups[0].kernel.name == "linear"
+
+    def kernel_of(self, member: int) -> Kernel:
+        return next(group.kernel for group in self.groups if member in group.members)
+
+    def part(self, first: int, last: int) -> Ensemble:
+        """Some of the members."""
+        groups = [
+            replace(
+                group,
+                members=range(
+                    max(group.members.start, first) - first, min(group.members.stop, last) - first
+                ),
+            )
+            for group in self.groups
+            if group.members.start < last and group.members.stop > first
+        ]
+        return Ensemble(tuple(groups), self.pool, self.members[first:last], self.single)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +92,16 @@ class Decisions:
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
+    means: FloatArray  # of the members' values; of groups, each standardised
     n_members: IntArray  # how many members each row was judged by
 
-    def labels(self, threshold: float) -> IntArray:
-        """+1 where d(x) exceeds the threshold, else -1 (paper, eq. 6)."""
-        return np.where(self.values > threshold, 1, -1)
+    def by(self, rule: RuleName) -> FloatArray:
+        """Decision values by this rule."""
+        return self.values if rule == "votes" else self.means
+
+    def labels(self, threshold: float, rule: RuleName = "votes") -> IntArray:
+        """+1 where the decision value exceeds the threshold, else -1 (paper, eq. 6)."""
+        return np.where(self.by(rule) > threshold, 1, -1)
 
     def values_without_ties(self) -> FloatArray:
         """d(x) with rows of equal, divided votes ordered by the sum of the members' values.
@@ -78,14 +121,38 @@ def decision_values(votes: FloatArray, sums: FloatArray) -> FloatArray:
     return np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
 
 
-def decide(member_values: FloatArray, single: bool) -> Decisions:
+def decide(member_values: FloatArray, groups: Sequence[Group], single: bool) -> Decisions:
     """Votes and decision values from the members' values, rows x members (paper, eq. 4 and 5)."""
     n_models = member_values.shape[1]
     balance = np.sign(member_values).sum(axis=1)
     votes = (n_models + balance) / (2 * n_models)
     sums = member_values.sum(axis=1)
     values = member_values[:, 0].copy() if single else decision_values(votes, sums)
-    return Decisions(votes, sums, values, np.full(len(votes), n_models))
+    counts = [np.full(len(votes), len(group.members)) for group in groups]
+    means = mean_values(
+        [member_values[:, cut(group)].sum(axis=1) for group in groups], counts, groups
+    )
+    return Decisions(votes, sums, values, means, np.full(len(votes), n_models))
+
+
+def cut(group: Group) -> slice:
+    """A group's columns among those of all members."""
+    return slice(group.members.start, group.members.stop)
+
+
+def mean_values(
+    sums: Sequence[FloatArray], counts: Sequence[npt.NDArray[Any]], groups: Sequence[Group]
+) -> FloatArray:
+    """The groups' mean values, each standardised and weighted; those of no members do not count."""
+    total: Any = 0.0
+    weight: Any = 0.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for group_sums, count, group in zip(sums, counts, groups, strict=True):
+            standard = (group_sums / count - group.shift) / group.scale
+            total = total + np.where(count > 0, group.weight * standard, 0.0)
+            weight = weight + np.where(count > 0, group.weight, 0.0)
+        means: FloatArray = total / weight
+    return means
 
 
 def numeric_fingerprint() -> str:
@@ -107,10 +174,9 @@ class Predictor:
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         pool, uses = _join(ensemble)
         columns = Columns(pool.indices, lasting=True)
-        linear = ensemble.kernel.name == "linear"
         dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
         # the rows that are judged together will be as wide, and dense too
-        n_lines = uses.n_members if linear else max(len(pool), BLOCK_ROWS)
+        n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
         self._prepare(ensemble, scaling, pool, uses, columns, dense)
 
@@ -155,10 +221,10 @@ class Predictor:
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
         self._judge: Pool | Weights
-        if ensemble.kernel.name == "linear":
+        if ensemble.linear:
             self._judge = Weights(pool, uses, columns, dense=dense)
         else:
-            self._judge = Pool(ensemble.kernel, pool, uses, columns, dense=dense)
+            self._judge = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
 
     @property
     def rows_multiple(self) -> int:
@@ -185,7 +251,7 @@ class Predictor:
     def decide(self, member_values: FloatArray) -> Decisions:
         """What the ensemble makes of its members' values."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return decide(member_values, self.ensemble.single)
+            return decide(member_values, self.ensemble.groups, self.ensemble.single)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
@@ -206,3 +272,20 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     values = np.concatenate([member.coefficients for member in members])
     uses = Uses.of(rows, columns, values, len(number_of), len(members))
     return ensemble.pool.take(supports[first]), uses
+
+
+def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:
+    """The uses by members of each kernel."""
+    kernels = list(dict.fromkeys(group.kernel for group in ensemble.groups))
+    if len(kernels) == 1:
+        return [(kernels[0], uses)]
+    kernel_of = np.empty(len(ensemble.members), np.int64)
+    for group in ensemble.groups:
+        kernel_of[cut(group)] = kernels.index(group.kernel)
+    rows = uses.rows
+    found = []
+    for number, kernel in enumerate(kernels):
+        own = kernel_of[uses.members] == number
+        entries = rows[own], uses.members[own].astype(np.int64), uses.coefficients[own]
+        found.append((kernel, Uses.of(*entries, len(uses.starts) - 1, uses.n_members)))
+    return found

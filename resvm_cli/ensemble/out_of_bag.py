@@ -17,7 +17,16 @@ import numpy.typing as npt
 
 from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
-from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor, decision_values
+from resvm_cli.ensemble.model import (
+    Decisions,
+    Ensemble,
+    Group,
+    Predictor,
+    RuleName,
+    cut,
+    decision_values,
+    mean_values,
+)
 from resvm_cli.ensemble.rank_intervals import MemberResamples, SingleArray
 from resvm_cli.errors import DataError
 from resvm_cli.svm.pool import BLOCK_ROWS
@@ -30,18 +39,26 @@ CELLS_AT_ONCE = 1 << 21  # rows times members of one task
 POOL_CELLS_AT_ONCE = 1 << 24  # support rows times features of members judged together
 
 
-def decide_out_of_bag(member_values: FloatArray, absent: BoolArray) -> Decisions:
-    """Votes and d over the members whose bags lack each row; nan where there are none.
+def decide_out_of_bag(
+    member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
+) -> Decisions:
+    """Votes and decision values over the members that have not seen each row; nan without any.
 
     Sums are scaled from those members to all of them, so that rows compare.
     """
     n_models = member_values.shape[1]
     n_members = absent.sum(axis=1)
     balance = np.where(absent, np.sign(member_values), 0.0).sum(axis=1)
+    admitted = np.where(absent, member_values, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         votes = (n_members + balance) / (2 * n_members)
-        sums = np.where(absent, member_values, 0.0).sum(axis=1) * (n_models / n_members)
-    return Decisions(votes, sums, decision_values(votes, sums), n_members)
+        sums = admitted.sum(axis=1) * (n_models / n_members)
+    means = mean_values(
+        [admitted[:, cut(group)].sum(axis=1) for group in groups],
+        [absent[:, cut(group)].sum(axis=1) for group in groups],
+        groups,
+    )
+    return Decisions(votes, sums, decision_values(votes, sums), means, n_members)
 
 
 class TrainingRows:
@@ -169,10 +186,7 @@ def stored_values(ensemble: Ensemble, rows: Rows, absent: BoolArray, n_columns: 
     """
     result = np.full((len(ensemble.members), len(rows)), np.nan)
     for first, last in _batches(ensemble, n_columns):
-        some = Ensemble(
-            ensemble.kernel, ensemble.pool, ensemble.members[first:last], ensemble.single
-        )
-        judge = Predictor.apart_from_others(some, rows, n_columns)
+        judge = Predictor.apart_from_others(ensemble.part(first, last), rows, n_columns)
         values = judge.member_values(rows).T
         np.copyto(result[first:last], values, where=absent[:, first:last].T)
     return result
@@ -194,7 +208,7 @@ def _batches(ensemble: Ensemble, n_columns: int) -> Iterator[tuple[int, int]]:
 class OutOfBagValues:
     """What is said of each row of a set; nan where every member has seen it."""
 
-    values: FloatArray  # d without ties
+    values: FloatArray  # by the judge's rule, without ties
     votes: FloatArray
     n_members: IntArray
     resampled: SingleArray | None  # resamples x rows
@@ -233,6 +247,7 @@ class OutOfBagJudge:
     predictor: Predictor
     absences: Absences
     n_positives: int
+    rule: RuleName
     workers: Callable[[], int]
     progress: Callable[[str, int, int | None], None]
 
@@ -260,25 +275,25 @@ class OutOfBagJudge:
         if resamples is not None:
             resampled = np.empty((resamples.count, n_rows), np.float32)
 
-        def work(task: tuple[int, Rows]) -> tuple[Decisions, SingleArray | None]:
+        def work(task: tuple[int, Rows]) -> tuple[Decisions, FloatArray, SingleArray | None]:
             return self._block(task[1], first, task[0], resamples, name)
 
         done = 0
         tasks = _blocks_of(blocks, self.absences.n_models)
-        for decisions, again in parallel.stream(work, tasks, self.workers):
-            part = slice(done, done + len(decisions.values))
-            values[part] = decisions.values_without_ties()
+        for decisions, own, again in parallel.stream(work, tasks, self.workers):
+            part = slice(done, done + len(own))
+            values[part] = own
             votes[part] = decisions.votes
             n_members[part] = decisions.n_members
             if resampled is not None and again is not None:
                 resampled[:, part] = again
-            done += len(decisions.values)
+            done += len(own)
             self.progress(f"judging {name} out of bag", done, n_rows)
         return OutOfBagValues(values, votes, n_members, resampled)
 
     def _block(
         self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
-    ) -> tuple[Decisions, SingleArray | None]:
+    ) -> tuple[Decisions, FloatArray, SingleArray | None]:
         numbers = np.arange(first + start, first + start + len(rows))
         absent = self.absences.absent(numbers, rows)
         member_values = self.predictor.member_values(rows)
@@ -288,10 +303,12 @@ class OutOfBagJudge:
                 f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
                 "its values are far from those that members were trained on: --scale them",
             )
-        decisions = decide_out_of_bag(member_values, absent)
+        groups = self.predictor.ensemble.groups
+        decisions = decide_out_of_bag(member_values, absent, groups)
+        own = decisions.means if self.rule == "mean" else decisions.values_without_ties()
         if resamples is None:
-            return decisions, None
-        return decisions, resamples.values(decisions, member_values, absent)
+            return decisions, own, None
+        return decisions, own, resamples.values(own, member_values, absent, groups, self.rule)
 
 
 def _blocks_of(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:

@@ -103,3 +103,11 @@ class ResvmParams:
                 ("--n-unl", self.n_unl, reason),
             )
         return (("--c-pos", self.c_pos, "resvm derives it from --c-unl and --w-pos"),)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parameters of some of a model's members, and the weight of their mean value."""
+
+    params: ResvmParams
+    weight: float = 1.0

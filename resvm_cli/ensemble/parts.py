@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
+from resvm_cli.ensemble.decision import DecisionRule, choose_threshold
 from resvm_cli.ensemble.fit import Fitted, fit, rows_drawn
-from resvm_cli.ensemble.methods import Plan, problems
-from resvm_cli.ensemble.model import Decisions
+from resvm_cli.ensemble.model import RULE_NAMES, Decisions, Group, RuleName
+from resvm_cli.ensemble.model_plan import ModelPlan, standardised
 from resvm_cli.ensemble.out_of_bag import (
     Absences,
     TrainingRows,
@@ -25,34 +26,47 @@ from resvm_cli.ensemble.out_of_bag import (
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.svm.problem import Problem
 
-# So many known positives place a recall to a few hundredths; more would only cost time.
-MOST_JUDGED = 1000
+# So many rows place a threshold to a few hundredths; more would only cost time.
+MOST_JUDGED_POSITIVES = 1000
+MOST_JUDGED_UNLABELED = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedNumbers:
+    """The rows of P and of U whose out-of-bag values belong to a model."""
+
+    positive: IntArray
+    unlabeled: IntArray
+
+    def __len__(self) -> int:
+        return len(self.positive) + len(self.unlabeled)
+
+    @classmethod
+    def of(cls, plan: ModelPlan) -> JudgedNumbers:
+        """Drawn from the seed; none where members have seen every known positive."""
+        if plan.method != "resvm":
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
+        positive = randomness.sample(bits, plan.rows_pos, MOST_JUDGED_POSITIVES)
+        return cls(positive, randomness.sample(bits, plan.rows_unl, MOST_JUDGED_UNLABELED))
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A run of members of a plan."""
+    """A run of members of a model."""
 
-    plan: Plan
+    plan: ModelPlan
     members: range
     fitted: Fitted
-    judged: IntArray  # rows of P that are judged by members that have not seen them
-    values: FloatArray  # members x those rows; nan where the member has seen the row
+    judged: JudgedNumbers
+    values: FloatArray  # members x judged rows, P before U; nan where the member has seen the row
     problems: Sequence[Problem]
     drawn: IntArray  # the rows of U that any of its bags holds, ascending
     unlabeled: Rows  # those rows, unscaled
 
 
-def judged_rows(plan: Plan) -> IntArray:
-    """The rows of P whose out-of-bag values belong to a model; of other methods none."""
-    if plan.method != "resvm":
-        return np.zeros(0, np.int64)
-    bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
-    return randomness.sample(bits, plan.rows_pos, MOST_JUDGED)
-
-
 def train_part(
-    plan: Plan,
+    plan: ModelPlan,
     members: range,
     data: PUData,
     workers: Callable[[Rows, Rows], int] = lambda positives, unlabeled: 1,
@@ -63,7 +77,7 @@ def train_part(
 
 
 def train_runs(
-    plan: Plan,
+    plan: ModelPlan,
     runs: Sequence[range],
     data: PUData,
     workers: Callable[[Rows, Rows], int] = lambda positives, unlabeled: 1,
@@ -73,14 +87,24 @@ def train_runs(
 
     ``workers`` is told the rows of P and of U, as members see them.
     """
-    tasks = {run: list(problems(plan, run)) for run in runs}
+    tasks = {run: plan.problems(run) for run in runs}
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])
-    unlabeled = data.fetch(drawn)
+    judged = JudgedNumbers.of(plan)
+    numbers = distinct(np.concatenate([drawn, judged.unlabeled]))
+    fetched = data.fetch(numbers)
+    unlabeled = fetched.take(np.searchsorted(numbers, drawn))
+    judged_rows = data.scaled(
+        Rows.concatenate(
+            [
+                data.positives.take(judged.positive),
+                fetched.take(np.searchsorted(numbers, judged.unlabeled)),
+            ]
+        )
+    )
     positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
     n_workers = workers(positives, drawn_rows)
-    judged = judged_rows(plan)
-    rows = positives.take(judged)
-    training_rows = TrainingRows(positives, drawn_rows, drawn, data.groups(), rows)
+    training_rows = TrainingRows(positives, drawn_rows, drawn, data.groups(), judged_rows)
+    places = np.concatenate([judged.positive, len(positives) + judged.unlabeled])
     n_columns = data.n_features + (0 if data.zero_based else 1)
     total = sum(map(len, runs))
     done = 0
@@ -94,19 +118,63 @@ def train_runs(
             positives,
             drawn_rows,
             drawn,
-            single=plan.method == "cwsvm",
+            single=plan.single,
             workers=n_workers,
             progress=tick,
         )
         values = np.zeros((len(some), 0))
         if len(judged):
-            absent = Absences(some, training_rows).absent(judged, rows)
-            values = stored_values(fitted.ensemble, rows, absent, n_columns)
+            absent = Absences(some, training_rows).absent(places, judged_rows)
+            values = stored_values(fitted.ensemble, judged_rows, absent, n_columns)
         done += len(run)
         yield Part(plan, run, fitted, judged, values, some, drawn, unlabeled)
 
 
-def out_of_bag_decisions(values: FloatArray) -> Decisions:
-    """What all members together say of the judged rows, from each one's values."""
+@dataclass(frozen=True, eq=False)
+class Conclusion:
+    """What all members together say of the judged rows, and what follows for new ones."""
+
+    groups: tuple[Group, ...]  # standardised
+    rule: DecisionRule
+    judged: JudgedNumbers
+    decisions: Decisions  # of the judged rows, P before U
+
+    def values(self, rule: RuleName) -> tuple[FloatArray, FloatArray]:
+        """Decision values of the rows of P and of U that some member has not seen."""
+        values, unseen = self.decisions.by(rule), self.decisions.n_members > 0
+        of_p = np.arange(len(values)) < len(self.judged.positive)
+        return values[unseen & of_p], values[unseen & ~of_p]
+
+
+def conclude(
+    plan: ModelPlan, rule: RuleName, judged: JudgedNumbers, values: FloatArray
+) -> Conclusion:
+    """From each member's values of the rows it has not seen, members x rows."""
+    groups = plan.groups()
     by_row = np.ascontiguousarray(values.T)
-    return decide_out_of_bag(by_row, np.isfinite(by_row))
+    absent = np.isfinite(by_row)
+    if len(groups) > 1 and len(judged):
+        groups = tuple(_standardised(group, by_row, absent, judged) for group in groups)
+    decisions = decide_out_of_bag(by_row, absent, groups)
+    decided = DecisionRule.plain(rule, single=plan.single)
+    conclusion = Conclusion(groups, decided, judged, decisions)
+    for name in RULE_NAMES if len(judged) else ():
+        threshold = choose_threshold(*conclusion.values(name))
+        if threshold is not None:
+            decided.thresholds[name] = threshold
+    return conclusion
+
+
+def _standardised(
+    group: Group, values: FloatArray, absent: np.ndarray, judged: JudgedNumbers
+) -> Group:
+    """By the mean and the deviation of its mean value over rows of U."""
+    members = slice(group.members.start, group.members.stop)
+    of_u = slice(len(judged.positive), len(judged))
+    seen_by = absent[of_u, members]
+    counts = seen_by.sum(axis=1)
+    sums = np.where(seen_by, values[of_u, members], 0.0).sum(axis=1)
+    means = sums[counts > 0] / counts[counts > 0]
+    if len(means) < 2:
+        return group
+    return standardised(group, float(means.mean()), float(means.std()))

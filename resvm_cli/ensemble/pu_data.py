@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import IntArray, Rows, Survey, variance
-from resvm_cli.ensemble.scaling import FeatureStats, Scaling, ScalingName
+from resvm_cli.ensemble.scaling import FeatureStats, ScaleChoice, Scaling
 from resvm_cli.errors import DataError
 
 
@@ -27,7 +27,7 @@ class PUData(ABC):
     def __init__(
         self,
         *,
-        scale: ScalingName | None = None,
+        scale: ScaleChoice | None = None,
         zero_based: bool = False,
         features: int | None = None,
         positive_label: float | None = None,
@@ -80,9 +80,17 @@ class PUData(ABC):
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        if self._stats is None or self._scale is None:
+        """As asked for; where that is left open, what the features advise."""
+        if self._stats is None:
             return None
-        return Scaling.learn(self._scale, self._stats.summary())
+        summary = self._stats.summary()
+        kind = summary.advised if self._scale == "auto" else self._scale
+        return None if kind is None else Scaling.learn(kind, summary)
+
+    @property
+    def scaling_is_open(self) -> bool:
+        """Whether it was left open, and is advised."""
+        return self._scale == "auto" and self.scaling is not None
 
     def scaled(self, rows: Rows) -> Rows:
         """Rows as members see them."""
@@ -132,7 +140,7 @@ class MemoryData(PUData):
         *,
         groups: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
-        scale: ScalingName | None = None,
+        scale: ScaleChoice | None = None,
         zero_based: bool = False,
         features: int | None = None,
         positive_label: float | None = None,

@@ -7,12 +7,22 @@ the ranks take their place: memory stays in proportion to the rows that are rank
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.dataset import FloatArray, IntArray
-from resvm_cli.ensemble.model import Decisions, decision_values
+from resvm_cli.ensemble.model import (
+    Decisions,
+    Group,
+    RuleName,
+    cut,
+    decision_values,
+    mean_values,
+)
 from resvm_cli.svm.pool import BLOCK_ROWS
 
 SingleArray = npt.NDArray[np.float32]
@@ -45,31 +55,56 @@ class MemberResamples:
         return self._weights.shape[1]
 
     def values(
-        self, decisions: Decisions, member_values: FloatArray, absent: BoolArray
+        self,
+        own: FloatArray,
+        member_values: FloatArray,
+        absent: BoolArray,
+        groups: Sequence[Group],
+        rule: RuleName,
     ) -> SingleArray:
-        """resamples x rows: d without ties; a row that no drawn member may judge keeps its own."""
-        own = decisions.values_without_ties()
+        """resamples x rows: decision values by this rule, without ties.
+
+        A row that no drawn member may judge keeps its own value.
+        """
         result = np.empty((self.count, len(own)), np.float32)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            values = self._block(member_values[part], absent[part], own[part])
+            block = member_values[part], absent[part]
+            values = self._votes(*block) if rule == "votes" else self._means(*block, groups)
+            values = np.where(np.isnan(values), own[part, None], values)
             with np.errstate(over="ignore"):  # infinities keep their order
                 result[:, part] = values.T
         return result
 
-    def _block(self, member_values: FloatArray, absent: BoolArray, own: FloatArray) -> FloatArray:
-        # one shape for every block: BLAS rounds by it
-        padded = np.zeros((3, BLOCK_ROWS, absent.shape[1]))
-        padded[0, : len(own)] = absent
-        padded[1, : len(own)] = np.where(absent, np.sign(member_values), 0.0)
-        padded[2, : len(own)] = np.where(absent, member_values, 0.0)
-        n_members, balance, sums = ((part @ self._weights)[: len(own)] for part in padded)
+    def _votes(self, member_values: FloatArray, absent: BoolArray) -> FloatArray:
+        """rows x resamples: d without ties, nan where none of the members may judge."""
+        signs = np.where(absent, np.sign(member_values), 0.0)
+        admitted = np.where(absent, member_values, 0.0)
+        n_members, balance, sums = (self._drawn(part) for part in (absent, signs, admitted))
         with np.errstate(divide="ignore", invalid="ignore"):
             votes = (n_members + balance) / (2 * n_members)
             sums = sums * (absent.shape[1] / n_members)
         values = decision_values(votes, sums)
-        decided = Decisions(votes, sums, values, n_members.astype(np.int64))
-        return np.where(n_members > 0, decided.values_without_ties(), own[:, None])
+        return Decisions(
+            votes, sums, values, values, n_members.astype(np.int64)
+        ).values_without_ties()
+
+    def _means(
+        self, member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
+    ) -> FloatArray:
+        """rows x resamples: the groups' means, nan where none of the members may judge."""
+        admitted = np.where(absent, member_values, 0.0)
+        sums = [self._drawn(admitted, cut(group)) for group in groups]
+        counts = [self._drawn(absent, cut(group)) for group in groups]
+        return mean_values(sums, counts, groups)
+
+    def _drawn(self, block: npt.NDArray[Any], members: slice = slice(None)) -> FloatArray:
+        """What the drawn members add up to, some of them: rows x resamples."""
+        weights = self._weights[members]
+        # one shape for every block: BLAS rounds by it
+        padded = np.zeros((BLOCK_ROWS, len(weights)))
+        padded[: len(block)] = block[:, members]
+        return (padded @ weights)[: len(block)]
 
 
 def rank_bounds(

@@ -19,7 +19,11 @@ from resvm_cli.errors import DataError
 ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
 SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
 # Statistics are kept for every index up to the largest: six numbers each.
+ScaleChoice: TypeAlias = Literal["minmax", "maxabs", "standard", "auto"]
 MOST_FEATURES = 1 << 26
+WIDE = 10.0  # a range this many times the median one asks for scaling
+LARGE = 30.0  # and so do values beyond this
+LEAST_FILLED = 0.5  # share of entries that are there, from which rows may as well be dense
 DENSE_CELLS = 1 << 21
 
 
@@ -93,6 +97,7 @@ class FeatureStats:
             np.where(gaps, np.maximum(high, 0.0), high),
             share * mean,
             variance,
+            float(share.mean()) if len(share) else 0.0,
         )
 
 
@@ -105,6 +110,28 @@ class FeatureSummary:
     high: FloatArray
     mean: FloatArray
     variance: FloatArray
+    filled: float  # the share of their entries that are there
+
+    @property
+    def advised(self) -> ScalingName | None:
+        """The scaling to use where one is advisable: of sparse rows one that keeps them so."""
+        if self.advice() is None:
+            return None
+        return "standard" if self.filled >= LEAST_FILLED else "maxabs"
+
+    def advice(self) -> str | None:
+        """Why scaling is advisable, None where it is not."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            ranges = (self.high - self.low)[self.high > self.low]
+            if not len(ranges):
+                return None
+            ratio = float(ranges.max() / np.median(ranges))
+        if ratio > WIDE:
+            return f"the widest feature is {ratio:,.0f} times as wide as the median one"
+        largest = float(max(np.abs(self.low).max(), np.abs(self.high).max()))
+        if largest > LARGE:
+            return f"values reach {largest:g}"
+        return None
 
 
 @dataclass(frozen=True, eq=False)

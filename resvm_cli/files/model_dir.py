@@ -1,7 +1,7 @@
-"""The model directory, format 1: ``manifest.json`` and ``members/00000.model ...``.
+"""The model directory, formats 1 and 2: ``manifest.json`` and ``members/00000.model ...``.
 
 Where members were trained on parts of P, ``out_of_bag.tsv`` holds what the others say of known
-positives; it is read only when a threshold is asked for.
+positives and of rows of U; it is read only when a threshold is asked for.
 
 Reading trusts nothing: sizes and digests are checked before anything is parsed, names are computed
 and not taken from the manifest, links are not followed. See the README for the specification.
@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from resvm_cli.ensemble import bags
+from resvm_cli.ensemble.decision import DecisionRule
 from resvm_cli.ensemble.methods import Plan
-from resvm_cli.ensemble.model import Ensemble
+from resvm_cli.ensemble.model import Ensemble, Group
+from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import METHOD_NAMES
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
@@ -29,7 +31,8 @@ from resvm_cli.files.model_text import MemberText, parse_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
-FORMAT = 1
+FORMAT = 2  # written; format 1 is read too
+READ_FORMATS = (1, FORMAT)
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
 MEMBERS = "members"
@@ -44,6 +47,8 @@ class StoredModel:
     """A model read from disk: its manifest and its members."""
 
     manifest: dict[str, Any]
+    plan: ModelPlan | None  # None where its bags cannot be drawn again
+    decision: DecisionRule
     ensemble: Ensemble
     scaling: Scaling | None
 
@@ -127,7 +132,8 @@ def save(
                 "file": OUT_OF_BAG,
                 "sha256": hashlib.sha256(text).hexdigest(),
                 "bytes": len(text),
-                "positives": len(out_of_bag.values),
+                "positives": int(out_of_bag.positive.sum()),
+                "unlabeled": int((~out_of_bag.positive).sum()),
             }
         manifest = {
             "kind": KIND,
@@ -145,9 +151,10 @@ def load(path: str) -> StoredModel:
     """Read a model, refusing it with its first fault."""
     manifest = read_manifest(path)
     try:
-        kernel = Kernel.from_description(manifest["kernel"])
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ModelError(f"{path}/{MANIFEST}: its kernel makes no sense", TRAIN_AGAIN) from None
+        plan, groups = _plan(manifest)
+        decision = _decision(manifest)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        raise ModelError(f"{path}/{MANIFEST}: incomplete or inconsistent", TRAIN_AGAIN) from None
     try:
         scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -162,8 +169,32 @@ def load(path: str) -> StoredModel:
         if len(text) != entry["bytes"] or digest != entry["sha256"]:
             raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
         texts.append((name, text))
-    ensemble = parse_members(texts, kernel, manifest["method"] == "cwsvm")
-    return StoredModel(manifest, ensemble, scaling or None)
+    ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
+    return StoredModel(manifest, plan, decision, ensemble, scaling or None)
+
+
+def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
+    """What members were drawn and trained by, and the groups they make."""
+    n_members = len(manifest["members"])
+    rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
+    if manifest["format"] == 1:
+        kernel = Kernel.from_description(manifest["kernel"])
+        groups: tuple[Group, ...] = (Group(kernel, range(n_members)),)
+        try:
+            plan = ModelPlan.of(Plan.from_description(manifest, rows[0], rows[1]))
+        except (KeyError, TypeError, ValueError):
+            return None, groups  # it still predicts
+    else:
+        plan, groups = ModelPlan.from_description(manifest, rows[0], rows[1])
+    if plan.n_models != n_members:
+        raise ValueError("members")
+    return plan, groups
+
+
+def _decision(manifest: dict[str, Any]) -> DecisionRule:
+    if manifest["format"] == 1:
+        return DecisionRule.plain(single=manifest["method"] == "cwsvm")
+    return DecisionRule.from_description(manifest["decision"])
 
 
 def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
@@ -183,7 +214,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
         table = OutOfBag.parse(text)
     except ValueError:
         raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
-    if not len(table.values):
+    if not table.positive.any():
         raise ModelError(
             f"{path}: every member was trained on every known positive: none is out of bag",
             "train with a smaller --n-pos, or give -T a number",
@@ -191,30 +222,24 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
     return table
 
 
-def stored_plan(manifest: dict[str, Any], path: str) -> Plan:
-    """What a model's members were drawn and trained by."""
-    if manifest.get("bags") != bags.RULE:
+def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
+    """What a model's members were drawn and trained by, to draw their bags again."""
+    rule = stored.manifest["bags"] if stored.plan else None
+    if stored.plan is None:
+        raise ModelError(f"{path}: its manifest does not say how its bags were drawn")
+    if rule != bags.RULE:
         raise ModelError(
-            f"{path}: its bags were drawn by the rule {manifest.get('bags')!r}, and this version"
+            f"{path}: its bags were drawn by the rule {rule!r}, and this version"
             f" knows '{bags.RULE}'",
             "use the version of resvm that trained it, or a newer one, or train again",
         )
-    sizes = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
-    try:
-        plan = Plan.from_description(manifest, sizes[0], sizes[1])
-        if plan.n_models != len(manifest["members"]):
-            raise ValueError("members")
-        return plan
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ModelError(f"{path}: its manifest does not say how its bags were drawn") from None
+    return stored.plan
 
 
-# What a manifest of format 1 must hold for the commands that read it.
-_NUMBER = (int, float)
+ANYTHING = object()
+# What a manifest must hold for the commands that read it.
 _REQUIRED: dict[str, Any] = {
     "method": METHOD_NAMES,
-    "kernel": {"name": KERNEL_NAMES},
-    "parameters": {},
     "seed": int,
     "n_features": int,
     "zero_based": bool,
@@ -225,6 +250,8 @@ _REQUIRED: dict[str, Any] = {
     "unconverged": int,
     "versions": {},
 }
+_OF_FORMAT_1 = {"kernel": {"name": KERNEL_NAMES}, "parameters": {}}
+_OF_FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}, "scaling": ANYTHING}
 _JUDGED = {"file": str, "sha256": str, "bytes": int, "positives": int}
 _MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
 
@@ -237,23 +264,21 @@ def _fits(value: Any, pattern: Any) -> bool:
         )
     if isinstance(pattern, tuple):
         return value in pattern if isinstance(pattern[0], str) else type(value) in pattern
-    return type(value) is pattern
+    return pattern is ANYTHING or type(value) is pattern
 
 
 def _makes_sense(manifest: dict[str, Any]) -> bool:
     members = manifest.get("members")
     if not _fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
         return False
-    kernel = manifest["kernel"]
+    if manifest["format"] == 1 and not _fits(manifest, _OF_FORMAT_1):
+        return False
+    if manifest["format"] == 2 and not _fits(manifest, _OF_FORMAT_2):
+        return False
     judged = manifest.get("out_of_bag")
     if judged is not None and not (_fits(judged, _JUDGED) and judged["bytes"] >= 0):
         return False
-    return (
-        all(_fits(kernel[name], _NUMBER) for name in ("gamma", "coef0") if name in kernel)
-        and kernel.get("gamma", 0) >= 0
-        and _fits(kernel.get("degree", 3), int)
-        and all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
-    )
+    return all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
 
 
 def read_manifest(path: str) -> dict[str, Any]:
@@ -281,9 +306,10 @@ def read_manifest(path: str) -> dict[str, Any]:
         raise damaged from None
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise ModelError(f"{name}: not the manifest of a resvm model")
-    if manifest.get("format") != FORMAT or manifest["format"] is True:
+    if manifest.get("format") not in READ_FORMATS or manifest["format"] is True:
         raise ModelError(
-            f"{name}: format {manifest.get('format')!r} is not one this version reads ({FORMAT})",
+            f"{name}: format {manifest.get('format')!r} is not one this version reads"
+            f" ({' and '.join(map(str, READ_FORMATS))})",
             "install the version of resvm-cli that wrote it, or a newer one",
         )
     # the file must be byte for byte what this content is written as

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.ensemble.model import Ensemble, Member
+from resvm_cli.ensemble.model import Ensemble, Group, Member
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.files import _numbers
 from resvm_cli.files.svmlight import Block, format_rows, parse_pieces
@@ -34,8 +34,8 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
     supports = [member.support for member in ensemble.members]
     uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
     text: dict[int, bytes] = {}
-    kernel = _kernel_lines(ensemble.kernel)
-    for member in ensemble.members:
+    for place, member in enumerate(ensemble.members):
+        kernel = _kernel_lines(ensemble.kernel_of(place))
         numbers = member.support.tolist()
         new = [number for number in numbers if number not in text]
         text.update(zip(new, format_rows(ensemble.pool.take(np.array(new, np.int64))), strict=True))
@@ -64,12 +64,18 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
     return lines
 
 
-def parse_members(texts: Sequence[tuple[str, bytes]], kernel: Kernel, single: bool) -> Ensemble:
-    """An ensemble from its members' names and texts; every member must be of this kernel."""
+def parse_members(
+    texts: Sequence[tuple[str, bytes]], groups: Sequence[Group], single: bool
+) -> Ensemble:
+    """An ensemble from its members' names and texts, each of its group's kernel."""
     numbers: dict[bytes, int] = {}  # distinct support vectors in order of appearance
     members = []
-    head = [line.encode("ascii") for line in _kernel_lines(kernel)]
-    for name, text in texts:
+    heads = [
+        [line.encode("ascii") for line in _kernel_lines(group.kernel)]
+        for group in groups
+        for _ in group.members
+    ]
+    for (name, text), head in zip(texts, heads, strict=True):
         try:
             members.append(_parse_member(text, head, numbers))
         except ValueError as error:
@@ -83,7 +89,7 @@ def parse_members(texts: Sequence[tuple[str, bytes]], kernel: Kernel, single: bo
         pool = Block.concatenate(list(blocks)).rows
     except DataError as error:
         raise ModelError(f"members: {error.message}", "train the model again") from None
-    return Ensemble(kernel, pool, members, single)
+    return Ensemble(tuple(groups), pool, members, single)
 
 
 def _parse_member(text: bytes, head: list[bytes], numbers: dict[bytes, int]) -> Member:

@@ -50,12 +50,12 @@ class PartDirectory:
     def __init__(self, path: str, header: dict[str, Any]) -> None:
         self.path = path
         self.members = range(header["first"], header["last"])
-        self.judged: list[int] = header["judged"]
+        self.judged: list[list[int]] = header["judged"]  # rows of P and of U
         self.description: dict[str, Any] = header["description"]
 
     @classmethod
     def opened(
-        cls, path: str, members: range, description: dict[str, Any], judged: Sequence[int]
+        cls, path: str, members: range, description: dict[str, Any], judged: list[list[int]]
     ) -> PartDirectory:
         """Begun anew, or continued where the same part was begun before."""
         header = {
@@ -63,7 +63,7 @@ class PartDirectory:
             "format": FORMAT,
             "first": members.start,
             "last": members.stop,
-            "judged": list(judged),
+            "judged": judged,
             "description": description,
         }
         directory = Path(path)
@@ -98,8 +98,7 @@ class PartDirectory:
             type(first) is not int
             or type(last) is not int
             or not 0 <= first < last
-            or not isinstance(judged, list)
-            or not all(type(row) is int and row >= 0 for row in judged)
+            or not _are_judged(judged)
             or not isinstance(header.get("description"), dict)
         ):
             raise ModelError(f"{path}/{HEADER}: incomplete or inconsistent", "train the part again")
@@ -153,7 +152,7 @@ class PartDirectory:
             or type(record.get("support_vectors")) is not int
             or type(record.get("converged")) is not bool
             or not isinstance(values, list)
-            or len(values) != len(self.judged)
+            or len(values) != sum(map(len, self.judged))
             or not all(value is None or type(value) is float for value in values)
         ):
             raise ModelError(f"{name}: incomplete or inconsistent", "train the part again")
@@ -195,7 +194,7 @@ class JoinedParts:
                 yield part, part.record(number)
 
 
-def join(paths: Sequence[str], n_members: int | None = None) -> JoinedParts:
+def join(paths: Sequence[str]) -> JoinedParts:
     """Put parts in order; refuse those that are not of one model, and gaps and overlaps."""
     parts = sorted(
         (PartDirectory.read(path) for path in paths), key=lambda part: part.members.start
@@ -220,7 +219,7 @@ def join(paths: Sequence[str], n_members: int | None = None) -> JoinedParts:
                 f"{part.path} was trained with other {' and '.join(differing)} than {first.path}:"
                 " values agree to about 1e-9, not to the byte"
             )
-    total = n_members or first.description["parameters"]["n_models"]
+    total = sum(group["members"] for group in first.description["groups"])
     missing = _missing_members(parts, total)
     if missing:
         raise ModelError(
@@ -257,6 +256,16 @@ def as_ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def _are_judged(judged: Any) -> bool:
+    """Whether these are two lists of row numbers."""
+    return (
+        isinstance(judged, list)
+        and len(judged) == 2
+        and all(isinstance(rows, list) for rows in judged)
+        and all(type(row) is int and 0 <= row < 2**53 for rows in judged for row in rows)
+    )
 
 
 def _record_name(path: str, number: int) -> str:

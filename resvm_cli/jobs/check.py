@@ -16,8 +16,6 @@ from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import format_number, parse_pieces
 
 NAMED = 20  # features and labels listed by name
-WIDE = 10.0  # a range this many times the median one asks for scaling
-LARGE = 30.0  # and so do values beyond this
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -102,7 +100,7 @@ def check(
         duplicate_features=groups[:NAMED],
         n_duplicate_features=sum(len(group) - 1 for group in groups),
         features_examined=seen.stats is not None,
-        scaling=_advice(summary),
+        scaling=None if summary is None else summary.advice(),
     )
 
 
@@ -180,21 +178,3 @@ def _constant(summary: FeatureSummary | None) -> list[int]:
         return []
     constant: list[int] = summary.indices[summary.low == summary.high].tolist()
     return constant
-
-
-def _advice(summary: FeatureSummary | None) -> str | None:
-    """Why scaling is advisable, None where it is not."""
-    if summary is None:
-        return None
-    with np.errstate(over="ignore"):
-        ranges = (summary.high - summary.low)[summary.high > summary.low]
-    if not len(ranges):
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        ratio = float(ranges.max() / np.median(ranges))
-    if ratio > WIDE:
-        return f"the widest feature is {ratio:,.0f} times as wide as the median one"
-    largest = float(max(np.abs(summary.low).max(), np.abs(summary.high).max()))
-    if largest > LARGE:
-        return f"values reach {largest:g}"
-    return None

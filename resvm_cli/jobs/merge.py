@@ -10,24 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import IntArray
-from resvm_cli.ensemble.methods import settle
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.parts import judged_rows, train_runs
+from resvm_cli.ensemble.model import RuleName
+from resvm_cli.ensemble.model_plan import ModelPlan
+from resvm_cli.ensemble.params import Setting
+from resvm_cli.ensemble.parts import JudgedNumbers, conclude, train_runs
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.files import model_dir, part_dir
 from resvm_cli.files.model_text import MemberText, format_members
-from resvm_cli.jobs.train import describe, stored_table
+from resvm_cli.jobs.train import completed, describe, stored_table
 
 MEMBERS_A_RUN = 8  # trained and kept together
 
 
 def train_members(
     data: PUData,
-    params: ResvmParams,
+    settings: Sequence[Setting],
     members: range,
     target: str,
     *,
+    decision: RuleName = "votes",
     jobs: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
@@ -35,10 +36,15 @@ def train_members(
 
     Members that an earlier run has finished are left as they are; tells how many were trained.
     """
-    plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
-    judged = judged_rows(plan)
+    plan = ModelPlan.settled(
+        settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
+    )
+    judged = JudgedNumbers.of(plan)
     part = part_dir.PartDirectory.opened(
-        target, members, describe(plan, data, None), judged.tolist()
+        target,
+        members,
+        {**describe(plan, data, plan.groups()), "rule": decision},
+        [judged.positive.tolist(), judged.unlabeled.tolist()],
     )
     missing = part.missing()
     if not missing:
@@ -77,7 +83,12 @@ def merge(
     records = list(joined.records())
     values = np.array([record.values for _, record in records])
     n_unconverged = sum(not record.converged for _, record in records)
-    judged: IntArray = np.array(joined.parts[0].judged, np.int64)
+    description = dict(joined.description)
+    rule = description.pop("rule")
+    rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
+    plan, _ = ModelPlan.from_description(description, rows[0], rows[1])
+    judged = JudgedNumbers(*(np.array(numbers, np.int64) for numbers in joined.parts[0].judged))
+    conclusion = conclude(plan, rule, judged, values)
 
     def members() -> Iterator[MemberText]:
         for part, record in records:
@@ -86,7 +97,7 @@ def merge(
     return model_dir.save(
         target,
         members(),
-        {**joined.description, "unconverged": n_unconverged},
+        completed(description, conclusion, n_unconverged),
         force=force,
-        out_of_bag=stored_table(judged, values),
+        out_of_bag=stored_table(conclusion),
     )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, distinct
-from resvm_cli.ensemble.model import Decisions, Ensemble, Predictor
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.ensemble.decision import threshold_for_recall
+from resvm_cli.ensemble.model import Decisions, Predictor, RuleName
+from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.files import model_dir
 from resvm_cli.files.atomic import output
 from resvm_cli.files.prediction_writer import (
@@ -48,6 +49,8 @@ class PredictRequest:
     target: str = "-"
     form: FormatName = "text"
     threshold: float | ThresholdRule | None = None  # None: the model's own
+    decision: RuleName | None = None  # None: the model's own
+    contamination_pos: float = 0.0  # with a recall: this share of P is false
     break_ties: bool = False
     votes: bool = False
     member_values: bool = False
@@ -91,14 +94,17 @@ def predict(
             "--zero-based, but the model was trained on features counted from 1",
             "train it with --zero-based too, or leave the option out",
         )
+    if request.decision == "mean" and stored.ensemble.single:
+        raise CommandLineError("--decision mean has no meaning for cwsvm: it has one member")
+    decision = request.decision or stored.decision.rule
     rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
-    threshold = stored.ensemble.default_threshold
+    threshold = stored.decision.thresholds[decision].value
     if isinstance(request.threshold, float | int):
         threshold = request.threshold
     elif rule is not None and rule.kind == "recall":
-        threshold = _threshold_for_recall(request.model, stored.manifest, rule.amount, notice)
+        threshold = _threshold_for_recall(request, stored, decision, rule.amount, notice)
         rule = None
-    job = _Judging(request, stored, progress)
+    job = _Judging(request, stored, decision, progress)
     with parallel.inner_threads_held(), output(request.target) as write:
         if rule is None:
             for answer in job.answers(threshold, formatted=True):
@@ -116,9 +122,11 @@ class _Judging:
         self,
         request: PredictRequest,
         stored: model_dir.StoredModel,
+        decision: RuleName,
         progress: Callable[[str, int, int | None], None],
     ) -> None:
         self._request = request
+        self._decision = decision
         self._stored = stored
         self._progress = progress
         self._last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
@@ -134,9 +142,7 @@ class _Judging:
         def judge(block: Block) -> _Answer:
             member_values = predictor.member_values(block.rows)
             decisions = predictor.decide(member_values)
-            written = _written(
-                decisions, member_values, block, request, self._stored.ensemble, threshold
-            )
+            written = self._written(decisions, member_values, block, threshold)
             largest = block.rows.max_index
             strange = 0
             if largest > self._last_feature:
@@ -168,6 +174,21 @@ class _Judging:
             yield answer
             self._progress("predicting", self.n_rows, None)
 
+    def _written(
+        self, decisions: Decisions, member_values: FloatArray, block: Block, threshold: float
+    ) -> PredictionBlock:
+        request, values = self._request, decisions.by(self._decision)
+        # means, and one SVM's own values, have no ties
+        if request.break_ties and self._decision == "votes" and not self._stored.ensemble.single:
+            values = decisions.values_without_ties()
+        return PredictionBlock(
+            labels=decisions.labels(threshold, self._decision),
+            decision_values=values,
+            votes=decisions.votes if request.votes else None,
+            member_values=member_values if request.member_values else None,
+            ids=block.comments,
+        )
+
     def write(
         self, write: Callable[[bytes], object], block: PredictionBlock, text: bytes | None = None
     ) -> None:
@@ -189,17 +210,32 @@ class _Judging:
 
 
 def _threshold_for_recall(
-    path: str, manifest: dict[str, Any], recall: float, notice: Callable[[str], None]
+    request: PredictRequest,
+    stored: model_dir.StoredModel,
+    decision: RuleName,
+    recall: float,
+    notice: Callable[[str], None],
 ) -> float:
-    """The highest threshold above which this share of the known positives lies, out of bag."""
-    values = np.sort(model_dir.load_out_of_bag(path, manifest).values)[::-1]
-    wanted = max(1, ceil(round(recall * len(values), 9)))
-    threshold = float(np.nextafter(values[wanted - 1], -np.inf))
+    """The highest threshold above which this share of the true positives lies, out of bag."""
+    values = model_dir.load_out_of_bag(request.model, stored.manifest).by(decision)
+    if values is None:
+        raise ModelError(
+            f"{request.model}: holds no out-of-bag values by the mean: an older version wrote it",
+            "train it again, or use --decision votes",
+        )
+    known, unlabeled = values
+    if request.contamination_pos and not len(unlabeled):
+        raise ModelError(
+            f"{request.model}: holds no out-of-bag values of U, which --contamination-pos needs",
+            "train it again",
+        )
+    threshold = threshold_for_recall(known, unlabeled, recall, request.contamination_pos)
+    above = round((threshold.recall or 0.0) * len(known))
     notice(
-        f"T = {threshold:.6g}: {wanted:,} of {len(values):,} known positives lie above it,"
+        f"T = {threshold.value:.6g}: {above:,} of {len(known):,} known positives lie above it,"
         " out of bag"
     )
-    return threshold
+    return threshold.value
 
 
 def _predict_best(
@@ -236,24 +272,6 @@ def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
     """The largest so many of both."""
     both = np.concatenate([kept, values])
     return both if len(both) <= count else np.partition(both, len(both) - count)[-count:]
-
-
-def _written(
-    decisions: Decisions,
-    member_values: FloatArray,
-    block: Block,
-    request: PredictRequest,
-    ensemble: Ensemble,
-    threshold: float,
-) -> PredictionBlock:
-    break_ties = request.break_ties and not ensemble.single  # one SVM's own values have none
-    return PredictionBlock(
-        labels=decisions.labels(threshold),
-        decision_values=decisions.values_without_ties() if break_ties else decisions.values,
-        votes=decisions.votes if request.votes else None,
-        member_values=member_values if request.member_values else None,
-        ids=block.comments,
-    )
 
 
 def _not_finite(name: str, line: int) -> DataError:

@@ -10,10 +10,9 @@ import numpy as np
 from resvm_cli import parallel
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.ensemble.fit import rows_drawn
-from resvm_cli.ensemble.methods import Plan, problems
-from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.model import Predictor, RuleName
+from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
-from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 from resvm_cli.errors import CommandLineError, DataError
@@ -22,7 +21,7 @@ from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
-from resvm_cli.jobs.train import check, save, train_on
+from resvm_cli.jobs.train import TrainingChoice, check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
@@ -37,8 +36,7 @@ class RankRequest:
     """What to rank, by which ensemble, and what to tell of it."""
 
     source: TrainingInput
-    params: ResvmParams = field(default_factory=ResvmParams)
-    auto: Sequence[str] | None = None
+    choice: TrainingChoice = field(default_factory=TrainingChoice)
     model: str | None = None  # instead of training
     target: str | None = None  # where the trained model is kept
     force: bool = False
@@ -51,9 +49,14 @@ class RankRequest:
     page: bool = False  # what a page shows besides the list
     jobs: int | None = None
 
+    @property
+    def rule(self) -> RuleName:
+        """By the members' mean value, which ranks best (docs/quality.md), unless told otherwise."""
+        return self.choice.decision or "mean"
+
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
-        check(self.source, self.params)
+        check(self.source, self.choice)
         if self.audit and self.with_known:
             raise CommandLineError(
                 "--audit lists known positives alone, --with-known among others: choose one"
@@ -73,7 +76,7 @@ class RankRequest:
                 "the contaminations add up to 1 or more: P would be no richer in positives than U"
             )
         if self.model is None:
-            self.check_method(self.params.method)
+            self.check_method(self.choice.params.method)
             if self.target is not None:
                 model_dir.check_target(self.target, force=self.force)
 
@@ -108,7 +111,8 @@ class RankResult:
 
     listing: Listing
     n_listed: int  # before --top
-    plan: Plan
+    plan: ModelPlan
+    rule: RuleName
     audit: bool
     with_known: bool
     n_unjudged: int  # of those listed
@@ -155,15 +159,8 @@ def _trained(
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
-) -> tuple[Plan, OutOfBagJudge]:
-    trained = train_on(
-        data,
-        request.params,
-        auto=request.auto,
-        jobs=request.jobs,
-        progress=progress,
-        notice=tell,
-    )
+) -> tuple[ModelPlan, OutOfBagJudge]:
+    trained = train_on(data, request.choice, jobs=request.jobs, progress=progress, notice=tell)
     if request.target is not None:
         save(trained, request.target, force=request.force)
     part = trained.part
@@ -179,10 +176,10 @@ def _loaded(
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
-) -> tuple[Plan, OutOfBagJudge]:
+) -> tuple[ModelPlan, OutOfBagJudge]:
     assert request.model is not None
-    plan = model_dir.stored_plan(stored.manifest, request.model)
-    tasks = list(problems(plan, range(plan.n_models)))
+    plan = model_dir.stored_plan(stored, request.model)
+    tasks = plan.problems(range(plan.n_models))
     require_same_data(stored, request.model, data, progress)
     for text in data.notes:
         tell(text)
@@ -203,6 +200,7 @@ def _judge(
         predictor,
         Absences(tasks, training_rows),
         training_rows.n_positives,
+        request.rule,
         lambda: request.jobs or available_cores(),
         progress,
     )
@@ -211,7 +209,7 @@ def _judge(
 def _ranked(
     request: RankRequest,
     data: PUData,
-    plan: Plan,
+    plan: ModelPlan,
     judge: OutOfBagJudge,
     tell: Callable[[str], None],
     notes: list[str],
@@ -238,6 +236,7 @@ def _ranked(
         listing if request.top is None else listing.head(request.top),
         len(listing),
         plan,
+        request.rule,
         request.audit,
         request.with_known,
         n_unjudged,
@@ -252,7 +251,7 @@ def _ranked(
 
 
 def _judged_sets(
-    request: RankRequest, data: PUData, plan: Plan, judge: OutOfBagJudge
+    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagJudge
 ) -> tuple[OutOfBagValues | None, OutOfBagValues | None, int]:
     """P and U, each judged where it is needed, and how many resamples their ranks have."""
     judges_u = not request.audit or request.page or request.contamination_pos is not None
@@ -275,7 +274,7 @@ def _judged_sets(
 def _listings(
     request: RankRequest,
     ids: list[str],
-    plan: Plan,
+    plan: ModelPlan,
     known: OutOfBagValues | None,
     unlabeled: OutOfBagValues | None,
 ) -> tuple[Listing, Listing | None]:

@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from resvm_cli import __version__, parallel
-from resvm_cli.dataset import FloatArray, IntArray, Rows
-from resvm_cli.ensemble.methods import Plan, settle
-from resvm_cli.ensemble.model import Ensemble, numeric_fingerprint
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.parts import Part, out_of_bag_decisions, train_part
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.methods import Plan
+from resvm_cli.ensemble.model import Ensemble, Group, RuleName, numeric_fingerprint
+from resvm_cli.ensemble.model_plan import ModelPlan
+from resvm_cli.ensemble.params import ResvmParams, Setting
+from resvm_cli.ensemble.parts import Conclusion, Part, conclude, train_part
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
 from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
+from resvm_cli.jobs.outlook import Outlook, warnings_of
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm import liblinear, libsvm
 
+AutoName: TypeAlias = Literal["committee", "single"]
+AUTO_NAMES: tuple[AutoName, ...] = ("committee", "single")
+
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
 # A number of a dense row: twice as it is joined with others, and once more as bags are cut.
 DENSE_BYTES = 40
+SLOW_SECONDS = 60.0  # without a member finished
 UNFINISHED = {
-    "libsvm": "scale the features or lower -c",
+    "libsvm": "scale the features (--scale auto) or lower -c",
     "liblinear": "they are approximate; lower -c or -B, or use --solver libsvm, which is slower",
 }
 SOLVER_NAMES = {"libsvm": "LIBSVM", "liblinear": "LIBLINEAR"}
+
+
+@dataclass(frozen=True)
+class TrainingChoice:
+    """What to train: settings, or how to find them, and the rule of the model's decisions."""
+
+    settings: tuple[Setting, ...] = (Setting(ResvmParams()),)
+    decision: RuleName | None = None  # None: by votes, or what tuning chose
+    auto: AutoName | None = None
+    kept: tuple[str, ...] = ()  # parameters that --auto leaves as they are
+
+    @classmethod
+    def of(cls, params: ResvmParams, **others: Any) -> TrainingChoice:
+        """One setting."""
+        return cls((Setting(params),), **others)
+
+    @property
+    def params(self) -> ResvmParams:
+        """What all settings have in common is in the first."""
+        return self.settings[0].params
 
 
 @dataclass(frozen=True)
@@ -41,37 +68,35 @@ class TrainResult:
 
     path: str
     manifest: dict[str, Any]
-    plan: Plan
+    plan: ModelPlan
+    outlook: Outlook
     n_unconverged: int
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """An ensemble in memory, as one part, and its manifest but for the members."""
+    """A model in memory, as one part, what follows of it, and its manifest but for the members."""
 
     part: Part
+    conclusion: Conclusion
+    outlook: Outlook
     description: dict[str, Any]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ModelPlan:
         return self.part.plan
 
     @property
     def ensemble(self) -> Ensemble:
-        return self.part.fitted.ensemble
-
-    @property
-    def n_unconverged(self) -> int:
-        return self.part.fitted.n_unconverged
+        return replace(self.part.fitted.ensemble, groups=self.conclusion.groups)
 
 
 def train(
     source: TrainingInput,
-    params: ResvmParams,
+    choice: TrainingChoice,
     target: str,
     *,
-    auto: Sequence[str] | None = None,
     force: bool = False,
     jobs: int | None = None,
     progress: Progress,
@@ -79,10 +104,9 @@ def train(
 ) -> TrainResult:
     """Read P and U, train the ensemble, write the model.
 
-    With ``auto`` parameters are tuned first, except those it names. ``notice`` is told what the
-    user should know before it happens.
+    ``notice`` is told what the user should know before it happens.
     """
-    check(source, params)
+    check(source, choice)
     model_dir.check_target(target, force=force)
     notes: list[str] = []
 
@@ -92,144 +116,219 @@ def train(
 
     with (
         parallel.inner_threads_held(),
-        TrainingData(source, params.method == "cwsvm", progress) as data,
+        TrainingData(source, choice.params.method == "cwsvm", progress) as data,
     ):
-        trained = train_on(data, params, auto=auto, jobs=jobs, progress=progress, notice=tell)
+        trained = train_on(data, choice, jobs=jobs, progress=progress, notice=tell)
         manifest = save(trained, target, force=force)
-    return TrainResult(target, manifest, trained.plan, trained.n_unconverged, tuple(notes))
+    n_unconverged = trained.part.fitted.n_unconverged
+    return TrainResult(target, manifest, trained.plan, trained.outlook, n_unconverged, tuple(notes))
 
 
-def check(source: TrainingInput, params: ResvmParams) -> None:
+def check(source: TrainingInput, choice: TrainingChoice) -> None:
     """Refuse what cannot work, before any file is read."""
     source.check()
-    params.check()
+    for setting in choice.settings:
+        setting.params.check()
+    params = choice.params
     if source.unchecked and params.kernel != "linear" and params.gamma == "scale":
         raise CommandLineError(
             "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
         )
+    if params.method == "cwsvm" and choice.decision == "mean":
+        raise CommandLineError("--decision mean has no meaning for cwsvm: it has one member")
 
 
 def train_on(
     data: PUData,
-    params: ResvmParams,
+    choice: TrainingChoice,
     *,
-    auto: Sequence[str] | None = None,
     jobs: int | None = None,
-    progress: Progress,
+    progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
 ) -> Trained:
     """Train an ensemble on sets that are read already."""
-    if auto is not None:
-        params = _tuned(params, auto, data, jobs, progress, notice)
-    plan = settle(params, len(data.positives), data.n_unlabeled, data.n_features, data.variance)
-    for text in (*data.notes, *_warnings(plan)):
+    settings, decision = choice.settings, choice.decision or "votes"
+    if choice.auto is not None:
+        settings, chosen_decision = _tuned(choice, data, jobs, progress, notice)
+        decision = choice.decision or chosen_decision
+    plan = ModelPlan.settled(
+        settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
+    )
+    for text in (*data.notes, *_remarks(plan)):
         notice(text)
 
     def workers(positives: Rows, unlabeled: Rows) -> int:
         _note_density(data, len(positives) + len(unlabeled), notice)
         return jobs or _worthwhile_threads(plan, positives, unlabeled)
 
-    def tick(done: int, total: int) -> None:
-        progress("training", done, total)
+    part = train_part(plan, range(plan.n_models), data, workers, _watched(plan, progress, notice))
+    conclusion = conclude(plan, decision, part.judged, part.values)
+    outlook = Outlook.of(conclusion)
+    for text in (*_unfinished(plan, part), *warnings_of(data, part, conclusion, outlook)):
+        notice(text)
+    description = describe(plan, data, conclusion.groups)
+    return Trained(
+        part, conclusion, outlook, completed(description, conclusion, part.fitted.n_unconverged)
+    )
 
-    part = train_part(plan, range(plan.n_models), data, workers, tick)
-    if part.fitted.n_unconverged:
-        notice(
-            f"{part.fitted.n_unconverged} of {plan.n_models} members stopped at"
-            f" {SOLVER_NAMES[plan.solver]}'s iteration limit: {UNFINISHED[plan.solver]}"
-        )
-    return Trained(part, describe(plan, data, part.fitted.n_unconverged))
+
+def _watched(
+    plan: ModelPlan, progress: Progress, notice: Callable[[str], None]
+) -> Callable[[int, int], None]:
+    """Progress that also says, once, when a member takes very long."""
+    last_change, last_done, told = time.monotonic(), 0, False
+
+    def tick(done: int, total: int) -> None:
+        nonlocal last_change, last_done, told
+        progress("training", done, total)
+        now = time.monotonic()
+        if done != last_done:
+            last_change, last_done = now, done
+        elif not told and now - last_change > SLOW_SECONDS:
+            told = True
+            notice(
+                f"member {done + 1} of {plan.n_models} has been training for over"
+                f" {SLOW_SECONDS:.0f} s: unscaled features and a large -c make that"
+                " (--scale auto, or lower -c)"
+            )
+
+    return tick
 
 
 def save(trained: Trained, target: str, *, force: bool) -> dict[str, Any]:
-    """Write the model, with what members say of the known positives they have not seen."""
+    """Write the model, with what members say of the rows they have not seen."""
     return model_dir.save(
         target,
         format_members(trained.ensemble),
         trained.description,
         force=force,
-        out_of_bag=stored_table(trained.part.judged, trained.part.values),
+        out_of_bag=stored_table(trained.conclusion),
     )
 
 
-def stored_table(judged: IntArray, values: FloatArray) -> OutOfBag | None:
-    """The known positives that some member has not seen, from all members' values of them."""
+def stored_table(conclusion: Conclusion) -> OutOfBag | None:
+    """The rows of P and U that some member has not seen."""
+    judged, decisions = conclusion.judged, conclusion.decisions
     if not len(judged):
         return None
-    decisions = out_of_bag_decisions(values)
     kept = decisions.n_members > 0
-    return OutOfBag(judged[kept] + 1, decisions.values[kept], decisions.n_members[kept])
+    return OutOfBag(
+        (np.arange(len(judged)) < len(judged.positive))[kept],
+        np.concatenate([judged.positive, judged.unlabeled])[kept] + 1,
+        decisions.values[kept],
+        decisions.means[kept],
+        decisions.n_members[kept],
+    )
 
 
 def _tuned(
-    params: ResvmParams,
-    kept: Sequence[str],
+    choice: TrainingChoice,
     data: PUData,
     jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
-) -> ResvmParams:
-    """The parameters with those that the user left open chosen out of bag."""
-    from resvm_cli.jobs.params_file import merged
-    from resvm_cli.jobs.tune import tune_quickly
+) -> tuple[tuple[Setting, ...], RuleName]:
+    """Settings chosen out of bag, where the user left them open, and how they decide."""
+    from resvm_cli.jobs.auto import settle_scaling, tune_quickly
 
-    winner = tune_quickly(data, params, kept, jobs, progress, notice)
-    scores = winner.trial.scores
-    assert scores is not None
-    selected = winner.params["selected_by"]
-    notice(
-        f"tuned out of bag: {selected['metric']} {selected['score']:.4f} (selected, so optimistic),"
-        f" the best of {winner.n_trials} candidates; recall {scores.recall:.3f},"
-        f" {100 * scores.fraction_positive:.3g} % predicted positive"
+    settle_scaling(data, choice.params, notice)
+    winner = tune_quickly(
+        data,
+        choice.params,
+        choice.kept,
+        single=choice.auto == "single",
+        jobs=jobs,
+        progress=progress,
+        notice=notice,
     )
-    return merged(params, winner.params, kept)
+    selected = winner.params["selected_by"]
+    what = f"the best of {winner.n_trials} settings"
+    if len(winner.settings) > 1:
+        what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    notice(
+        f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
+        " (selected, so optimistic)"
+    )
+    return winner.settings, winner.params.get("decision", "votes")
+
+
+def _unfinished(plan: ModelPlan, part: Part) -> list[str]:
+    count = part.fitted.n_unconverged
+    if not count:
+        return []
+    solver = plan.plans[0].solver
+    return [
+        f"{count} of {plan.n_models} members stopped at {SOLVER_NAMES[solver]}'s iteration limit:"
+        f" {UNFINISHED[solver]}"
+    ]
 
 
 def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> None:
     if data.scaling is not None and data.scaling.moves_zeros:
-        cells = n_rows * len(data.scaling.indices)
-        notice(
-            f"--scale {data.scaling.kind} gives zeros a value, so rows become dense:"
-            f" about {cells * DENSE_BYTES / 1e6:,.0f} MB; maxabs would keep them sparse"
-        )
+        megabytes = n_rows * len(data.scaling.indices) * DENSE_BYTES / 1e6
+        if megabytes >= 1:
+            notice(
+                f"--scale {data.scaling.kind} gives zeros a value, so rows become dense:"
+                f" about {megabytes:,.0f} MB; maxabs would keep them sparse"
+            )
 
 
-def _worthwhile_threads(plan: Plan, positives: Rows, unlabeled: Rows) -> int:
+def _worthwhile_threads(plan: ModelPlan, positives: Rows, unlabeled: Rows) -> int:
     n_rows = len(positives) + len(unlabeled)
     row_length = (len(positives.values) + len(unlabeled.values)) / n_rows
-    work = plan.n_models * plan.bag_size**2 * (row_length + 8)
+    work = sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
     return 1 if work < SMALL_WORK else available_cores()
 
 
-def describe(plan: Plan, data: PUData, n_unconverged: int | None) -> dict[str, Any]:
-    """The manifest, without its members: nothing here depends on time, place or paths."""
-    drawn = plan.description()
-    solver = drawn.pop("solver")
-    version = libsvm.version() if solver == "libsvm" else liblinear.version()
+def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
+    """The manifest, without what follows from members: no time, place or paths in it."""
+    solvers = dict.fromkeys(each.solver for each in plan.plans)
+    versions = {"libsvm": libsvm.version, "liblinear": liblinear.version}
     return {
-        **drawn,
+        **plan.description(groups),
+        "decision": None,
         "labels": {"positive": 1, "unlabeled": -1, "trained_on": data.positive_label},
         "n_features": data.n_features,
         "zero_based": data.zero_based,
         "scaling": None if data.scaling is None else data.scaling.description(),
         "data": data.description(),
-        "solver": solver,
-        "unconverged": n_unconverged,
-        "versions": {"resvm": __version__, "numpy": np.__version__, solver: version},
+        "unconverged": None,
+        "versions": {
+            "resvm": __version__,
+            "numpy": np.__version__,
+            **{solver: versions[solver]() for solver in solvers},
+        },
         "numeric_fingerprint": numeric_fingerprint(),
     }
 
 
-def _warnings(plan: Plan) -> list[str]:
+def completed(
+    description: dict[str, Any], conclusion: Conclusion, n_unconverged: int
+) -> dict[str, Any]:
+    """The manifest with what all members together gave."""
+    groups = [
+        {**setting, "shift": group.shift, "scale": group.scale}
+        for setting, group in zip(description["groups"], conclusion.groups, strict=True)
+    ]
+    return {
+        **description,
+        "groups": groups,
+        "decision": conclusion.rule.description(),
+        "unconverged": n_unconverged,
+    }
+
+
+def _remarks(plan: ModelPlan) -> list[str]:
     """What the user should know of the plan before it is carried out."""
     if plan.method == "cwsvm":
         return []
+    largest: Plan = max(plan.plans, key=lambda each: each.bag_size)
     return [
         f"bags hold {name} = {size} rows of {which}, which has only {there}:"
         " rows repeat (drawn with replacement)"
         for name, size, there, which in (
-            ("n_pos", plan.n_pos, plan.rows_pos, "P"),
-            ("n_unl", plan.n_unl, plan.rows_unl, "U"),
+            ("n_pos", largest.n_pos, plan.rows_pos, "P"),
+            ("n_unl", largest.n_unl, plan.rows_unl, "U"),
         )
         if size > there
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from resvm_cli.ensemble.scaling import ScalingName
+from resvm_cli.ensemble.scaling import ScaleChoice
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files.streams import STDIN, name_of, same_source
 
@@ -21,7 +21,7 @@ class TrainingInput:
     positive_label: float | None = None
     zero_based: bool = False
     features: int | None = None
-    scale: ScalingName | None = None
+    scale: ScaleChoice | None = None
     unchecked: bool = False
     groups: str | None = None  # a file of names, one a row, or "qid" for those in the data
     positive_ids: str | None = None  # with data: a file of the ids of P, instead of a label

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from resvm_cli import parallel
+from resvm_cli.ensemble.params import MethodName
 from resvm_cli.errors import DataError, ResvmError
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.tuning.criteria import Scores
+from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome, Result, Search, Task, search
 from resvm_cli.tuning.settings import TuningSettings
-from resvm_cli.tuning.space import Space
 from resvm_cli.tuning.validation import Judge
 
 TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
@@ -124,15 +125,17 @@ class TrialLog:
 
 
 def run_search(
-    judge: Judge,
-    space: Space,
+    sample: TuningSample,
+    method: MethodName,
     settings: TuningSettings,
     log: TrialLog,
     workers: int,
     outer: int | None = None,
 ) -> Outcome:
-    """Drive a search to its end."""
-    going: Search = search(space, settings.search)
+    """Drive the search for one method to its end."""
+    judge, space = sample.judge(settings), sample.space(method, settings)
+    informed = sample.informed(settings) if settings.strategy == "informed" else ()
+    going: Search = search(space, settings.search, informed)
     try:
         tasks = next(going)
         while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from resvm_cli import __version__, parallel, randomness
 from resvm_cli.dataset import IntArray
-from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.model import RuleName
+from resvm_cli.ensemble.params import Setting
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
 from resvm_cli.files.logs import RunDirectory
@@ -20,17 +21,15 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
 from resvm_cli.parallel import available_cores
+from resvm_cli.tuning import committee
+from resvm_cli.tuning.committee import Pooled
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome
-from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
-from resvm_cli.tuning.space import Axis
-from resvm_cli.tuning.validation import Judge, params_of
-
-AUTO_TRIALS = 60
-AUTO_EXTENSIONS = 1
+from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.validation import params_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ class TuneRequest(TuningSettings):
 class Winner:
     """The best of one method, and what is needed to train it."""
 
-    trial: Trial
+    trial: Trial  # of the best setting
+    settings: tuple[Setting, ...]
     params: dict[str, Any]  # as in best.json
     outcome: Outcome
     n_trials: int
@@ -128,59 +128,6 @@ def _fold_numbers(path: str) -> IntArray:
     return np.unique(names, return_inverse=True)[1].reshape(-1)
 
 
-def tune_quickly(
-    data: PUData,
-    params: ResvmParams,
-    kept: Sequence[str],
-    jobs: int | None,
-    progress: Progress,
-    notice: Callable[[str], None],
-) -> Winner:
-    """Search out of bag with rows that are already read, without a log: ``train --auto``.
-
-    The parameters named in ``kept`` stay as they are.
-    """
-    if params.method != "resvm":
-        raise CommandLineError(
-            f"--auto judges out of bag, which --method {params.method} cannot be",
-            "use resvm tune, which also judges by folds",
-        )
-    if not data.checked:
-        raise CommandLineError("--auto and --no-check exclude each other")
-    settings = TuningSettings(
-        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
-        axes=tuple(_fixed_axes(params, kept)),
-        out_of_bag=True,
-        strategy="halving",
-        trials=AUTO_TRIALS,
-        n_models=params.n_models or USUAL_MEMBERS,
-        max_extensions=AUTO_EXTENSIONS,
-    )
-    settings.check()
-    sample = TuningSample.of(data, settings, notice)
-    log = TrialLog(
-        None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
-    )
-    judge = sample.judge(settings)
-    space = sample.space("resvm", settings)
-    outcome = run_search(judge, space, settings, log, jobs or available_cores())
-    scale = None if data.scaling is None else data.scaling.kind
-    return _winner(outcome, judge, settings, log, data, scale)
-
-
-def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
-    """Axes of one value, for parameters that the user has chosen."""
-    for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
-        value = getattr(params, name)
-        if name in kept and isinstance(value, (int, float)):
-            yield Axis(name, float(value), float(value))
-    if "n_unl" in kept and params.n_unl:
-        if "n_pos" not in kept or not params.n_pos:
-            raise CommandLineError("--auto with --n-unl needs --n-pos too, or neither")
-        ratio = params.n_unl / params.n_pos
-        yield Axis("unl_per_pos", ratio, ratio)
-
-
 def _search_all(
     request: TuneRequest,
     data: TrainingData,
@@ -193,8 +140,8 @@ def _search_all(
     workers = request.jobs or available_cores()
     winners = []
     for method in request.methods:
-        outcome = run_search(judge, sample.space(method, request), request, log, workers)
-        winners.append(_winner(outcome, judge, request, log, data, request.source.scale))
+        outcome = run_search(sample, method, request, log, workers)
+        winners.append(winner_of(outcome, sample, request, log, data, request.source.scale))
         for remark in outcome.edges:
             notice(remark)
     winners.sort(key=lambda winner: -winner.trial.score(request.metric))
@@ -218,20 +165,31 @@ def _search_all(
     )
 
 
-def _winner(
+def winner_of(
     outcome: Outcome,
-    judge: Judge,
+    sample: TuningSample,
     settings: TuningSettings,
     log: TrialLog,
     data: PUData,
     scale: str | None,
 ) -> Winner:
-    trial = log.trials[outcome.best.number]
-    task = outcome.best.task
-    params = params_of(
-        task.candidate, settings.base, task.n_models, judge.rows_pos, data.n_unlabeled
-    )
+    """What a search came to, as it is trained and written."""
+    members = _members(outcome, sample, settings, log)
+    trial = log.trials[members[0].result.number]
     assert trial.scores is not None
+    chosen = [
+        Setting(
+            params_of(
+                pooled.result.task.candidate,
+                settings.base,
+                pooled.n_models,
+                len(data.positives),
+                data.n_unlabeled,
+            ),
+            pooled.weight,
+        )
+        for pooled in members
+    ]
     selected_by = {
         "metric": settings.metric,
         "score": trial.score(settings.metric),
@@ -240,8 +198,28 @@ def _winner(
         "optimistic": True,
         "trial": trial.number,
     }
-    content = params_file.described(params, scale, selected_by, data.description())
-    return Winner(trial, content, outcome, len(log.trials))
+    decision: RuleName = "mean" if settings.strategy == "informed" else "votes"
+    content = params_file.described(chosen, decision, scale, selected_by, data.description())
+    return Winner(trial, tuple(chosen), content, outcome, len(log.trials))
+
+
+def _members(
+    outcome: Outcome, sample: TuningSample, settings: TuningSettings, log: TrialLog
+) -> list[Pooled]:
+    """Who takes part in the model, the best first."""
+    best = outcome.best
+    n_models = best.task.n_models
+    if settings.strategy == "informed" and settings.n_models != "auto":
+        n_models = settings.n_models
+    untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
+    if settings.committee > 1:
+        return committee.pooled(outcome.results, untuned, n_models, settings.committee)
+    if settings.strategy == "informed":
+        scores = log.trials[best.number].scores
+        assert scores is not None
+        error = scores.deviation / np.sqrt(sample.folds.n_folds)
+        return [committee.single(outcome.results, untuned, n_models, float(error))]
+    return [Pooled(best, 1.0, n_models)]
 
 
 def _outer_estimates(
@@ -262,10 +240,8 @@ def _outer_estimates(
     line = outer.parts[0]
     for fold in range(request.outer):
         inner = sample.without(line, fold, request)
-        judge = inner.judge(request)
         outcomes = [
-            run_search(judge, inner.space(method, request), request, log, workers, fold)
-            for method in request.methods
+            run_search(inner, method, request, log, workers, fold) for method in request.methods
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0)
         whole = sample.judge(request)
@@ -305,6 +281,7 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "repeats": request.repeats,
         "folds_file": request.folds_file is not None,
         "search": request.strategy,
+        "committee": request.committee,
         "trials": request.trials,
         "n_models": request.n_models,
         "max_extensions": request.max_extensions,

@@ -41,7 +41,12 @@ def print_result(kind: str, result: DataclassInstance) -> None:
 def print_training(result: TrainResult) -> None:
     print_json(
         "train",
-        {"model": result.path, "notes": list(result.notes), "manifest": result.manifest},
+        {
+            "model": result.path,
+            "notes": list(result.notes),
+            "outlook": asdict(result.outlook),
+            "manifest": result.manifest,
+        },
     )
 
 
@@ -166,6 +171,7 @@ def print_ranking(result: RankResult) -> None:
             "audit": result.audit,
             "with_known": result.with_known,
             "method": plan.method,
+            "decision": result.rule,
             "n_members": plan.n_models,
             "seed": plan.seed,
             "rows_pos": plan.rows_pos,

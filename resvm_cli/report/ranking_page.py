@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.report.html import page
-from resvm_cli.report.summaries import RECOVERED_SHARES
+from resvm_cli.report.summaries import RECOVERED_SHARES, bags_of
 
 if TYPE_CHECKING:
     from resvm_cli.dataset import FloatArray
@@ -65,8 +65,9 @@ def render(result: RankResult) -> bytes:
 def _made(result: RankResult) -> list[str]:
     plan = result.plan
     notes = [
-        f"Made by resvm {__version__}: {plan.method}, {plan.kernel.name} kernel, {plan.n_models}"
-        f" members, each of {plan.n_pos:,} rows of P and {plan.n_unl:,} of U, seed {plan.seed}.",
+        f"Made by resvm {__version__}: {plan.method}, {plan.plans[0].kernel.name} kernel,"
+        f" {plan.n_models} members, each of {bags_of(plan.plans)}, by {result.rule},"
+        f" seed {plan.seed}.",
         "Each row is judged only by the members that have seen neither it, nor a row of its group,"
         " nor a row equal to it.",
     ]

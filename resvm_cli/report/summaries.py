@@ -9,35 +9,23 @@ from typing import TYPE_CHECKING, Any
 from resvm_cli.report.terminal import note, print_data, rendered, say
 
 if TYPE_CHECKING:
+    from resvm_cli.ensemble.methods import Plan
+    from resvm_cli.ensemble.model_plan import ModelPlan
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.inspect import Inspection
+    from resvm_cli.jobs.outlook import Outlook
     from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.simulate import SimulateResult
     from resvm_cli.jobs.train import TrainResult
+    from resvm_cli.svm.kernels import Kernel
 
 # shares of the known positives: by which ranks they would be found
 RECOVERED_SHARES = (0.5, 0.9)
 
 
 def show_training(result: TrainResult) -> None:
-    """What was chosen and where it went."""
+    """What was chosen, what to expect of it, and where it went."""
     plan = result.plan
-    kernel = plan.kernel
-    described: str = kernel.name
-    if kernel.uses_gamma:
-        described += f", gamma {kernel.gamma!r}"
-    if kernel.uses_coef0:
-        described += f", coef0 {kernel.coef0:g}"
-    if kernel.uses_degree:
-        described += f", degree {kernel.degree}"
-    solver: str = plan.solver
-    if plan.solver == "liblinear":
-        solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
-    if scaling := result.manifest["scaling"]:
-        described += f"; features scaled by {scaling['kind']}"
-    penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
-    if plan.w_pos is not None and plan.method != "bagging":
-        penalties += f" (w_pos {plan.w_pos:g})"
     rows = [
         (
             "data",
@@ -45,22 +33,86 @@ def show_training(result: TrainResult) -> None:
             f"{result.manifest['n_features']:,} features",
         ),
         ("method", plan.method),
-        ("kernel", described),
-        ("penalties", penalties),
-        ("solver", solver),
+        *(_committee(plan) if len(plan.plans) > 1 else _setting(plan.plans[0])),
+        ("seed", str(plan.seed)),
     ]
-    if plan.method != "cwsvm":
-        rows.append(
-            (
-                "members",
-                f"{plan.n_models}, each of {plan.n_pos:,} positive"
-                f" and {plan.n_unl:,} unlabeled rows",
-            )
-        )
-    rows.append(("seed", str(plan.seed)))
+    if scaling := result.manifest["scaling"]:
+        rows.insert(2, ("features", f"scaled by {scaling['kind']}"))
+    rows += _outlook(result.outlook)
     for name, text in rows:
         say(f"{name:>10}  {text}")
     say(f"{'model':>10}  {result.path}")
+
+
+def _setting(plan: Plan) -> list[tuple[str, str]]:
+    """One setting, line by line."""
+    solver: str = plan.solver
+    if plan.solver == "liblinear":
+        solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
+    penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
+    if plan.w_pos is not None and plan.method != "bagging":
+        penalties += f" (w_pos {plan.w_pos:g})"
+    rows = [("kernel", _kernel(plan.kernel)), ("penalties", penalties), ("solver", solver)]
+    if plan.method != "cwsvm":
+        rows.append(("members", f"{plan.n_models}, each of {bags_of([plan])}"))
+    return rows
+
+
+def _kernel(kernel: Kernel) -> str:
+    described: str = kernel.name
+    if kernel.uses_gamma:
+        described += f", gamma {kernel.gamma!r}"
+    if kernel.uses_coef0:
+        described += f", coef0 {kernel.coef0:g}"
+    if kernel.uses_degree:
+        described += f", degree {kernel.degree}"
+    return described
+
+
+def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
+    """Several settings, a line each."""
+    rows = [
+        ("kernel", plan.plans[0].kernel.name),
+        ("members", f"{plan.n_models} of {len(plan.plans)} settings, pooled by weight:"),
+    ]
+    for each, weight in zip(plan.plans, plan.weights, strict=True):
+        gamma = f", gamma {each.kernel.gamma:.3g}" if each.kernel.uses_gamma else ""
+        rows.append(
+            (
+                f"{weight:.3f}",
+                f"{each.n_models} of {each.n_pos:,} + {each.n_unl:,} rows, C_U {each.c_unl:.3g},"
+                f" w_pos {each.w_pos or 1:.3g}{gamma}",
+            )
+        )
+    return rows
+
+
+def bags_of(plans: Sequence[Plan]) -> str:
+    """How many rows bags hold, over some settings."""
+
+    def span(sizes: list[int]) -> str:
+        low, high = min(sizes), max(sizes)
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+    n_pos, n_unl = [plan.n_pos for plan in plans], [plan.n_unl for plan in plans]
+    return f"{span(n_pos)} positive and {span(n_unl)} unlabeled rows"
+
+
+def _outlook(outlook: Outlook) -> list[tuple[str, str]]:
+    """The threshold, and how well P and U are told apart out of bag."""
+    threshold = outlook.threshold
+    text = f"{outlook.rule} above {threshold.value:.4g}"
+    if threshold.recall is not None and threshold.share is not None:
+        text += (
+            f": {100 * threshold.recall:.0f} % of P and {100 * threshold.share:.3g} % of U"
+            " out of bag"
+        )
+    rows = [("positive", text)]
+    if (area := outlook.roc_auc) is not None:
+        rows.append(
+            ("P against U", f"ROC area {area.value:.3f} ({area.low:.3f} to {area.high:.3f})")
+        )
+    return rows
 
 
 def show_ranking(result: RankResult) -> None:
@@ -70,8 +122,8 @@ def show_ranking(result: RankResult) -> None:
         ("data", f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"),
         (
             "ensemble",
-            f"{plan.method}, {plan.kernel.name}: {plan.n_models} members, each of"
-            f" {plan.n_pos:,} positive and {plan.n_unl:,} unlabeled rows; seed {plan.seed}",
+            f"{plan.method}, {plan.plans[0].kernel.name}: {plan.n_models} members, each of"
+            f" {bags_of(plan.plans)}; by {result.rule}; seed {plan.seed}",
         ),
     ]
     if result.model is not None:
@@ -178,19 +230,33 @@ def show_inspection(inspection: Inspection) -> None:
             if value is not None
         )
 
-    kernel = dict(manifest["kernel"])
-    name = kernel.pop("name")
+    groups = manifest.get("groups", [manifest])  # format 1 has one
+    name = groups[0]["kernel"]["name"]
     table.add_row("model", Text(inspection.path))
     table.add_row("state", "intact: every digest verified")
     table.add_row("method", manifest["method"])
-    table.add_row("kernel", f"{name}, {pairs(kernel)}" if kernel else name)
-    table.add_row("parameters", pairs(manifest["parameters"]))
+    for number, group in enumerate(groups, 1):
+        kernel = {key: value for key, value in group["kernel"].items() if key != "name"}
+        several = f" {number}" if len(groups) > 1 else ""
+        table.add_row(f"kernel{several}", f"{name}, {pairs(kernel)}" if kernel else name)
+        table.add_row(f"parameters{several}", pairs(group["parameters"]))
+        if several:
+            counts = {key: group[key] for key in ("weight", "shift", "scale")}
+            table.add_row(f"counts{several}", pairs(counts))
+    if decision := manifest.get("decision"):
+        for rule, threshold in decision["thresholds"].items():
+            own = " (the model's rule)" if rule == decision["rule"] else ""
+            table.add_row(f"T of {rule}", pairs(threshold) + own)
     table.add_row("seed", str(manifest["seed"]))
     table.add_row("members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)")
     vectors = "weight vectors" if name == "linear" else "support vectors"
     table.add_row(vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct")
     if judged := manifest.get("out_of_bag"):
-        table.add_row("out of bag", f"{judged['positives']:,} known positives judged")
+        table.add_row(
+            "out of bag",
+            f"{judged['positives']:,} known positives judged"
+            + (f", {judged['unlabeled']:,} rows of U" if "unlabeled" in judged else ""),
+        )
     if manifest["unconverged"]:
         table.add_row("unconverged", f"{manifest['unconverged']} members")
     features = f"{manifest['n_features']:,}"

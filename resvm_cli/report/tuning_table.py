@@ -103,8 +103,11 @@ def _scored(winner: Winner, metric: str) -> str:
 
 def _described(params: dict[str, Any]) -> str:
     names = ("gamma", "degree", "coef0", "c_unl", "w_pos", "n_pos", "n_unl", "n_models")
-    settings = [f"{name} {params[name]:.4g}" for name in names if name in params]
-    return f"{params['method']}, {params['kernel']}: " + ", ".join(settings)
+    kind = f"{params['method']}, {params['kernel']}: "
+    if "settings" in params:
+        n_models = sum(setting["n_models"] for setting in params["settings"])
+        return kind + f"{len(params['settings'])} settings pooled, {n_models} members in all"
+    return kind + ", ".join(f"{name} {params[name]:.4g}" for name in names if name in params)
 
 
 def _table(result: TuneResult) -> str:

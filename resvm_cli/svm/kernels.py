@@ -95,9 +95,9 @@ class Kernel:
         _blocks.exponents(dots, pool_norms, norms, self.gamma)
         return dots
 
-    def exponent_errors(self, norms: Any, largest_pool_norm: float) -> Any:
+    def exponent_errors(self, norms: Any, pool_norms: Any) -> Any:
         """rbf: how far off exponents may be, having come from norms."""
-        return self.gamma * CANCELLATION * (norms + largest_pool_norm)
+        return self.gamma * CANCELLATION * (norms + pool_norms)
 
 
 def _integer_power(base: FloatArray, exponent: int) -> FloatArray:

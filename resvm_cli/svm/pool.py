@@ -7,7 +7,7 @@ that stay in the cache. Sparse products are added up entry by entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,10 @@ class Uses:
     n_members: int
 
     @property
+    def entries(self) -> tuple[IndexArray, FloatArray]:
+        return self.members, self.coefficients
+
+    @property
     def rows(self) -> IntArray:
         """For each entry the row it is about."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
@@ -55,20 +59,23 @@ class Uses:
 
 
 class Pool:
-    """Support rows over their own columns, and who uses them."""
+    """Support rows over their own columns, and who uses them by which kernel."""
 
     def __init__(
-        self, kernel: Kernel, rows: Rows, uses: Uses, columns: Columns, *, dense: bool
+        self,
+        uses: Sequence[tuple[Kernel, Uses]],
+        rows: Rows,
+        columns: Columns,
+        *,
+        dense: bool,
     ) -> None:
-        """The rows' indices are places among the columns."""
-        self._kernel = kernel
+        """The rows' indices are places among the columns; products serve all kernels."""
         self._columns = columns
         self._rows = rows
-        self._n_members = uses.n_members
+        self._n_members = uses[0][1].n_members
         padding = -len(rows) % COLUMN_STEP if dense else 0
         self._norms = np.concatenate([rows.squared_norms(), np.zeros(padding)])
-        self._starts = np.concatenate([uses.starts, np.full(padding, uses.starts[-1])])
-        self._uses = uses
+        self._users = [_Users(kernel, some, padding, len(uses) == 1) for kernel, some in uses]
         self._matrix: FloatArray | SparseMatrix
         if dense:
             self._matrix = dense_matrix(rows, len(columns), padding)
@@ -85,25 +92,45 @@ class Pool:
         width, products = self._products(block)
         query = np.zeros(width)
         query[: len(block)] = norms
-        doubtful = self._doubtful(norms)
+        doubtful = [self._doubtful(users.kernel, norms) for users in self._users]
         sums = np.zeros((self._n_members, width))
         for first in range(0, len(self._norms), CHUNK):
             values = products(first, min(first + CHUNK, len(self._norms)))
             last = first + len(values)
-            uses = (self._starts[first : last + 1], self._uses.members, self._uses.coefficients)
-            if self._kernel.name == "rbf" and not doubtful:
-                norms_of = (query, self._norms[first:last])
-                _blocks.add_rbf(values, *norms_of, self._kernel.gamma, *uses, sums)
-                continue
-            if self._kernel.name == "rbf":
-                self._kernel.exponents(values, self._norms[first:last], query)
-                for number in doubtful:
-                    self._mend(values, first, number, block)
-                _blocks.powers(values)
-            else:
-                values = self._kernel.values(values, self._norms[first:last], query)
-            _blocks.add(values, *uses, sums, width)
+            for users, rows in zip(self._users, doubtful, strict=True):
+                lines = users.lines(first, last)
+                if lines is None:
+                    numbers, own = np.arange(first, last), values
+                elif len(lines):
+                    numbers, own = lines, np.take(values, lines - first, axis=0)
+                else:
+                    continue
+                self._add(users, numbers, own, query, rows, block, sums)
         return sums[:, : len(block)].T
+
+    def _add(
+        self,
+        users: _Users,
+        numbers: IntArray,
+        values: FloatArray,
+        query: FloatArray,
+        doubtful: list[int],
+        block: Rows,
+        sums: FloatArray,
+    ) -> None:
+        """Add to the members' sums what these support rows give, from their dot products."""
+        kernel, norms, uses = users.kernel, self._norms[numbers], users.of(numbers)
+        if kernel.name == "rbf" and not doubtful:
+            _blocks.add_rbf(values, query, norms, kernel.gamma, *uses, sums)
+            return
+        if kernel.name == "rbf":
+            kernel.exponents(values, norms, query)
+            for number in doubtful:
+                self._mend(kernel, values, numbers, number, block)
+            _blocks.powers(values)
+        else:
+            values = kernel.values(values, norms, query)
+        _blocks.add(values, *uses, sums, len(query))
 
     def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:
         """How many columns a block of products has, and what gives those of some support rows."""
@@ -119,24 +146,53 @@ class Pool:
             matrix[first:last], columns[:-1], out=room[: last - first]
         )
 
-    def _doubtful(self, norms: FloatArray) -> list[int]:
+    def _doubtful(self, kernel: Kernel, norms: FloatArray) -> list[int]:
         """The rows whose rbf exponents, coming from norms, may have lost digits."""
-        if self._kernel.name != "rbf":
+        if kernel.name != "rbf":
             return []
-        errors = self._kernel.exponent_errors(norms, self._largest_norm)
+        errors = kernel.exponent_errors(norms, self._largest_norm)
         numbers: list[int] = np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist()
         return numbers
 
-    def _mend(self, exponents: FloatArray, first: int, number: int, block: Rows) -> None:
+    def _mend(
+        self, kernel: Kernel, exponents: FloatArray, numbers: IntArray, number: int, block: Rows
+    ) -> None:
         """Put exact exponents where those of a doubtful row are not hopelessly small."""
         within = slice(block.indptr[number], block.indptr[number + 1])
         places = self._columns.places(block.indices[within])
         seen = places >= 0
         values = block.values[within]
-        error = self._kernel.exponent_errors(np.dot(values, values), self._largest_norm)
-        n_real = max(0, min(len(exponents), len(self._rows) - first))
-        near = np.flatnonzero(~(exponents[:n_real, number] + error < UNDERFLOW))
+        # by each pair's own norms: what others there are makes no difference
+        errors = kernel.exponent_errors(np.dot(values, values), self._norms[numbers])
+        near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
+        near = np.flatnonzero(near & (numbers < len(self._rows)))  # the rest is padding
         known = Rows(np.array([0, seen.sum()]), places[seen].astype(np.int32), values[seen])
-        distances = squared_distances(known, self._rows.take(first + near), len(self._columns))
+        distances = squared_distances(known, self._rows.take(numbers[near]), len(self._columns))
         distances += np.dot(values[~seen], values[~seen])
-        exponents[near, number] = -self._kernel.gamma * distances
+        exponents[near, number] = -kernel.gamma * distances
+
+
+class _Users:
+    """The members of one kernel, and which support rows they use."""
+
+    def __init__(self, kernel: Kernel, uses: Uses, padding: int, alone: bool) -> None:
+        self.kernel = kernel
+        self._uses = uses
+        self._starts = np.concatenate([uses.starts, np.full(padding, uses.starts[-1])])
+        # where there is one kernel, each row is used by it
+        self._used = None if alone else np.flatnonzero(np.diff(self._starts))
+
+    def lines(self, first: int, last: int) -> IntArray | None:
+        """The numbers of the rows they use among these; None for all of them."""
+        if self._used is None:
+            return None
+        low, high = np.searchsorted(self._used, [first, last])
+        return self._used[low:high]
+
+    def of(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
+        """Starts, members and coefficients of these rows, each used."""
+        uses = self._uses
+        if self._used is None:
+            return self._starts[numbers[0] : numbers[-1] + 2], *uses.entries
+        # entries of rows that lie between are none: starts of one row are ends of the one before
+        return np.append(self._starts[numbers], self._starts[numbers[-1] + 1]), *uses.entries

@@ -18,6 +18,7 @@ from resvm_cli.evaluation.metrics import Ranking
 from resvm_cli.evaluation.pu import best_pu_score, pu_score
 
 MetricName: TypeAlias = Literal[
+    "roc_areas",
     "partial_roc_auc",
     "roc_auc",
     "average_precision",
@@ -30,7 +31,14 @@ MetricName: TypeAlias = Literal[
     "best_pu_score_of_mean",
 ]
 METRIC_NAMES: tuple[MetricName, ...] = get_args(MetricName)
-DEFAULT_METRIC: MetricName = "partial_roc_auc"
+DEFAULT_METRIC: MetricName = "roc_areas"
+# What roc_areas is the mean of: whole and at the top, of votes and of values.
+ROC_AREAS: tuple[MetricName, ...] = (
+    "roc_auc",
+    "partial_roc_auc",
+    "roc_auc_of_mean",
+    "partial_roc_auc_of_mean",
+)
 DEFAULT_UP_TO = 0.2  # the fraction of U that partial_roc_auc looks at
 
 
@@ -90,6 +98,8 @@ def criterion(judged: JudgedRows, name: MetricName, up_to: float) -> float:
     """One criterion over all these rows."""
     if name in ("pu_score", "pu_score_pooled"):
         return float(pu_score(judged.called[judged.positive].mean(), judged.called.mean()))
+    if name == "roc_areas":
+        return float(np.mean([criterion(judged, area, up_to) for area in ROC_AREAS]))
     kind, of, _ = name.partition("_of_mean")
     values = judged.means if of else judged.values
     if kind == "best_pu_score":

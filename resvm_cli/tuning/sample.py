@@ -13,9 +13,10 @@ from resvm_cli.ensemble.methods import gamma_scale
 from resvm_cli.ensemble.params import MethodName
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.shared_kernels import SharedKernels
+from resvm_cli.tuning.committee import informed_candidates
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.settings import TuningSettings
-from resvm_cli.tuning.space import Space, axes_of, default_space
+from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 from resvm_cli.tuning.validation import Judge
 
 
@@ -100,6 +101,16 @@ class TuningSample:
             axes,
             settings.contamination_pos,
             settings.contamination_unl,
+        )
+
+    def informed(self, settings: TuningSettings) -> list[Candidate]:
+        """Sensible settings for these rows, the untuned one first."""
+        return informed_candidates(
+            self.space("resvm", settings),
+            len(self.kernels.positives),
+            len(self.kernels.unlabeled),
+            self.gamma,
+            [axis.name for axis in settings.axes],
         )
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 from resvm_cli import randomness
 from resvm_cli.tuning.space import Axis, Candidate, Space
 
-StrategyName: TypeAlias = Literal["grid", "random", "halving"]
+StrategyName: TypeAlias = Literal["informed", "grid", "random", "halving"]
 STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
 KEPT_SHARE = 3  # of each round of halving one in so many goes on, with so many times the members
 ROUNDS = 3
@@ -104,8 +104,15 @@ class Outcome:
 Search: TypeAlias = Generator[list[Task], list[Result], "Outcome | None"]
 
 
-def search(space: Space, settings: Settings) -> Search:
-    """Yield tasks, take their results, return where it ended; None if nothing could be judged."""
+def search(space: Space, settings: Settings, informed: Sequence[Candidate] = ()) -> Search:
+    """Yield tasks, take their results, return where it ended; None if nothing could be judged.
+
+    The strategy of informed candidates is given them, and goes no further.
+    """
+    if settings.strategy == "informed":
+        results = yield from all_at_once(informed, settings.n_models)
+        best = winner(results)
+        return None if best is None else Outcome(best, tuple(results), space, (), 0)
     if settings.strategy == "grid":
         candidates = space.grid()
     else:
@@ -149,10 +156,14 @@ def _compete(candidates: list[Candidate], settings: Settings) -> Round:
     return (yield from all_at_once(candidates, settings.n_models))
 
 
-def winner(results: list[Result]) -> Result | None:
+def winner(results: Sequence[Result]) -> Result | None:
     """The best result, if any could be judged."""
-    judged = [result for result in results if result.score is not None]
-    return min(judged, key=_order) if judged else None
+    return next(iter(best_first(results)), None)
+
+
+def best_first(results: Sequence[Result]) -> list[Result]:
+    """Those that could be judged."""
+    return sorted((result for result in results if result.score is not None), key=_order)
 
 
 def _order(result: Result) -> tuple[float, ...]:

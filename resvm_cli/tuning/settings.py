@@ -12,6 +12,9 @@ from resvm_cli.tuning.search import Settings, StrategyName
 from resvm_cli.tuning.space import Axis
 
 USUAL_MEMBERS = 50
+MAX_UNL = 5000  # rows of U that candidates are judged on
+GRAM_MB = 1024.0  # for kernel matrices that they share
+SCREENING_MEMBERS = 10  # of an informed candidate while it is judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,18 +30,21 @@ class TuningSettings:
     n_folds: int = 10
     repeats: int = 1
     strategy: StrategyName = "random"
+    committee: int = 1  # so many of the best are pooled
     trials: int = 100
-    n_models: int | Literal["auto"] = USUAL_MEMBERS
+    n_models: int | Literal["auto"] = USUAL_MEMBERS  # of the model in all
     max_extensions: int = 3
     outer: int = 0
     contamination_pos: float | None = None
     contamination_unl: float | None = None
-    max_unl: int = 5000
-    gram_mb: float = 1024.0
+    max_unl: int = MAX_UNL
+    gram_mb: float = GRAM_MB
 
     @property
     def search(self) -> Settings:
         n_models = USUAL_MEMBERS if self.n_models == "auto" else self.n_models
+        if self.strategy == "informed":
+            n_models = min(n_models, SCREENING_MEMBERS)
         return Settings(self.strategy, self.trials, n_models, self.max_extensions, self.base.seed)
 
     def check(self) -> None:
@@ -51,6 +57,15 @@ class TuningSettings:
             )
         if self.out_of_bag and (self.repeats > 1):
             raise CommandLineError("--repeats goes with folds, not with --oob")
+        if self.strategy == "informed" and set(self.methods) != {"resvm"}:
+            raise CommandLineError(
+                "--search informed knows settings of resvm only",
+                "use --search random, grid or halving",
+            )
+        if self.committee < 1:
+            raise CommandLineError(f"--committee is {self.committee}; at least 1 was expected")
+        if self.committee > 1 and self.n_models == "auto":
+            raise CommandLineError("--committee and --n-models auto exclude each other")
         if self.n_models == "auto" and "resvm" not in self.methods:
             raise CommandLineError(
                 "--n-models auto grows by out-of-bag values, which only --method resvm has"

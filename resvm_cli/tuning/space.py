@@ -72,6 +72,12 @@ class Axis:
         steps = GRID_POINTS.get(self.name, OTHER_GRID_POINTS) - 1
         return tuple(dict.fromkeys(self.at(step / steps) for step in range(steps + 1)))
 
+    def nearest(self, value: float) -> float:
+        """The value of this axis that is nearest to another."""
+        if self.values:
+            return min(self.values, key=lambda listed: abs(listed - value))
+        return self._kept(value)
+
     def edge(self, value: float) -> int:
         """-1 or 1 where the value lies on the lower or the upper edge, else 0."""
         if self.fixed:

@@ -78,7 +78,8 @@ class DataOptions:
         str,
         data_option(
             metavar="NAME",
-            help="none, minmax, maxabs or standard; learned from P and U, applied by predict.",
+            help="none, minmax, maxabs, standard, or auto: as resvm check advises; learned from P"
+            " and U, applied by predict.",
         ),
     ] = "none"
 

@@ -13,12 +13,12 @@ from resvm_cli.commands.options.text import parse_choice, parse_gamma, parse_ker
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
-    from resvm_cli.ensemble.params import ResvmParams
+    from resvm_cli.jobs.train import TrainingChoice
 
 method_option = partial(typer.Option, rich_help_panel="Method")
 base_model_option = partial(typer.Option, rich_help_panel="Base models")
 
-CHOOSERS = ("params", "auto")  # options that are no parameters, but choose them
+CHOOSERS = ("params", "auto", "decision")  # options that are no parameters, but choose them
 
 Kernel = Annotated[
     str,
@@ -59,28 +59,46 @@ class MethodOptions:
         ),
     ] = None
     auto: Annotated[
-        bool,
+        str | None,
         method_option(
-            "--auto", help="Tune out of bag first (seconds); options given here stay as they are."
+            "--auto",
+            metavar="[single]",
+            help="Judge settings out of bag first (seconds) and pool the best of them, or take the"
+            " single best; options given here stay as they are.",
         ),
-    ] = False
+    ] = None
+    decision: Annotated[
+        str | None,
+        method_option(
+            metavar="RULE",
+            help="Decision values: votes (the paper's) or mean (the members' mean value, which"
+            " ranks better).",
+            show_default="votes; with --auto, and of rank, mean",
+        ),
+    ] = None
     method: Annotated[str, method_option(metavar="NAME", help="resvm, bagging or cwsvm.")] = "resvm"
     n_models: Annotated[
-        int | None, method_option(metavar="N", help="Members of the ensemble.", show_default="50")
+        int | None,
+        method_option(
+            metavar="N", help="Members of the ensemble.", show_default="50; with --auto 200"
+        ),
     ] = None
     n_pos: Annotated[
         int | None,
-        method_option(metavar="N", help="Rows of P in a bag.", show_default="|P|/5, from 5 to 200"),
+        method_option(metavar="N", help="Rows of P in a bag.", show_default="|P|, from 5 to 200"),
     ] = None
     n_unl: Annotated[
-        int | None, method_option(metavar="N", help="Rows of U in a bag.", show_default="5 n-pos")
+        int | None,
+        method_option(
+            metavar="N", help="Rows of U in a bag.", show_default="2 n-pos, |U|/2 at most"
+        ),
     ] = None
     w_pos: Annotated[
         float | None,
         method_option(
             metavar="W",
             help="Weight of P against U once class sizes are evened out.",
-            show_default="1",
+            show_default="0.7; cwsvm 1",
         ),
     ] = None
     c_unl: Annotated[
@@ -129,12 +147,14 @@ class MethodOptions:
 
     def choose(
         self, explicit: Collection[str], *, scale: str, seed: int
-    ) -> tuple[ResvmParams, str]:
-        """The parameters to train with, and the scaling.
+    ) -> tuple[TrainingChoice, str]:
+        """What to train, and the scaling.
 
         What a --params file says stands where the command line is not explicit.
         """
+        from resvm_cli.ensemble.model import RULE_NAMES
         from resvm_cli.ensemble.params import METHOD_NAMES, ResvmParams
+        from resvm_cli.jobs.train import AUTO_NAMES, TrainingChoice
 
         values = {name: value for name, value in vars(self).items() if name not in CHOOSERS}
         values |= {
@@ -143,16 +163,25 @@ class MethodOptions:
             "gamma": parse_gamma(self.gamma),
             "solver": parse_choice("--solver", self.solver, ("auto", "libsvm", "liblinear")),
         }
-        chosen = ResvmParams(**values, seed=seed)
+        params = ResvmParams(**values, seed=seed)
+        decision = None
+        if self.decision is not None:
+            decision = parse_choice("--decision", self.decision, RULE_NAMES)
         if self.params is None:
-            return chosen, scale
-        if self.auto:
+            if self.auto is None:
+                return TrainingChoice.of(params, decision=decision), scale
+            choice = TrainingChoice.of(
+                params,
+                decision=decision,
+                auto=parse_choice("--auto", self.auto, AUTO_NAMES),
+                kept=tuple(sorted(explicit)),
+            )
+            return choice, scale if "scale" in explicit else "auto"
+        if self.auto is not None:
             raise CommandLineError("--auto and --params exclude each other")
         from resvm_cli.jobs.params_file import load_params, merged
 
         stored = load_params(self.params, self.method if "method" in explicit else None)
-        return merged(chosen, stored, explicit), (scale if "scale" in explicit else stored["scale"])
-
-    def kept_by_tuning(self, explicit: Collection[str]) -> list[str] | None:
-        """With --auto the options that tuning leaves alone."""
-        return sorted(explicit) if self.auto else None
+        settings = tuple(merged(params, stored, explicit))
+        choice = TrainingChoice(settings, decision or stored.get("decision"))
+        return choice, scale if "scale" in explicit else stored["scale"]

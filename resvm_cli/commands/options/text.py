@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
-    from resvm_cli.ensemble.scaling import ScalingName
+    from resvm_cli.ensemble.scaling import ScaleChoice
     from resvm_cli.svm.kernels import KernelName
 
 Name = TypeVar("Name", bound=str)
@@ -37,11 +37,11 @@ def parse_kernel(text: str) -> KernelName:
     return kernels[text.lower()]
 
 
-def parse_scale(text: str) -> ScalingName | None:
+def parse_scale(text: str) -> ScaleChoice | None:
     """A scaling by name, None for none."""
     from resvm_cli.ensemble.scaling import SCALING_NAMES
 
-    names: tuple[Literal["none"] | ScalingName, ...] = ("none", *SCALING_NAMES)
+    names: tuple[Literal["none"] | ScaleChoice, ...] = ("none", *SCALING_NAMES, "auto")
     name = parse_choice("--scale", text, names)
     return None if name == "none" else name
 
