@@ -9,6 +9,7 @@ import signal
 import numpy as np
 import pytest
 
+from resvm_cli import randomness
 from resvm_cli.tuning.folds import Folds
 from tests.conftest import train_arguments, write_svm
 from tests.programs import start_resvm, until
@@ -335,7 +336,7 @@ def test_a_nested_estimate_and_growing_members(problem, resvm, tmp_path):
     assert [word for word in ("gamma", "c-unl", "chosen", "members") if word not in drawing] == []
 
 
-@pytest.mark.parametrize("more", [(), ("--oob",)], ids=["folds", "oob"])
+@pytest.mark.parametrize("more", [("-v", 4), ("--oob",)], ids=["folds", "oob"])
 def test_a_search_sees_nothing_of_the_outer_fold_that_judges_it(more, problem, resvm, tmp_path):
     def searches(name, positives):
         """The trials of each outer fold's search, and what the fold then said of the best."""
@@ -351,8 +352,8 @@ def test_a_search_sees_nothing_of_the_outer_fold_that_judges_it(more, problem, r
         return found, json.loads(ran.out)["outer"]
 
     rows = (problem / "pos.svm").read_text().splitlines(keepends=True)
-    seed = 0 + 1  # outer folds have the seed after that of the inner ones
-    held = Folds.drawn(30, 100, 2, seed).parts[0][:30] == 0
+    outer = Folds.drawn(30, 100, 2, 0, stream=randomness.OUTER_FOLDS)
+    held = outer.parts[0][:30] == 0
     moved = tmp_path / "moved.svm"
     pairs = zip(rows, held, strict=True)
     moved.write_text("".join("1 1:-9\n" if out else row for row, out in pairs))

@@ -118,21 +118,16 @@ def ensemble(
         )
         for _ in range(n_models)
     ]
-    return Ensemble(kernel, Rows.from_dense(features), members, False)
+    return Ensemble.of(kernel, Rows.from_dense(features), members, False)
 
 
 def kernel_values(machine: Ensemble, features: np.ndarray) -> np.ndarray:
     """Kernel values of rows (dense, first index 1) with the pool, by scikit-learn."""
     pool = np.zeros((len(machine.pool), features.shape[1]))
     pool[machine.pool.row_numbers, machine.pool.indices - 1] = machine.pool.values
-    options = {"gamma": machine.kernel.gamma, "coef0": machine.kernel.coef0}
-    if machine.kernel.name == "linear":
-        options = {}
-    elif machine.kernel.name == "rbf":
-        del options["coef0"]
-    elif machine.kernel.name == "poly":
-        options["degree"] = machine.kernel.degree
-    return pairwise_kernels(features, pool, metric=machine.kernel.name, **options)
+    kernel = machine.groups[0].kernel
+    options = kernel.description()
+    return pairwise_kernels(features, pool, metric=options.pop("name"), **options)
 
 
 def reference(machine: Ensemble, features: np.ndarray) -> np.ndarray:
@@ -166,7 +161,7 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
     def spread(given: Rows) -> Rows:
         return Rows(given.indptr, given.indices * np.int32(100_000_000), given.values)
 
-    wide = Ensemble(kernel, spread(machine.pool), machine.members, False)
+    wide = Ensemble.of(kernel, spread(machine.pool), machine.members, False)
     assert Predictor(wide).member_values(spread(rows)).tobytes() == expected.tobytes()
 
 
@@ -219,7 +214,7 @@ def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width, dense, mo
 def test_rbf_values_of_rows_far_out_come_from_differences():
     # from norms the distance to its own copy would be about 1e-4, and the value e^-1e-4
     far = np.array([[1e6 + 0.1, 2.3, 3.7], [1e6 + 1.1, 2.3, 3.7]])
-    machine = Ensemble(
+    machine = Ensemble.of(
         Kernel("rbf", gamma=1.0),
         Rows.from_dense(far),
         [Member(np.array([0, 1]), np.array([1.0, 10.0]), 0.0, 1)],
@@ -232,7 +227,7 @@ def test_rbf_values_of_rows_far_out_come_from_differences():
 
 
 def test_values_whose_squares_overflow_are_infinitely_far_away():
-    machine = Ensemble(
+    machine = Ensemble.of(
         Kernel("rbf", gamma=1.0),
         Rows.from_dense(np.array([[1.0, 2.0]])),
         [Member(np.array([0]), np.array([1.0]), -0.25, 1)],
@@ -245,7 +240,7 @@ def test_values_whose_squares_overflow_are_infinitely_far_away():
 def test_a_pool_without_any_feature_is_still_a_model():
     empty = Rows(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
     for kernel in KERNELS:
-        machine = Ensemble(kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True)
+        machine = Ensemble.of(kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True)
         found = Predictor(machine).decisions(Rows.from_dense(np.array([[0.0], [3.0]]))).values
         assert np.isfinite(found).all()
         if kernel.name == "rbf":

@@ -13,29 +13,59 @@ import numpy as np
 import pytest
 
 from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.decision import DecisionRule
+from resvm_cli.ensemble.model import Ensemble, Predictor
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files import atomic, model_dir
+from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from tests.test_model import KERNELS, ensemble
 
+GROUP = {
+    "members": 3,
+    "weight": 1.0,
+    "shift": 0.0,
+    "scale": 1.0,
+    "kernel": {"name": "rbf", "gamma": 0.2},
+    "parameters": {
+        "c_pos": 1.0,
+        "c_unl": 1.0,
+        "w_pos": 0.7,
+        "n_models": 3,
+        "n_pos": 5,
+        "n_unl": 10,
+        "tolerance": 0.001,
+    },
+    "solver": "libsvm",
+}
+HUGE = {"value": 10**400, "recall": None, "share_unlabeled": None}
 DESCRIPTION = {
     "method": "resvm",
-    "kernel": {"name": "rbf", "gamma": 0.2},
-    "parameters": {},
     "seed": 0,
+    "bags": "pcg64-1",
+    "groups": [GROUP],
+    "decision": DecisionRule.plain().description(),
     "n_features": 9,
     "zero_based": False,
+    "scaling": None,
     "data": {name: {"rows": 30, "sha256": "0" * 64} for name in ("positive", "unlabeled")},
     "unconverged": 0,
     "versions": {},
 }
 
 
+def save(path: str, machine: Ensemble, **more) -> None:
+    n_models = len(machine.members)
+    parameters = GROUP["parameters"] | {"n_models": n_models}
+    groups = [GROUP | {"members": n_models, "parameters": parameters}]
+    description = DESCRIPTION | {"groups": groups}
+    model_dir.save(path, format_members(machine), description, **more)
+
+
 @pytest.fixture
 def stored(tmp_path) -> Path:
     path = tmp_path / "model"
-    model_dir.save(str(path), ensemble(KERNELS[2], n_models=3), DESCRIPTION, force=False)
+    save(str(path), ensemble(KERNELS[2], n_models=3), force=False)
     return path
 
 
@@ -125,10 +155,37 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"kernel": {"name": "fourier"}},
-        {"kernel": None},
-        {"kernel": {"name": "rbf", "gamma": "x"}},
-        {"kernel": {"name": "rbf", "gamma": -0.2}},
+        {"groups": [GROUP | {"kernel": {"name": "fourier"}}]},
+        {"groups": [GROUP | {"kernel": None}]},
+        {"groups": [GROUP | {"kernel": {"name": "rbf", "gamma": "x"}}]},
+        {"groups": [GROUP | {"kernel": {"name": "rbf", "gamma": -0.2}}]},
+        {"groups": [GROUP | {"kernel": {"name": "rbf", "gamma": 10**400}}]},
+        {"groups": [GROUP | {"kernel": {"name": "rbf", "gamma": 0.2, "degree": -3}}]},
+        {"groups": [GROUP | {"kernel": {"name": "rbf", "gamma": 0.2, "more": 1}}]},
+        {"groups": [GROUP | {"kernel": {"name": "poly", "gamma": 1, "coef0": 0, "degree": 2.5}}]},
+        {"groups": [GROUP | {"members": 2}]},
+        {"groups": [GROUP | {"weight": 0.0}]},
+        {"groups": [GROUP | {"weight": "1"}]},
+        {"groups": [GROUP | {"scale": -1.0}]},
+        {"groups": [GROUP | {"shift": 10**400}]},
+        {"groups": [GROUP | {"solver": "other"}]},
+        {"groups": [GROUP | {"parameters": GROUP["parameters"] | {"c_pos": "x"}}]},
+        {"groups": [GROUP | {"parameters": GROUP["parameters"] | {"n_pos": 10**12}}]},
+        {"groups": [GROUP | {"parameters": {}}]},
+        {"groups": []},
+        {"groups": None},
+        {"groups": [None]},
+        {"seed": -1},
+        {"scaling": {"kind": "minmax"}},
+        {"decision": {}},
+        {"decision": {"rule": "other", "thresholds": {}}},
+        {"decision": {"rule": "mean", "thresholds": {"votes": {}, "mean": {}}}},
+        {
+            "decision": {
+                "rule": "mean",
+                "thresholds": {"votes": HUGE, "mean": HUGE},
+            }
+        },
         {"method": "forest"},
         {"members": []},
         {"members": [{}]},
@@ -137,7 +194,6 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
         {"zero_based": 0},
         {"data": None},
         {"data": {"positive": {"rows": 3, "sha256": "x"}}},
-        {"kernel": {"name": "poly", "degree": 2.5}},
         {"members": [{"file": "a", "sha256": "b", "bytes": -1, "support_vectors": 1}]},
         {"members": [{"file": "a", "sha256": "b", "bytes": "1", "support_vectors": 1}]},
     ],
@@ -161,8 +217,8 @@ def test_another_format_number_is_refused_with_advice(stored):
     rewrite(stored, format=True)
     with pytest.raises(ModelError, match="format True"):
         model_dir.load(str(stored))
-    rewrite(stored, format=2)
-    with pytest.raises(ModelError, match="format 2 is not one this version reads") as caught:
+    rewrite(stored, format=3)
+    with pytest.raises(ModelError, match="format 3 is not one this version reads") as caught:
         model_dir.load(str(stored))
     assert "install" in str(caught.value.hint)
 
@@ -227,7 +283,7 @@ def test_a_target_is_refused_before_any_work(stored, tmp_path):
 
 def test_force_replaces_a_model_and_leaves_nothing_beside_it(stored):
     before = snapshot(stored)
-    model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    save(str(stored), ensemble(KERNELS[2], n_models=2), force=True)
     after = snapshot(stored)
     assert len(after) == 3
     assert after["members/00000.model"] != before["members/00002.model"]
@@ -236,7 +292,7 @@ def test_force_replaces_a_model_and_leaves_nothing_beside_it(stored):
 
 def test_what_an_earlier_interruption_left_aside_is_no_obstacle(stored):
     shutil.copytree(stored, stored.parent / ".model.resvm-old")
-    model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    save(str(stored), ensemble(KERNELS[2], n_models=2), force=True)
     assert len(snapshot(stored)) == 3
     assert os.listdir(stored.parent) == ["model"]
 
@@ -249,7 +305,7 @@ def test_a_failed_replacement_leaves_the_old_model(stored, monkeypatch):
 
     monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(FileError, match="No space left") as caught:
-        model_dir.save(str(stored), ensemble(KERNELS[2]), DESCRIPTION, force=True)
+        save(str(stored), ensemble(KERNELS[2]), force=True)
     assert caught.value.exit_code == 5
     assert snapshot(stored) == before
     assert os.listdir(stored.parent) == ["model"]
@@ -270,7 +326,7 @@ def test_an_interrupted_replacement_is_recovered_by_the_next_reader(stored, monk
 
     monkeypatch.setattr(atomic.os, "rename", rename)
     with pytest.raises(KeyboardInterrupt):
-        model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+        save(str(stored), ensemble(KERNELS[2], n_models=2), force=True)
     monkeypatch.undo()
     if step == "in":
         assert not stored.exists()
@@ -283,7 +339,7 @@ def test_not_even_force_overwrites_a_directory_that_is_no_model(stored, tmp_path
     other.mkdir()
     (other / "notes.txt").write_text("precious")
     with pytest.raises(FileError, match="appeared while we were working"):
-        model_dir.save(str(other), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+        save(str(other), ensemble(KERNELS[2], n_models=2), force=True)
     assert (other / "notes.txt").read_text() == "precious"
 
 
@@ -301,7 +357,7 @@ def test_many_writers_and_readers_of_one_model_get_along(stored):
     def write_often() -> None:
         try:
             for _ in range(15):
-                model_dir.save(str(stored), machine, DESCRIPTION, force=True)
+                save(str(stored), machine, force=True)
         except BaseException as error:  # noqa: BLE001 - shown below
             faults.append(error)
 
@@ -318,22 +374,28 @@ def test_many_writers_and_readers_of_one_model_get_along(stored):
 def test_saving_does_not_overwrite_what_appeared_meanwhile(stored):
     before = snapshot(stored)
     with pytest.raises(FileError, match="appeared while we were working"):
-        model_dir.save(str(stored), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=False)
+        save(str(stored), ensemble(KERNELS[2], n_models=2), force=False)
     assert snapshot(stored) == before
 
 
 def test_a_link_to_a_model_is_kept_when_the_model_is_replaced(stored, tmp_path):
     link = tmp_path / "current"
     link.symlink_to(stored)
-    model_dir.save(str(link), ensemble(KERNELS[2], n_models=2), DESCRIPTION, force=True)
+    save(str(link), ensemble(KERNELS[2], n_models=2), force=True)
     assert link.is_symlink()
     assert len(snapshot(stored)) == 3
 
 
 def with_out_of_bag(path: Path) -> OutOfBag:
-    table = OutOfBag(np.array([1, 4]), np.array([0.25, -3.5]), np.array([7, 9]))
+    table = OutOfBag(
+        np.array([True, True, False]),
+        np.array([1, 4, 2]),
+        np.array([0.25, -3.5, -7.0]),
+        np.array([0.1, -0.5, -1.0]),
+        np.array([7, 9, 8]),
+    )
     machine = ensemble(KERNELS[2], n_models=3)
-    model_dir.save(str(path), machine, DESCRIPTION, force=True, out_of_bag=table)
+    save(str(path), machine, force=True, out_of_bag=table)
     return table
 
 
@@ -341,6 +403,7 @@ def test_out_of_bag_values_are_stored_and_read_only_when_asked_for(stored):
     table = with_out_of_bag(stored)
     manifest = model_dir.load(str(stored)).manifest
     assert manifest["out_of_bag"]["positives"] == 2
+    assert manifest["out_of_bag"]["unlabeled"] == 1
     found = model_dir.load_out_of_bag(str(stored), manifest)
     assert found.values.tolist() == table.values.tolist()
     (stored / "out_of_bag.tsv").write_text("other")

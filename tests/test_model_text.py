@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Ensemble, Member, Predictor
+from resvm_cli.ensemble.model import Ensemble, Group, Member, Predictor
 from resvm_cli.errors import ModelError
 from resvm_cli.files import model_text
 from resvm_cli.files.model_text import format_members, parse_members
@@ -16,6 +16,8 @@ from resvm_cli.files.svmlight import format_rows
 from resvm_cli.svm.kernels import Kernel
 from tests.libsvm_oracle import predict_values
 from tests.test_model import KERNELS, ensemble
+
+LINEAR = Group(Kernel("linear"), range(1))
 
 
 def texts(machine: Ensemble) -> list[bytes]:
@@ -29,7 +31,7 @@ def named(machine: Ensemble) -> list[tuple[str, bytes]]:
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_a_model_read_back_predicts_the_same_bits(kernel):
     machine = ensemble(kernel)
-    again = parse_members(named(machine), kernel, single=False)
+    again = parse_members(named(machine), machine.groups, single=False)
     rows = Rows.from_dense(np.random.default_rng(0).standard_normal((200, 11)))
     first, second = Predictor(machine), Predictor(again)
     assert first.member_values(rows).tobytes() == second.member_values(rows).tobytes()
@@ -59,7 +61,7 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
         return format_rows(rows)
 
     monkeypatch.setattr(model_text, "format_rows", counted)
-    machine = Ensemble(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
+    machine = Ensemble.of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
     head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
     other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
@@ -99,7 +101,8 @@ def test_every_number_survives(vectors, rho, n_positive):
         min(n_positive, len(rows)),
     )
     kernel = Kernel("rbf", gamma=0.1)
-    again = parse_members(named(Ensemble(kernel, pool, [member], True)), kernel, True)
+    machine = Ensemble.of(kernel, pool, [member], True)
+    again = parse_members(named(machine), machine.groups, True)
     (found,) = again.members
     restored = again.pool.take(found.support)
     assert restored.indptr.tolist() == pool.indptr.tolist()
@@ -134,7 +137,7 @@ def test_text_that_is_not_the_manifests_member_is_refused_by_name(old, new):
     assert text.count(old) == 1
     texts[1] = (name, text.replace(old, new))
     with pytest.raises(ModelError, match=r"00001\.model: not a member of this model"):
-        parse_members(texts, KERNELS[2], single=False)
+        parse_members(texts, [Group(KERNELS[2], range(len(texts)))], single=False)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,6 @@ def test_text_that_is_not_the_manifests_member_is_refused_by_name(old, new):
 def test_a_support_vector_that_is_no_vector_is_refused(vector):
     text = b"svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\n"
     text += b"label 1 -1\nnr_sv 1 0\nSV\n"
-    assert parse_members([("m", text + b"1 1:1\n")], Kernel("linear"), True).members
+    assert parse_members([("m", text + b"1 1:1\n")], [LINEAR], True).members
     with pytest.raises(ModelError):
-        parse_members([("m", text + vector + b"\n")], Kernel("linear"), True)
+        parse_members([("m", text + vector + b"\n")], [LINEAR], True)

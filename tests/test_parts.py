@@ -13,14 +13,15 @@ from scipy import sparse
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.fit import Trainer
 from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.model_plan import ModelPlan
+from resvm_cli.ensemble.params import ResvmParams, Setting
 from resvm_cli.ensemble.parts import train_part
 from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import CommandLineError, ModelError
 from resvm_cli.files.part_dir import as_ranges
 from resvm_cli.jobs.merge import merge, train_members
-from resvm_cli.jobs.train import save, train, train_on
+from resvm_cli.jobs.train import TrainingChoice, save, train, train_on
 from resvm_cli.jobs.training_input import TrainingInput
 from tests.conftest import write_svm
 
@@ -48,7 +49,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def trained_whole(target: Path, params: ResvmParams, **settings) -> dict[str, bytes]:
-    trained = train_on(data(**settings), params, progress=lambda *_: None)
+    trained = train_on(data(**settings), TrainingChoice.of(params))
     save(trained, str(target), force=False)
     return files(target)
 
@@ -67,7 +68,7 @@ def test_parts_join_to_the_bytes_of_one_run(name, n_parts, tmp_path):
     paths = []
     for number, members in enumerate(cuts(12, n_parts)):
         paths.append(str(tmp_path / f"part-{number}"))
-        train_members(data(**settings), params, members, paths[-1], jobs=1 + number % 2)
+        train_members(data(**settings), [Setting(params)], members, paths[-1], jobs=1 + number % 2)
     merge(paths[::-1], str(tmp_path / "joined"))
     assert files(tmp_path / "joined") == whole
 
@@ -76,7 +77,7 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
     for name, (asked, settings) in SETTINGS.items():
         params = ResvmParams(n_models=9, n_unl=20, **asked)
         given = data(**settings)
-        plan = settle(params, N_POS, N_UNL, given.n_features, given.variance)
+        plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
         whole = train_part(plan, range(9), given).values
         for members in (range(1), range(4, 9), range(8, 9)):
             alone = train_part(plan, members, given).values
@@ -90,29 +91,29 @@ def test_a_csr_matrix_gives_the_model_of_the_same_rows_in_files(tmp_path):
         params = ResvmParams(n_models=6)
         source = TrainingInput(str(tmp_path / "pos.svm"), str(tmp_path / "unl.svm"), scale=scale)
         target = tmp_path / f"files-{scale}"
-        train(source, params, str(target), progress=lambda *_: None)
+        train(source, TrainingChoice.of(params), str(target), progress=lambda *_: None)
         assert trained_whole(tmp_path / f"memory-{scale}", params, scale=scale) == files(target)
 
 
 def test_a_part_is_continued_where_it_stopped(tmp_path):
     params = ResvmParams(n_models=10, n_unl=20)
     path = tmp_path / "part"
-    assert train_members(data(), params, range(10), str(path)) == 10
+    assert train_members(data(), [Setting(params)], range(10), str(path)) == 10
     finished = files(path)
     for number in (2, 3, 9):
         (path / f"members/{number:05d}.json").unlink()
     (path / "members/00003.model").write_bytes(b"half")
-    assert train_members(data(), params, range(10), str(path)) == 3
+    assert train_members(data(), [Setting(params)], range(10), str(path)) == 3
     assert files(path) == finished
-    assert train_members(data(), params, range(10), str(path)) == 0
+    assert train_members(data(), [Setting(params)], range(10), str(path)) == 0
 
 
 @pytest.mark.parametrize(
     ("other", "word"),
     [
         ({"seed": 1}, "seed"),
-        ({"n_unl": 21}, "parameters"),
-        ({"kernel": "linear"}, "kernel"),
+        ({"n_unl": 21}, "groups"),
+        ({"kernel": "linear"}, "groups"),
         ({"features": FEATURES * 2}, "data"),
         ({"scale": "maxabs"}, "scaling"),
     ],
@@ -120,8 +121,12 @@ def test_a_part_is_continued_where_it_stopped(tmp_path):
 def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
     settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
     asked = {"n_models": 4, "n_unl": 20} | other
-    train_members(data(), ResvmParams(n_models=4, n_unl=20), range(2), str(tmp_path / "a"))
-    train_members(data(**settings), ResvmParams(**asked), range(2, 4), str(tmp_path / "b"))
+    train_members(
+        data(), [Setting(ResvmParams(n_models=4, n_unl=20))], range(2), str(tmp_path / "a")
+    )
+    train_members(
+        data(**settings), [Setting(ResvmParams(**asked))], range(2, 4), str(tmp_path / "b")
+    )
     with pytest.raises(ModelError, match=f"different models: .*{word}"):
         merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"))
     assert not (tmp_path / "m").exists()
@@ -130,7 +135,7 @@ def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
 def test_gaps_and_overlaps_are_named(tmp_path):
     params = ResvmParams(n_models=12, n_unl=20)
     for name, members in (("a", range(3)), ("b", range(4, 8)), ("c", range(6, 9))):
-        train_members(data(), params, members, str(tmp_path / name))
+        train_members(data(), [Setting(params)], members, str(tmp_path / name))
     a, b, c = (str(tmp_path / name) for name in "abc")
     with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
         merge([a, b], str(tmp_path / "m"))
@@ -141,7 +146,7 @@ def test_gaps_and_overlaps_are_named(tmp_path):
 def test_another_machine_is_noted_and_joined(tmp_path):
     params = ResvmParams(n_models=4, n_unl=20)
     for name, members in (("a", range(2)), ("b", range(2, 4))):
-        train_members(data(), params, members, str(tmp_path / name))
+        train_members(data(), [Setting(params)], members, str(tmp_path / name))
     _edit(
         tmp_path / "b/part.json",
         lambda header: header["description"].update(numeric_fingerprint="0123456789abcdef"),
@@ -155,7 +160,7 @@ def test_another_machine_is_noted_and_joined(tmp_path):
 @pytest.mark.parametrize("change", ["flip", "cut", "append", "gone"])
 def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
     params = ResvmParams(n_models=2, n_unl=20)
-    train_members(data(), params, range(2), str(tmp_path / "a"))
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"))
     path = tmp_path / "a" / name
     content = path.read_bytes()
     if change == "gone":
@@ -173,9 +178,9 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
 
 def test_another_part_is_not_written_over(tmp_path):
     params = ResvmParams(n_models=4, n_unl=20)
-    train_members(data(), params, range(2), str(tmp_path / "a"))
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"))
     with pytest.raises(CommandLineError, match="part of another model"):
-        train_members(data(), params, range(3), str(tmp_path / "a"))
+        train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"))
 
 
 def test_what_travels_to_workers_pickles():

@@ -93,7 +93,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
     drawn = fitting.rows_drawn(tasks)
 
     def judged():
-        ensemble, unfinished = fitting.fit(
+        fitted = fitting.fit(
             tasks,
             positives,
             unlabeled.take(drawn),
@@ -102,8 +102,8 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
             workers=1,
             progress=lambda done, total: None,
         )
-        assert unfinished == 0
-        return Predictor(ensemble).member_values(Rows.from_dense(X))
+        assert fitted.n_unconverged == 0
+        return Predictor(fitted.ensemble).member_values(Rows.from_dense(X))
 
     by_product = judged()
     monkeypatch.setattr(products, "MOST_ROWS", 0)

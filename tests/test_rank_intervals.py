@@ -13,6 +13,10 @@ from resvm_cli.ensemble.out_of_bag import decide_out_of_bag
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 
 
+def own_values(values, absent):
+    return decide_out_of_bag(values, absent).values_without_ties()
+
+
 def judged(n_rows=500, n_models=20, seed=0):
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((n_rows, n_models)) + np.linspace(2, -2, n_rows)[:, None]
@@ -24,7 +28,7 @@ def judged(n_rows=500, n_models=20, seed=0):
 def test_a_resample_is_the_ensemble_of_the_members_it_drew():
     values, absent = judged(40, 7)
     resamples = MemberResamples(7, 5, 3)
-    found = resamples.values(decide_out_of_bag(values, absent), values, absent)
+    found = resamples.values(own_values(values, absent), values, absent)
     for number in range(5):
         drawn = np.repeat(np.arange(7), resamples._weights[:, number].astype(int))
         assert len(drawn) == 7
@@ -39,7 +43,7 @@ def test_a_row_that_no_drawn_member_may_judge_keeps_its_value():
     absent[0, 4] = True
     resamples = MemberResamples(30, 50, 0)
     decisions = decide_out_of_bag(values, absent)
-    found = resamples.values(decisions, values, absent)
+    found = resamples.values(decisions.values_without_ties(), values, absent)
     missing = resamples._weights[4] == 0
     assert missing.any()
     assert np.all(found[missing, 0] == np.float32(decisions.values[0]))
@@ -50,9 +54,9 @@ def test_a_value_does_not_depend_on_its_neighbours(cut, row):
     values, absent = judged(700)
     row = row % cut
     resamples = MemberResamples(20, 200, 1)
-    whole = resamples.values(decide_out_of_bag(values, absent), values, absent)
+    whole = resamples.values(own_values(values, absent), values, absent)
     some = values[row:cut], absent[row:cut]
-    part = resamples.values(decide_out_of_bag(*some), *some)
+    part = resamples.values(own_values(*some), *some)
     assert part.tobytes() == whole[:, row:cut].tobytes()
 
 
@@ -60,9 +64,8 @@ def test_a_value_does_not_depend_on_its_neighbours(cut, row):
 def test_a_small_block_is_rounded_as_a_large_one(size):
     values, absent = judged(192, 50)
     resamples = MemberResamples(50, 200, 1)
-    own = np.zeros(192)
-    whole = resamples._block(values, absent, own)
-    part = resamples._block(values[:size], absent[:size], own[:size])
+    whole = resamples._votes(values, absent)
+    part = resamples._votes(values[:size], absent[:size])
     assert part.tobytes() == whole[:size].tobytes()
 
 

@@ -121,17 +121,23 @@ def decision_values(votes: FloatArray, sums: FloatArray) -> FloatArray:
     return np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
 
 
-def decide(member_values: FloatArray, groups: Sequence[Group], single: bool) -> Decisions:
-    """Votes and decision values from the members' values, rows x members (paper, eq. 4 and 5)."""
+def decide(
+    member_values: FloatArray, single: bool, groups: Sequence[Group] | None = None
+) -> Decisions:
+    """Votes and decision values from the members' values, rows x members (paper, eq. 4 and 5).
+
+    Without groups all members are of one.
+    """
     n_models = member_values.shape[1]
     balance = np.sign(member_values).sum(axis=1)
     votes = (n_models + balance) / (2 * n_models)
     sums = member_values.sum(axis=1)
     values = member_values[:, 0].copy() if single else decision_values(votes, sums)
-    counts = [np.full(len(votes), len(group.members)) for group in groups]
-    means = mean_values(
-        [member_values[:, cut(group)].sum(axis=1) for group in groups], counts, groups
-    )
+    means = sums / n_models
+    if groups is not None and len(groups) > 1:
+        group_sums = [member_values[:, cut(group)].sum(axis=1) for group in groups]
+        counts = [np.full(len(votes), len(group.members)) for group in groups]
+        means = mean_values(group_sums, counts, groups)
     return Decisions(votes, sums, values, means, np.full(len(votes), n_models))
 
 
@@ -251,7 +257,7 @@ class Predictor:
     def decide(self, member_values: FloatArray) -> Decisions:
         """What the ensemble makes of its members' values."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return decide(member_values, self.ensemble.groups, self.ensemble.single)
+            return decide(member_values, self.ensemble.single, self.ensemble.groups)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:

@@ -40,7 +40,7 @@ POOL_CELLS_AT_ONCE = 1 << 24  # support rows times features of members judged to
 
 
 def decide_out_of_bag(
-    member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
+    member_values: FloatArray, absent: BoolArray, groups: Sequence[Group] | None = None
 ) -> Decisions:
     """Votes and decision values over the members that have not seen each row; nan without any.
 
@@ -53,11 +53,13 @@ def decide_out_of_bag(
     with np.errstate(divide="ignore", invalid="ignore"):
         votes = (n_members + balance) / (2 * n_members)
         sums = admitted.sum(axis=1) * (n_models / n_members)
-    means = mean_values(
-        [admitted[:, cut(group)].sum(axis=1) for group in groups],
-        [absent[:, cut(group)].sum(axis=1) for group in groups],
-        groups,
-    )
+    means = sums / n_models
+    if groups is not None and len(groups) > 1:
+        means = mean_values(
+            [admitted[:, cut(group)].sum(axis=1) for group in groups],
+            [absent[:, cut(group)].sum(axis=1) for group in groups],
+            groups,
+        )
     return Decisions(votes, sums, decision_values(votes, sums), means, n_members)
 
 
@@ -308,7 +310,7 @@ class OutOfBagJudge:
         own = decisions.means if self.rule == "mean" else decisions.values_without_ties()
         if resamples is None:
             return decisions, own, None
-        return decisions, own, resamples.values(own, member_values, absent, groups, self.rule)
+        return decisions, own, resamples.values(own, member_values, absent, self.rule, groups)
 
 
 def _blocks_of(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:

@@ -59,8 +59,8 @@ class MemberResamples:
         own: FloatArray,
         member_values: FloatArray,
         absent: BoolArray,
-        groups: Sequence[Group],
-        rule: RuleName,
+        rule: RuleName = "votes",
+        groups: Sequence[Group] = (),
     ) -> SingleArray:
         """resamples x rows: decision values by this rule, without ties.
 
@@ -94,6 +94,9 @@ class MemberResamples:
     ) -> FloatArray:
         """rows x resamples: the groups' means, nan where none of the members may judge."""
         admitted = np.where(absent, member_values, 0.0)
+        if len(groups) < 2:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return self._drawn(admitted) / self._drawn(absent)
         sums = [self._drawn(admitted, cut(group)) for group in groups]
         counts = [self._drawn(absent, cut(group)) for group in groups]
         return mean_values(sums, counts, groups)

@@ -14,7 +14,6 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.dataset import FloatArray, IntArray
-from resvm_cli.ensemble.fit import groups_of
 from resvm_cli.ensemble.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.ensemble.model import decide
 from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
@@ -142,7 +141,7 @@ class Judge:
 
         def judged(ensemble: _Ensemble) -> JudgedRows:
             single = ensemble.plan.method == "cwsvm"
-            decisions = decide(ensemble.values, groups_of(ensemble.members), single)
+            decisions = decide(ensemble.values, single)
             return JudgedRows(
                 held < self.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
@@ -220,7 +219,7 @@ class Judge:
         bits = randomness.run_bits(self.base.seed, randomness.PARTNERS)
         partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
         absent[self.rows_pos :] &= absent[partners]
-        decisions = decide_out_of_bag(values, absent, groups_of(members))
+        decisions = decide_out_of_bag(values, absent)
         judged = JudgedRows(
             rows < self.rows_pos,
             decisions.values_without_ties(),
