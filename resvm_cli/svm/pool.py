@@ -14,7 +14,13 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, squared_distances
+from resvm_cli.svm.kernels import (
+    EXPONENT_TOLERANCE,
+    UNDERFLOW,
+    Kernel,
+    powers,
+    squared_distances,
+)
 from resvm_cli.svm.products import dense_matrix
 from resvm_cli.svm.sparse import SparseMatrix
 
@@ -92,7 +98,7 @@ class Pool:
             values = products(first, min(first + CHUNK, len(self._norms)))
             last = first + len(values)
             uses = (self._starts[first : last + 1], self._uses.members, self._uses.coefficients)
-            if self._kernel.name == "rbf" and not doubtful:
+            if self._kernel.name == "rbf" and not doubtful and _blocks.OWN_POWERS:
                 norms_of = (query, self._norms[first:last])
                 _blocks.add_rbf(values, *norms_of, self._kernel.gamma, *uses, sums)
                 continue
@@ -100,7 +106,7 @@ class Pool:
                 self._kernel.exponents(values, self._norms[first:last], query)
                 for number in doubtful:
                     self._mend(values, first, number, block)
-                _blocks.powers(values)
+                powers(values)
             else:
                 values = self._kernel.values(values, self._norms[first:last], query)
             _blocks.add(values, *uses, sums, width)
