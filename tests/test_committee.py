@@ -22,7 +22,6 @@ from resvm_cli.jobs.merge import merge, train_members
 from resvm_cli.jobs.train import TrainingChoice, save, train_on
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import (
-    DEFAULT_WEIGHT,
     INFORMED,
     TEMPERATURE,
     informed_candidates,
@@ -82,7 +81,7 @@ def test_the_first_informed_setting_is_the_untuned_one():
 
 def test_informed_settings_are_distinct_and_keep_to_what_was_given():
     everything = candidates()
-    assert len(everything) == len(INFORMED) == len(set(everything))
+    assert len(everything) == 30 == len(set(INFORMED)) == len(set(everything))
     fixed = candidates(gamma="0.7", c_unl="1..5")
     assert {one["gamma"] for one in fixed} == {0.7}
     assert all(1 <= one["c_unl"] <= 5 for one in fixed)
@@ -118,8 +117,8 @@ def test_the_single_best_must_beat_the_untuned_one_by_its_error():
         Result(Task(one, 10), score, n)
         for n, (one, score) in enumerate(zip(some, (0.70, 0.74, 0.72), strict=True))
     ]
-    assert single(results, some[0], 50, 0.03).result.number == 1
-    assert single(results, some[0], 50, 0.05).result.number == 0
+    assert single(results, some[0], 50, 0.013).result.number == 1
+    assert single(results, some[0], 50, 0.014).result.number == 0
 
 
 def test_members_are_numbered_through_all_settings(trained):
@@ -253,13 +252,11 @@ def test_auto_is_tuning_and_training_in_one_go(problem, resvm, tmp_path):
     best = tmp_path / "t" / "best.json"
     assert resvm("train", *files, "--params", best, "-o", tmp_path / "two").code == 0
     assert_same_files(tmp_path / "auto", tmp_path / "two")
-                path.read_bytes()
-                == (tmp_path / "two" / path.relative_to(tmp_path / "auto")).read_bytes()
-            )
     manifest = json.loads((tmp_path / "auto" / "manifest.json").read_text())
     assert manifest["decision"]["rule"] == "mean"
-    assert len(manifest["groups"]) > 1
-    assert sum(group["members"] for group in manifest["groups"]) == 200
+    n_groups = len(manifest["groups"])
+    assert n_groups > 1
+    assert [one["members"] for one in manifest["groups"]] == [50] + [20] * (n_groups - 1)
     content = json.loads(best.read_text())
     assert content["format"] == 2
     assert [one["weight"] for one in content["settings"]] == [
@@ -282,6 +279,3 @@ def test_a_committee_has_the_same_bytes_whatever_the_threads(jobs, trained, tmp_
     save(again, str(tmp_path / "m"), force=False)
     save(trained, str(tmp_path / "n"), force=False)
     assert_same_files(tmp_path / "m", tmp_path / "n")
-                path.read_bytes()
-                == (tmp_path / "n" / path.relative_to(tmp_path / "m")).read_bytes()
-            )
