@@ -97,18 +97,26 @@ def test_settings_of_one_kernel_follow_each_other():
 def test_the_best_are_pooled_by_their_scores_and_the_untuned_one_always():
     some = candidates()[:6]
     scores = [0.70, 0.80, None, 0.79, 0.50, 0.78]
-    results = [
-        Result(Task(one, 10), score, n)
-        for n, (one, score) in enumerate(zip(some, scores, strict=True))
-    ]
-    found = pooled(results, some[0], 11, 3)
-    assert [one.result.number for one in found] == [1, 3, 5, 0]
-    assert [one.n_models for one in found] == [3, 3, 3, 2]
-    powers = np.exp(np.array([0.0, -0.01, -0.02, -0.1]) / TEMPERATURE)
-    expected = (1 - DEFAULT_WEIGHT) * powers / powers.sum()
-    expected[3] += DEFAULT_WEIGHT
+    found = pooled(results_of(some, scores), some[0], kept=3)
+    assert [one.result.number for one in found] == [0, 1, 3]
+    assert [one.n_models for one in found] == [50, 20, 20]
+    powers = np.exp(np.array([-0.1, 0.0, -0.01]) / TEMPERATURE)
+    bonus = UNTUNED_WEIGHT * math.exp(-0.1 / UNTUNED_FADES)
+    expected = (1 - bonus) * powers / powers.sum()
+    expected[0] += bonus
     assert [one.weight for one in found] == pytest.approx(expected.tolist())
     assert math.fsum(one.weight for one in found) == pytest.approx(1.0)
+    worse = [0.85, *scores[1:]]
+    assert [one.result.number for one in pooled(results_of(some, worse), some[0])] == [0]
+
+
+@pytest.mark.parametrize("total", [3, 9, 100, 1000])
+def test_as_many_members_as_were_asked_for_are_shared_out(total):
+    results = results_of(candidates()[:4], (0.7, 0.8, 0.81, 0.82))
+    counts = [one.n_models for one in pooled(results, candidates()[0], total)]
+    assert all(counts)
+    assert sum(counts) == max(total, 4)
+    assert counts[0] >= counts[1]
 
 
 def test_the_single_best_must_beat_the_untuned_one_by_its_error():

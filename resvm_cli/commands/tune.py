@@ -276,8 +276,10 @@ def _methods(text: str) -> tuple[MethodName, ...]:
 
 
 def _members(text: str | None) -> int | Literal["auto"] | None:
-    if text is None or text == "auto":
-        return text
+    if text is None:
+        return None
+    if text == "auto":
+        return "auto"
     if not text.isdigit() or not int(text):
         raise CommandLineError(f"--n-models is '{text}'; a number or auto was expected")
     return int(text)

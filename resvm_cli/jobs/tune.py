@@ -29,7 +29,7 @@ from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
 from resvm_cli.tuning.validation import params_of
 
 
