@@ -35,7 +35,7 @@ ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of
 class RankRequest:
     """What to rank, by which ensemble, and what to tell of it."""
 
-    source: TrainingInput
+    source: TrainingInput = field(default_factory=TrainingInput)  # unless rows are at hand
     choice: TrainingChoice = field(default_factory=TrainingChoice)
     model: str | None = None  # instead of training
     target: str | None = None  # where the trained model is kept
@@ -57,6 +57,10 @@ class RankRequest:
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
         check(self.source, self.choice)
+        self.check_list()
+
+    def check_list(self) -> None:
+        """Refuse a list that cannot be made, wherever the rows come from."""
         if self.audit and self.with_known:
             raise CommandLineError(
                 "--audit lists known positives alone, --with-known among others: choose one"
@@ -145,12 +149,24 @@ def rank(
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
     with parallel.inner_threads_held(), TrainingData(source, False, progress) as data:
-        groups = data.groups()  # first: training takes long
-        if stored is None:
-            plan, judge = _trained(request, data, groups, progress, tell)
-        else:
-            plan, judge = _loaded(request, stored, data, groups, progress, tell)
-        return _ranked(request, data, plan, judge, tell, notes)
+        result = rank_on(data, request, stored, progress, tell)
+    return replace(result, notes=tuple(notes))
+
+
+def rank_on(
+    data: PUData,
+    request: RankRequest,
+    stored: model_dir.StoredModel | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> RankResult:
+    """Rank sets that are read already, by the stored model where there is one."""
+    groups = data.groups()  # first: training takes long
+    if stored is None:
+        plan, judge = _trained(request, data, groups, progress, notice)
+    else:
+        plan, judge = _loaded(request, stored, data, groups, progress, notice)
+    return _ranked(request, data, plan, judge, notice)
 
 
 def _trained(
@@ -172,7 +188,7 @@ def _trained(
 def _loaded(
     request: RankRequest,
     stored: model_dir.StoredModel,
-    data: TrainingData,
+    data: PUData,
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
@@ -212,7 +228,6 @@ def _ranked(
     plan: ModelPlan,
     judge: OutOfBagJudge,
     tell: Callable[[str], None],
-    notes: list[str],
 ) -> RankResult:
     known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
     listing, audited = _listings(request, data.ids(), plan, known, unlabeled)
@@ -246,7 +261,7 @@ def _ranked(
         audited if request.page else None,
         histogram,
         request.model or request.target,
-        tuple(notes),
+        (),
     )
 
 
