@@ -21,7 +21,7 @@ from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
-from resvm_cli.jobs.train import TrainingChoice, check, save, train_on
+from resvm_cli.jobs.train import Trained, TrainingChoice, check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
@@ -179,10 +179,22 @@ def _trained(
     trained = train_on(data, request.choice, jobs=request.jobs, progress=progress, notice=tell)
     if request.target is not None:
         save(trained, request.target, force=request.force)
+    return trained.plan, judge_of(trained, data, groups, request.rule, request.jobs, progress)
+
+
+def judge_of(
+    trained: Trained,
+    data: PUData,
+    groups: IntArray | None,
+    rule: RuleName,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> OutOfBagJudge:
+    """Judges the rows that a model was trained on."""
     part = trained.part
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
     predictor = Predictor(trained.ensemble, data.scaling)
-    return trained.plan, _judge(request, predictor, part.problems, training_rows, progress)
+    return _judge(predictor, part.problems, training_rows, rule, jobs, progress)
 
 
 def _loaded(
@@ -202,22 +214,23 @@ def _loaded(
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    return plan, _judge(request, predictor, tasks, training_rows, progress)
+    return plan, _judge(predictor, tasks, training_rows, request.rule, request.jobs, progress)
 
 
 def _judge(
-    request: RankRequest,
     predictor: Predictor,
     tasks: Sequence[Problem],
     training_rows: TrainingRows,
+    rule: RuleName,
+    jobs: int | None,
     progress: Progress,
 ) -> OutOfBagJudge:
     return OutOfBagJudge(
         predictor,
         Absences(tasks, training_rows),
         training_rows.n_positives,
-        request.rule,
-        lambda: request.jobs or available_cores(),
+        rule,
+        lambda: jobs or available_cores(),
         progress,
     )
 
