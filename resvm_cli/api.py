@@ -104,6 +104,11 @@ class Model:
         return int(self.stored.manifest["n_features"])
 
     @property
+    def n_unconverged(self) -> int:
+        """How many members stopped at the solver's iteration limit."""
+        return int(self.stored.manifest["unconverged"])
+
+    @property
     def manifest(self) -> dict[str, Any]:
         """What is known of the model, as its manifest says it."""
         return {name: value for name, value in self.stored.manifest.items() if name not in OF_FILES}
