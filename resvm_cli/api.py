@@ -6,6 +6,7 @@ seed are equal. Column 0 of a matrix is feature 1 of a file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from resvm_cli.jobs.train import Trained, stored_table, train_on
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.tune import tune_on
 from resvm_cli.keywords import (
+    PathName,
     TrainingOptions,
     TuningOptions,
     require_known,
@@ -104,6 +106,11 @@ class Model:
         return int(self.stored.manifest["n_features"])
 
     @property
+    def n_models(self) -> int:
+        """How many members it has."""
+        return len(self.stored.ensemble.members)
+
+    @property
     def n_unconverged(self) -> int:
         """How many members stopped at the solver's iteration limit."""
         return int(self.stored.manifest["unconverged"])
@@ -160,7 +167,7 @@ class Model:
         with parameters_named():
             return np.concatenate(self._each_block(X, self._predictor.member_values))
 
-    def save(self, path: str, *, force: bool = False) -> dict[str, Any]:
+    def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory for ``resvm predict`` and the others; its manifest."""
         with parameters_named():
             if self.stored.manifest.get("format", model_dir.FORMAT) != model_dir.FORMAT:
@@ -169,9 +176,9 @@ class Model:
                     f" {model_dir.FORMAT} is written",
                     "copy its directory, or fit it again",
                 )
-            model_dir.check_target(str(path), force=force)
+            model_dir.check_target(os.fspath(path), force=force)
             return model_dir.save(
-                str(path),
+                os.fspath(path),
                 format_members(self.stored.ensemble),
                 self.manifest,
                 force=force,
@@ -319,7 +326,7 @@ def rank(
     y: npt.ArrayLike,
     *,
     ids: Sequence[str] | None = None,
-    model: Model | str | None = None,
+    model: Model | PathName | None = None,
     audit: bool = False,
     with_known: bool = False,
     top: int | None = None,
@@ -348,7 +355,7 @@ def rank(
         stored = model.stored if isinstance(model, Model) else model and load(model).stored
         request = RankRequest(
             choice=choice,
-            model=None if model is None else (model if isinstance(model, str) else "model"),
+            model=None if model is None else _name_of(model),
             audit=audit,
             with_known=with_known,
             top=top,
@@ -372,18 +379,18 @@ def rank(
         return Ranking(rows, listing, found.n_suspects, tuple(notes))
 
 
-def load(path: str) -> Model:
+def load(path: PathName) -> Model:
     """A model that ``resvm train`` or ``Model.save`` wrote."""
     with parameters_named():
-        stored = model_dir.load(str(path))
+        stored = model_dir.load(os.fspath(path))
         table = None
         if stored.manifest.get("out_of_bag") is not None:
-            table = model_dir.load_out_of_bag(str(path), stored.manifest)
+            table = model_dir.load_out_of_bag(os.fspath(path), stored.manifest)
         return Model(stored, table)
 
 
 def read_svmlight(
-    path: str, *, zero_based: bool = False, features: int | None = None
+    path: PathName, *, zero_based: bool = False, features: int | None = None
 ) -> SvmlightData:
     """A svmlight file, plain or compressed: a CSR matrix, labels, and the rows' ids."""
     from scipy.sparse import csr_matrix
@@ -391,7 +398,7 @@ def read_svmlight(
     from resvm_cli.files.svmlight import read_file
 
     with parameters_named():
-        block = read_file(str(path), zero_based=zero_based, with_comments=True)
+        block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
         rows = block.rows
         first = 0 if zero_based else 1
         width = rows.max_index + 1 - first if features is None else features
@@ -408,6 +415,10 @@ def _engine() -> Iterator[None]:
     """Errors in the words of Python, and BLAS on one thread, as the command line runs it."""
     with parameters_named(), parallel.inner_threads_held():
         yield
+
+
+def _name_of(model: Model | PathName) -> str:
+    return "model" if isinstance(model, Model) else os.fspath(model)
 
 
 def _matrix(X: Matrix) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args, runtime_checkable
@@ -24,6 +25,7 @@ from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 ScaleName: TypeAlias = Literal["none", "minmax", "maxabs", "standard", "auto"]
 Range: TypeAlias = float | str | Sequence[float]  # a number, "1..100:log", or a list
+PathName: TypeAlias = str | os.PathLike[str]
 SolverChoice: TypeAlias = Literal["auto", "libsvm", "liblinear"]
 
 WHOLE = ("n_models", "n_pos", "n_unl", "degree", "seed")
@@ -62,7 +64,7 @@ class TrainingOptions(TypedDict, total=False):
     scale: ScaleName
     decision: RuleName | None
     auto: bool | AutoName | None
-    params: ChosenParams | Mapping[str, Any] | str | None
+    params: ChosenParams | Mapping[str, Any] | PathName | None
     seed: int
 
 
@@ -125,8 +127,8 @@ def training_choice(options: TrainingOptions) -> tuple[TrainingChoice, ScaleChoi
     if auto is not None:
         raise ParameterError("auto and params exclude each other")
     method = params.method if "method" in given else None
-    if isinstance(source, str):
-        content = params_file.load_params(source, method)
+    if isinstance(source, (str, os.PathLike)):
+        content = params_file.load_params(os.fspath(source), method)
     else:
         content = dict(source.params if isinstance(source, ChosenParams) else source)
         content = params_file.checked(content, "params", method)

@@ -7,7 +7,7 @@ again as a ``ValueError`` whose text names the parameters that the caller wrote.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from resvm_cli.errors import CommandLineError, DataError, ResvmError
@@ -48,12 +48,11 @@ class InputError(DataError, ValueError):
     """Rows or labels that cannot be used as they are."""
 
 
-def named(text: str, names: Mapping[str, str] | None = None) -> str:
-    """A message with its options as parameters; ``names`` has those that are called otherwise."""
+def named(text: str) -> str:
+    """A message with its options as parameters."""
 
     def parameter(match: re.Match[str]) -> str:
         name = LETTERS.get(match["letter"]) or match["long"].replace("-", "_")
-        name = (names or {}).get(name, name)
         if match["value"]:
             return f'{name}="{match["value"]}"'
         return f"{name}=True" if name == "force" else name
@@ -62,19 +61,15 @@ def named(text: str, names: Mapping[str, str] | None = None) -> str:
 
 
 @contextmanager
-def parameters_named(names: Mapping[str, str] | None = None) -> Iterator[None]:
+def parameters_named() -> Iterator[None]:
     """Within this context errors name parameters, and those of the caller are ValueErrors."""
     try:
         yield
     except ResvmError as error:
-        if isinstance(error, (ParameterError, InputError)):
-            renamed: ResvmError = type(error)(named(str(error), names))
-        else:
-            text = error.message if error.hint is None else f"{error.message}\n{error.hint}"
-            kind: type[ResvmError] = type(error)
-            if isinstance(error, CommandLineError):
-                kind = ParameterError
-            elif isinstance(error, DataError):
-                kind = InputError
-            renamed = kind(named(text, names))
-        raise renamed from None
+        text = error.message if error.hint is None else f"{error.message}\n{error.hint}"
+        kind = type(error)
+        if isinstance(error, CommandLineError):
+            kind = ParameterError
+        elif isinstance(error, DataError):
+            kind = InputError
+        raise kind(named(text)) from None

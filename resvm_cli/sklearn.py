@@ -7,6 +7,7 @@ is its seed: the same rows give the same model, byte for byte.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from inspect import signature
@@ -27,9 +28,9 @@ from resvm_cli.ensemble.params import MethodName, ResvmParams, Setting
 from resvm_cli.errors import ModelError
 from resvm_cli.evaluation.pu import pu_score as pu_score_of
 from resvm_cli.jobs import params_file
-from resvm_cli.parameter_names import parameters_named
+from resvm_cli.keywords import PathName
+from resvm_cli.parameter_names import ParameterError
 
-NAMES = {"seed": "random_state"}
 LARGEST_SEED = 2**31 - 1
 # Parameters of the estimators that are not options of the engine.
 OF_ESTIMATORS = ("random_state", "jobs", "oob")
@@ -52,22 +53,21 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
-        with parameters_named(NAMES):
-            model = api.fit(
-                X,
-                labels,
-                positive_label=label,
-                groups=groups,
-                oob=bool(settings.get("oob", False)),
-                jobs=settings["jobs"],
-                method=self.method,
-                seed=self._seed(),
-                **self._options(),
-            )
+        model = api.fit(
+            X,
+            labels,
+            positive_label=label,
+            groups=groups,
+            oob=bool(settings.get("oob", False)),
+            jobs=settings["jobs"],
+            method=self.method,
+            seed=self._seed(),
+            **self._options(),
+        )
         self._take(model)
         if model.n_unconverged:
             warnings.warn(
-                f"{model.n_unconverged} of {len(model.stored.ensemble.members)} members stopped"
+                f"{model.n_unconverged} of {model.n_models} members stopped"
                 " at the solver's iteration limit: scale the features or lower c_unl",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -87,19 +87,15 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X, labels, label = self._validated(X, y)
         given = self._options()
-        shared = {"kernel": self.get_params(deep=False)["kernel"], "method": self.method}
-        shared |= {
-            name: given[name] for name in ("tolerance", "cache_mb", "scale") if name in given
-        }
-        with parameters_named(NAMES):
-            tuning = api.tune(
-                X,
-                labels,
-                positive_label=label,
-                groups=groups,
-                method=self.method,
-                **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
-            )
+        shared = {name: given[name] for name in SHARED_WITH_TUNING if name in given}
+        tuning = api.tune(
+            X,
+            labels,
+            positive_label=label,
+            groups=groups,
+            method=self.method,
+            **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
+        )
         self.tuning_ = tuning
         return self.set_params(params=tuning.params)  # type: ignore[no-any-return]
 
@@ -121,14 +117,13 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """The share of members that call each row positive."""
         return self._decisions(X).votes
 
-    def save(self, path: str, *, force: bool = False) -> None:
+    def save(self, path: PathName, *, force: bool = False) -> None:
         """Write the model as a directory that the commands read."""
         check_is_fitted(self)
-        with parameters_named(NAMES):
-            self.model_.save(path, force=force)
+        self.model_.save(path, force=force)
 
     @classmethod
-    def load(cls: type[Estimator], path: str, classes: Sequence[Any] = (-1, 1)) -> Estimator:
+    def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
         """A model that ``save`` or ``resvm train`` wrote; of its labels it knows none.
 
         Fitted again on the same rows, the estimator gives the same model.
@@ -137,7 +132,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if model.method != cls.method:
             fitting = {each.method: each.__name__ for each in _PUClassifier.__subclasses__()}
             raise ModelError(
-                f"{path}: holds a model of {fitting[model.method]}, not {cls.__name__}"
+                f"{os.fspath(path)}: holds a {fitting[model.method]}, not a {cls.__name__}"
             )
         found = cls(**_stored_parameters(cls, model))
         found.classes_ = np.asarray(classes)
@@ -149,7 +144,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = model
         self.threshold_ = model.threshold.value
         self.decision_ = model.decision
-        self.n_models_ = len(model.stored.ensemble.members)
+        self.n_models_ = model.n_models
         self.notes_ = model.notes
         for name in ("oob_decision_values_", "oob_members_"):
             self.__dict__.pop(name, None)  # of an earlier fit
@@ -183,6 +178,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
         if isinstance(state, (int, np.integer)):
+            if state < 0:
+                raise ParameterError(f"random_state is {state}; it must not be negative")
             return int(state)
         return int(check_random_state(state).randint(LARGEST_SEED))
 
