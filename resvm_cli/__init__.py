@@ -1,3 +1,23 @@
 """Learn classifiers and rankings from positive and unlabeled data with robust ensembles of SVMs."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from resvm_cli.api import Model, Ranking, Tuning, fit, load, rank, read_svmlight, tune
+
 __version__ = "0.2.0"
+__all__ = ["Model", "Ranking", "Tuning", "fit", "load", "rank", "read_svmlight", "tune"]
+
+
+def __getattr__(name: str) -> Any:
+    """Names of the interface are imported when they are asked for: --help needs no numpy."""
+    if name in __all__:
+        return getattr(import_module("resvm_cli.api"), name)
+    raise AttributeError(f"module 'resvm_cli' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

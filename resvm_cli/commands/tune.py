@@ -142,6 +142,14 @@ class SearchOptions:
     ] = 3
     no_extend: Annotated[bool, search_option("--no-extend", help="Only warn of edges.")] = False
 
+    def strategy(self) -> StrategyName | None:
+        """How the user wants to search, where that was said."""
+        from resvm_cli.tuning.search import STRATEGY_NAMES
+
+        if self.search is None:
+            return None
+        return parse_choice("--search", self.search, STRATEGY_NAMES)
+
 
 @fold_options
 def tune(
@@ -210,52 +218,44 @@ def tune(
     from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.jobs import tune as job
-    from resvm_cli.jobs.tune import TuneRequest
+    from resvm_cli.jobs.tune import TuneRequest, usual_search
     from resvm_cli.report import machine, plots, tuning_table
-    from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
     from resvm_cli.tuning.criteria import METRIC_NAMES
-    from resvm_cli.tuning.search import STRATEGY_NAMES
-    from resvm_cli.tuning.settings import GRAM_MB, MAX_UNL
 
     kind = None if plot is None else plots.kind_of(plot)
     explicit = explicit_options(context)
     methods, axes = _methods(method), space.axes()
-    by_folds = {"folds", "repeats", "folds_file"} & explicit
-    out_of_bag = estimate.oob or (methods == ("resvm",) and not by_folds)
-    strategy: StrategyName = "random"
-    if search.search is not None:
-        strategy = parse_choice("--search", search.search, STRATEGY_NAMES)
-    elif out_of_bag and not axes and not {"trials", "n_models"} & explicit:
-        strategy = "informed"
-    committee = search.committee or (KEPT if strategy == "informed" else 1)
+    usual = usual_search(
+        methods,
+        by_folds=bool({"folds", "repeats", "folds_file"} & explicit),
+        narrowed=bool(axes or {"trials", "n_models"} & explicit),
+        oob=estimate.oob,
+        search=search.strategy(),
+        committee=search.committee,
+        n_models=_members(n_models),
+        max_unl=max_unl,
+        gram_mb=gram_mb,
+    )
     request = TuneRequest(
         data.training_input(data.scale, groups=groups),
         target=output,
-        methods=methods,
         base=ResvmParams(
             kernel=parse_kernel(kernel), tolerance=tolerance, cache_mb=cache_mb, seed=seed
         ),
         axes=axes,
         metric=parse_choice("--metric", estimate.metric, METRIC_NAMES),
         up_to=estimate.up_to,
-        out_of_bag=out_of_bag,
         n_folds=estimate.folds,
         repeats=estimate.repeats,
         folds_file=estimate.folds_file,
-        strategy=strategy,
-        committee=committee,
         trials=search.trials,
-        n_models=_members(n_models),
         max_extensions=0 if search.no_extend else search.max_extensions,
         outer=estimate.outer,
         contamination_pos=space.contamination_pos,
         contamination_unl=space.contamination_unl,
-        max_unl=max_unl or (QUICK_MAX_UNL if strategy == "informed" else MAX_UNL),
-        gram_mb=gram_mb
-        if gram_mb is not None
-        else (QUICK_GRAM_MB if strategy == "informed" else GRAM_MB),
         resume=resume,
         jobs=running.jobs,
+        **usual,
     )
     with running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)

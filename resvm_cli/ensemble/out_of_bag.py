@@ -210,7 +210,7 @@ def _batches(ensemble: Ensemble, n_columns: int) -> Iterator[tuple[int, int]]:
 class OutOfBagValues:
     """What is said of each row of a set; nan where every member has seen it."""
 
-    values: FloatArray  # by the judge's rule, without ties
+    values: FloatArray  # by the judge's rule
     votes: FloatArray
     n_members: IntArray
     resampled: SingleArray | None  # resamples x rows
@@ -252,6 +252,7 @@ class OutOfBagJudge:
     rule: RuleName
     workers: Callable[[], int]
     progress: Callable[[str, int, int | None], None]
+    break_ties: bool = True  # so that rows can be put in order
 
     def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagValues:
         """The rows of P."""
@@ -307,7 +308,9 @@ class OutOfBagJudge:
             )
         groups = self.predictor.ensemble.groups
         decisions = decide_out_of_bag(member_values, absent, groups)
-        own = decisions.means if self.rule == "mean" else decisions.values_without_ties()
+        own = decisions.by(self.rule)
+        if self.break_ties and self.rule == "votes":
+            own = decisions.values_without_ties()
         if resamples is None:
             return decisions, own, None
         return decisions, own, resamples.values(own, member_values, absent, self.rule, groups)

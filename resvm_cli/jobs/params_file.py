@@ -76,7 +76,11 @@ def joined(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def load_params(path: str, method: str | None) -> dict[str, Any]:
     """What a best.json says, of this method where it has several."""
-    content = read_json(path)
+    return checked(read_json(path), path, method)
+
+
+def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str, Any]:
+    """The same of what was in the file."""
     if content.get("kind") != KIND:
         raise DataError(f"{path}: holds no parameters", "give best.json, as resvm tune wrote it")
     if content.get("format") not in FORMATS or content["format"] is True:

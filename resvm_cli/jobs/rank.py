@@ -21,7 +21,7 @@ from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
-from resvm_cli.jobs.train import TrainingChoice, check, save, train_on
+from resvm_cli.jobs.train import Trained, TrainingChoice, check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
@@ -36,7 +36,7 @@ ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of
 class RankRequest:
     """What to rank, by which ensemble, and what to tell of it."""
 
-    source: TrainingInput
+    source: TrainingInput = field(default_factory=TrainingInput)  # unless rows are at hand
     choice: TrainingChoice = field(default_factory=TrainingChoice)
     model: str | None = None  # instead of training
     target: str | None = None  # where the trained model is kept
@@ -58,6 +58,10 @@ class RankRequest:
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
         check(self.source, self.choice)
+        self.check_list()
+
+    def check_list(self) -> None:
+        """Refuse a list that cannot be made, wherever the rows come from."""
         if self.audit and self.with_known:
             raise CommandLineError(
                 "--audit lists known positives alone, --with-known among others: choose one"
@@ -150,12 +154,24 @@ def rank(
         silenced(),
         TrainingData(source, False, progress) as data,
     ):
-        groups = data.groups()  # first: training takes long
-        if stored is None:
-            plan, judge = _trained(request, data, groups, progress, tell)
-        else:
-            plan, judge = _loaded(request, stored, data, groups, progress, tell)
-        return _ranked(request, data, plan, judge, tell, notes)
+        result = rank_on(data, request, stored, progress, tell)
+    return replace(result, notes=tuple(notes))
+
+
+def rank_on(
+    data: PUData,
+    request: RankRequest,
+    stored: model_dir.StoredModel | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> RankResult:
+    """Rank sets that are read already, by the stored model where there is one."""
+    groups = data.groups()  # first: training takes long
+    if stored is None:
+        plan, judge = _trained(request, data, groups, progress, notice)
+    else:
+        plan, judge = _loaded(request, stored, data, groups, progress, notice)
+    return _ranked(request, data, plan, judge, notice)
 
 
 def _trained(
@@ -168,16 +184,28 @@ def _trained(
     trained = train_on(data, request.choice, jobs=request.jobs, progress=progress, notice=tell)
     if request.target is not None:
         save(trained, request.target, force=request.force)
+    return trained.plan, judge_of(trained, data, groups, request.rule, request.jobs, progress)
+
+
+def judge_of(
+    trained: Trained,
+    data: PUData,
+    groups: IntArray | None,
+    rule: RuleName,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> OutOfBagJudge:
+    """Judges the rows that a model was trained on."""
     part = trained.part
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
     predictor = Predictor(trained.ensemble, data.scaling)
-    return trained.plan, _judge(request, predictor, part.problems, training_rows, progress)
+    return _judge(predictor, part.problems, training_rows, rule, jobs, progress)
 
 
 def _loaded(
     request: RankRequest,
     stored: model_dir.StoredModel,
-    data: TrainingData,
+    data: PUData,
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
@@ -191,22 +219,23 @@ def _loaded(
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    return plan, _judge(request, predictor, tasks, training_rows, progress)
+    return plan, _judge(predictor, tasks, training_rows, request.rule, request.jobs, progress)
 
 
 def _judge(
-    request: RankRequest,
     predictor: Predictor,
     tasks: Sequence[Problem],
     training_rows: TrainingRows,
+    rule: RuleName,
+    jobs: int | None,
     progress: Progress,
 ) -> OutOfBagJudge:
     return OutOfBagJudge(
         predictor,
         Absences(tasks, training_rows),
         training_rows.n_positives,
-        request.rule,
-        lambda: request.jobs or available_cores(),
+        rule,
+        lambda: jobs or available_cores(),
         progress,
     )
 
@@ -217,7 +246,6 @@ def _ranked(
     plan: ModelPlan,
     judge: OutOfBagJudge,
     tell: Callable[[str], None],
-    notes: list[str],
 ) -> RankResult:
     known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
     listing, audited = _listings(request, data.ids(), plan, known, unlabeled)
@@ -251,7 +279,7 @@ def _ranked(
         audited if request.page else None,
         histogram,
         request.model or request.target,
-        tuple(notes),
+        (),
     )
 
 

@@ -62,6 +62,13 @@ class TrainingChoice:
         """What all settings have in common is in the first."""
         return self.settings[0].params
 
+    def check(self) -> None:
+        """Refuse what cannot work, whatever the data is."""
+        for setting in self.settings:
+            setting.params.check()
+        if self.params.method == "cwsvm" and self.decision == "mean":
+            raise CommandLineError("--decision mean has no meaning for cwsvm: it has one member")
+
 
 @dataclass(frozen=True)
 class TrainResult:
@@ -129,15 +136,12 @@ def train(
 def check(source: TrainingInput, choice: TrainingChoice) -> None:
     """Refuse what cannot work, before any file is read."""
     source.check()
-    for setting in choice.settings:
-        setting.params.check()
+    choice.check()
     params = choice.params
     if source.unchecked and params.kernel != "linear" and params.gamma == "scale":
         raise CommandLineError(
             "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
         )
-    if params.method == "cwsvm" and choice.decision == "mean":
-        raise CommandLineError("--decision mean has no meaning for cwsvm: it has one member")
 
 
 def train_on(

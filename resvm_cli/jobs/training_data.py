@@ -320,9 +320,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
     return replace(source, zero_based=stored.zero_based)
 
 
-def require_same_data(
-    stored: StoredModel, path: str, data: TrainingData, progress: Progress
-) -> None:
+def require_same_data(stored: StoredModel, path: str, data: PUData, progress: Progress) -> None:
     """Refuse rows that are not those the model was trained on, by number or digest."""
     trained: dict[str, Any] = stored.manifest["data"]
     here_now = data.description()
@@ -344,10 +342,10 @@ def require_same_data(
         )
 
 
-def _sampled(stored: StoredModel, data: TrainingData, progress: Progress) -> dict[str, Any]:
+def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str, Any]:
     """What --no-check had said of these files."""
-    source = data.input
-    if source.data is not None or STDIN in (source.positives, source.unlabeled):
+    source = data.input if isinstance(data, TrainingData) else None
+    if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
         raise ModelError(
             "the model was trained with --no-check, on files given by -P and -U",
             "give the same files by -P and -U",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from resvm_cli import __version__, parallel, randomness
 from resvm_cli.dataset import IntArray
 from resvm_cli.ensemble.model import RuleName
-from resvm_cli.ensemble.params import Setting
+from resvm_cli.ensemble.params import MethodName, Setting
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
 from resvm_cli.files.logs import RunDirectory
@@ -23,13 +23,13 @@ from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.tuning import committee
-from resvm_cli.tuning.committee import Pooled
+from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL, Pooled
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Outcome
-from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
+from resvm_cli.tuning.search import Outcome, StrategyName
+from resvm_cli.tuning.settings import GRAM_MB, MAX_UNL, USUAL_MEMBERS, TuningSettings
 from resvm_cli.tuning.validation import params_of
 
 
@@ -51,6 +51,42 @@ class TuneRequest(TuningSettings):
             raise CommandLineError("--folds-file and --repeats exclude each other")
 
 
+def usual_search(
+    methods: tuple[MethodName, ...],
+    *,
+    by_folds: bool,
+    narrowed: bool,
+    oob: bool = False,
+    search: StrategyName | None = None,
+    committee: int | None = None,
+    n_models: int | Literal["auto"] | None = None,
+    max_unl: int | None = None,
+    gram_mb: float | None = None,
+) -> dict[str, Any]:
+    """The settings of a search with what was left open filled in.
+
+    ``by_folds``: folds were asked for. ``narrowed``: so were ranges, trials or members, which the
+    informed settings know nothing of.
+    """
+    out_of_bag = oob or (methods == ("resvm",) and not by_folds)
+    strategy = search or ("informed" if out_of_bag and not narrowed else "random")
+    informed = strategy == "informed"
+    pooled = committee or (KEPT if informed else 1)
+    if max_unl is None:
+        max_unl = QUICK_MAX_UNL if informed else MAX_UNL
+    if gram_mb is None:
+        gram_mb = QUICK_GRAM_MB if informed else GRAM_MB
+    return {
+        "methods": methods,
+        "out_of_bag": out_of_bag,
+        "strategy": strategy,
+        "committee": pooled,
+        "n_models": n_models,
+        "max_unl": max_unl,
+        "gram_mb": gram_mb,
+    }
+
+
 @dataclass(frozen=True)
 class Winner:
     """The best of one method, and what is needed to train it."""
@@ -63,10 +99,9 @@ class Winner:
 
 
 @dataclass(frozen=True)
-class TuneResult:
-    """What a search found, for the report."""
+class SearchResult:
+    """What a search found."""
 
-    request: TuneRequest
     best: Winner
     winners: tuple[Winner, ...]  # one for each method, best first
     trials: tuple[Trial, ...]
@@ -74,6 +109,18 @@ class TuneResult:
     outer: tuple[float, ...]  # the criterion on outer folds, each after a search of its own
     growth: tuple[Growth, ...]  # score against members, where they were grown
     n_judged: tuple[int, int]  # rows of P and of U
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """As in best.json."""
+        return params_file.joined([winner.params for winner in self.winners])
+
+
+@dataclass(frozen=True)
+class TuneResult(SearchResult):
+    """What was asked for and found, for the report."""
+
+    request: TuneRequest
     notes: tuple[str, ...]
 
 
@@ -107,12 +154,32 @@ def tune(
         with run.opened() as records:
             log = TrialLog(run, records, request.metric, watch)
             try:
-                return _search_all(request, data, sample, log, tell, notes)
+                found = _search_all(request, data, sample, log, request.jobs, tell)
             except Interrupted:
                 notice(
                     f"{len(log.trials):,} trials are kept; the same command with --resume goes on"
                 )
                 raise
+            log.write_best(found.params)
+    return TuneResult(**vars(found), request=request, notes=tuple(notes))
+
+
+def tune_on(
+    data: PUData,
+    settings: TuningSettings,
+    *,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> SearchResult:
+    """Search on sets that are read already; nothing is written."""
+    for text in data.notes:
+        notice(text)
+    sample = TuningSample.of(data, settings, notice)
+    log = TrialLog(
+        None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
+    )
+    return _search_all(settings, data, sample, log, jobs, notice)
 
 
 def _sample(
@@ -131,19 +198,21 @@ def _fold_numbers(path: str) -> IntArray:
 
 
 def _search_all(
-    request: TuneRequest,
-    data: TrainingData,
+    request: TuningSettings,
+    data: PUData,
     sample: TuningSample,
     log: TrialLog,
+    jobs: int | None,
     notice: Callable[[str], None],
-    notes: list[str],
-) -> TuneResult:
+) -> SearchResult:
+    """Every method's search, the best of them first."""
     judge = sample.judge(request)
-    workers = request.jobs or available_cores()
+    workers = jobs or available_cores()
+    scale = None if data.scaling is None else data.scaling.kind
     winners = []
     for method in request.methods:
         outcome = run_search(sample, method, request, log, workers)
-        winners.append(winner_of(outcome, sample, request, log, data, request.source.scale))
+        winners.append(winner_of(outcome, sample, request, log, data, scale))
         for remark in outcome.edges:
             notice(remark)
     winners.sort(key=lambda winner: -winner.trial.score(request.metric))
@@ -153,9 +222,7 @@ def _search_all(
     if request.n_models == "auto" and best.trial.task.candidate.method == "resvm":
         growth = tuple(grow(replace(judge, out_of_bag=True), best.trial.task.candidate))
         best.params["n_models"] = growth[-1].n_models
-    log.write_best(params_file.joined([winner.params for winner in winners]))
-    return TuneResult(
-        request,
+    return SearchResult(
         best,
         tuple(winners),
         tuple(log.trials),
@@ -163,7 +230,6 @@ def _search_all(
         outer,
         growth,
         (judge.rows_pos, judge.rows_unl),
-        tuple(notes),
     )
 
 
@@ -225,7 +291,7 @@ def _members(
 
 
 def _outer_estimates(
-    request: TuneRequest, sample: TuningSample, log: TrialLog, workers: int
+    request: TuningSettings, sample: TuningSample, log: TrialLog, workers: int
 ) -> Iterator[float]:
     """The criterion on rows that had no part in choosing: a search for each outer fold."""
     if not request.outer:

@@ -1,0 +1,394 @@
+"""Estimators for scikit-learn (1.6 and later) over the engine of the commands.
+
+``classes_[1]`` is the label of known positives, the other that of unlabeled rows: 1 and 0, 1 and
+-1, True and False, or any two. Parameters are the options of ``resvm train``, and ``random_state``
+is its seed: the same rows give the same model, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from resvm_cli import api
+from resvm_cli.dataset import FloatArray
+from resvm_cli.ensemble.model import Decisions
+from resvm_cli.ensemble.params import MethodName, ResvmParams, Setting
+from resvm_cli.errors import ModelError
+from resvm_cli.evaluation.pu import pu_score as pu_score_of
+from resvm_cli.jobs import params_file
+from resvm_cli.keywords import PathName
+from resvm_cli.parameter_names import ParameterError
+
+LARGEST_SEED = 2**31 - 1
+# Parameters of the estimators that are not options of the engine.
+OF_ESTIMATORS = ("random_state", "jobs", "oob")
+SHARED_WITH_TUNING = ("kernel", "tolerance", "cache_mb", "scale")
+
+Estimator = TypeVar("Estimator", bound="_PUClassifier")
+
+
+class _PUClassifier(ClassifierMixin, BaseEstimator):
+    """What the three methods have in common: all but their parameters."""
+
+    method: ClassVar[MethodName]
+
+    def fit(
+        self: Estimator, X: Any, y: npt.ArrayLike, groups: Sequence[Any] | None = None
+    ) -> Estimator:
+        """Learn from rows of ``classes_[1]`` and unlabeled rows.
+
+        Rows of one group are never split between a bag and the rows that it judges.
+        """
+        X, labels, label = self._validated(X, y)
+        settings = self.get_params(deep=False)
+        model = api.fit(
+            X,
+            labels,
+            positive_label=label,
+            groups=groups,
+            oob=bool(settings.get("oob", False)),
+            jobs=settings["jobs"],
+            method=self.method,
+            seed=self._seed(),
+            **self._options(),
+        )
+        self._take(model)
+        if model.n_unconverged:
+            warnings.warn(
+                f"{model.n_unconverged} of {model.n_models} members stopped"
+                " at the solver's iteration limit: scale the features or lower c_unl",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def tune(
+        self: Estimator,
+        X: Any,
+        y: npt.ArrayLike,
+        groups: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> Estimator:
+        """Choose parameters without negatives, by the options of ``resvm tune``; then fit.
+
+        They go to ``params``; ``tuning_`` keeps the trials.
+        """
+        X, labels, label = self._validated(X, y)
+        given = self._options()
+        shared = {name: given[name] for name in SHARED_WITH_TUNING if name in given}
+        tuning = api.tune(
+            X,
+            labels,
+            positive_label=label,
+            groups=groups,
+            method=self.method,
+            **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
+        )
+        self.tuning_ = tuning
+        return self.set_params(params=tuning.params)  # type: ignore[no-any-return]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """The decision value less the threshold: positive where the label is."""
+        return self.decision_values(X) - self.threshold_
+
+    def decision_values(self, X: Any) -> FloatArray:
+        """d, as ``resvm predict`` writes it."""
+        return self._decisions(X).by(self.model_.decision)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The label of each row: ``classes_[1]`` where its decision value exceeds the threshold."""
+        positive = self.decision_function(X) > 0
+        labels: npt.NDArray[Any] = self.classes_[positive.astype(int)]
+        return labels
+
+    def predict_votes(self, X: Any) -> FloatArray:
+        """The share of members that call each row positive."""
+        return self._decisions(X).votes
+
+    def save(self, path: PathName, *, force: bool = False) -> None:
+        """Write the model as a directory that the commands read."""
+        check_is_fitted(self)
+        self.model_.save(path, force=force)
+
+    @classmethod
+    def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
+        """A model that ``save`` or ``resvm train`` wrote; of its labels it knows none.
+
+        Fitted again on the same rows, the estimator gives the same model.
+        """
+        model = api.load(path)
+        if model.method != cls.method:
+            fitting = {each.method: each.__name__ for each in _PUClassifier.__subclasses__()}
+            raise ModelError(
+                f"{os.fspath(path)}: holds a {fitting[model.method]}, not a {cls.__name__}"
+            )
+        found = cls(**_stored_parameters(cls, model))
+        found.classes_ = np.asarray(classes)
+        found.n_features_in_ = model.n_features
+        found._take(model)
+        return found
+
+    def _take(self, model: api.Model) -> None:
+        self.model_ = model
+        self.threshold_ = model.threshold.value
+        self.decision_ = model.decision
+        self.n_models_ = model.n_models
+        self.notes_ = model.notes
+        for name in ("oob_decision_values_", "oob_members_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if model.oob is not None:
+            self.oob_decision_values_ = model.oob.decision_values
+            self.oob_members_ = model.oob.members
+
+    def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
+        """The rows, their labels, and the label of known positives."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class, {self.classes_[0]!r}: known positives and unlabeled rows are two"
+            )
+        label = self.classes_[1]
+        if isinstance(label, (np.number, np.bool_, float, int)):
+            return X, self.classes_[numbers], label.item() if hasattr(label, "item") else label
+        return X, numbers.astype(str), "1"  # no number that a manifest could hold
+
+    def _decisions(self, X: Any) -> Decisions:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self.model_.decisions(X)
+
+    def _seed(self) -> int:
+        state = self.get_params(deep=False)["random_state"]
+        if isinstance(state, (int, np.integer)):
+            if state < 0:
+                raise ParameterError(f"random_state is {state}; it must not be negative")
+            return int(state)
+        return int(check_random_state(state).randint(LARGEST_SEED))
+
+    def _options(self) -> dict[str, Any]:
+        """The parameters that were chosen, by what the engine calls them."""
+        declared = signature(type(self).__init__).parameters
+        return {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in OF_ESTIMATORS
+            and not (value is declared[name].default or value == declared[name].default)
+        }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")  # tune alone leaves other traces
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class RESVMClassifier(_PUClassifier):
+    """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
+
+    ``auto``: judge settings out of bag first and pool the best of them (True), or take the single
+    best ("single"); what differs from its default stays as it is. ``decision``: "votes" or "mean".
+    ``params``: what ``tune`` chose. ``oob``: keep ``oob_decision_values_`` and ``oob_members_``.
+    """
+
+    method: ClassVar[MethodName] = "resvm"
+
+    def __init__(
+        self,
+        *,
+        n_models: int | None = None,
+        n_pos: int | None = None,
+        n_unl: int | None = None,
+        w_pos: float | None = None,
+        c_unl: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str = "auto",
+        bias: float | None = None,
+        tolerance: float | None = None,
+        cache_mb: float = 100.0,
+        scale: str | None = None,
+        decision: str | None = None,
+        auto: bool | str = False,
+        params: Any = None,
+        oob: bool = True,
+        jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_models = n_models
+        self.n_pos = n_pos
+        self.n_unl = n_unl
+        self.w_pos = w_pos
+        self.c_unl = c_unl
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.bias = bias
+        self.tolerance = tolerance
+        self.cache_mb = cache_mb
+        self.scale = scale
+        self.decision = decision
+        self.auto = auto
+        self.params = params
+        self.oob = oob
+        self.jobs = jobs
+        self.random_state = random_state
+
+
+class BaggingSVMClassifier(_PUClassifier):
+    """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
+
+    Of rows of P nothing is out of bag: their ``oob_decision_values_`` are nan.
+    """
+
+    method: ClassVar[MethodName] = "bagging"
+
+    def __init__(
+        self,
+        *,
+        n_models: int | None = None,
+        n_unl: int | None = None,
+        c_unl: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str = "auto",
+        bias: float | None = None,
+        tolerance: float | None = None,
+        cache_mb: float = 100.0,
+        scale: str | None = None,
+        decision: str | None = None,
+        params: Any = None,
+        oob: bool = True,
+        jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_models = n_models
+        self.n_unl = n_unl
+        self.c_unl = c_unl
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.bias = bias
+        self.tolerance = tolerance
+        self.cache_mb = cache_mb
+        self.scale = scale
+        self.decision = decision
+        self.params = params
+        self.oob = oob
+        self.jobs = jobs
+        self.random_state = random_state
+
+
+class ClassWeightedSVMClassifier(_PUClassifier):
+    """Class-weighted SVM: one model of all of P against all of U, with a penalty for each."""
+
+    method: ClassVar[MethodName] = "cwsvm"
+
+    def __init__(
+        self,
+        *,
+        c_unl: float = 1.0,
+        w_pos: float | None = None,
+        c_pos: float | None = None,
+        kernel: str = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        solver: str = "auto",
+        bias: float | None = None,
+        tolerance: float | None = None,
+        cache_mb: float = 100.0,
+        scale: str | None = None,
+        params: Any = None,
+        jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.c_unl = c_unl
+        self.w_pos = w_pos
+        self.c_pos = c_pos
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.bias = bias
+        self.tolerance = tolerance
+        self.cache_mb = cache_mb
+        self.scale = scale
+        self.params = params
+        self.jobs = jobs
+        self.random_state = random_state
+
+
+def pu_score(estimator: Any, X: Any, y: npt.ArrayLike) -> float:
+    """A scorer without negatives: recall of known positives squared by the share that is called."""
+    positive = estimator.classes_[1]
+    known, called = np.asarray(y) == positive, estimator.predict(X) == positive
+    return float(pu_score_of(called[known].mean(), called.mean())) if known.any() else float("nan")
+
+
+def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
+    """The parameters by which an estimator of this kind would fit the same model again."""
+    plan, scaling = model.stored.plan, model.stored.scaling
+    if plan is None:
+        return {}
+    settings = [
+        Setting(
+            ResvmParams(
+                method=each.method,
+                kernel=each.kernel.name,
+                gamma=each.kernel.gamma or "scale",  # linear members have none
+                coef0=each.kernel.coef0,
+                degree=each.kernel.degree,
+                c_unl=each.c_unl,
+                w_pos=each.w_pos,
+                c_pos=each.c_pos if each.w_pos is None else None,
+                n_models=each.n_models,
+                n_pos=each.n_pos,
+                n_unl=each.n_unl,
+                solver=each.solver,
+                bias=each.bias,
+                tolerance=each.tolerance,
+            ),
+            weight,
+        )
+        for each, weight in zip(plan.plans, plan.weights, strict=True)
+    ]
+    scale = "none" if scaling is None else scaling.kind
+    found: dict[str, Any] = {"scale": scale, "random_state": plan.seed}
+    found |= {"decision": model.decision, "tolerance": plan.plans[0].tolerance}
+    found |= {"solver": plan.plans[0].solver, "bias": plan.plans[0].bias}
+    if len(settings) == 1:
+        found |= vars(settings[0].params)
+    else:
+        found["params"] = params_file.described(settings, model.decision, scale, {}, {})
+    declared = signature(kind.__init__).parameters
+    return {name: value for name, value in found.items() if name in declared}

@@ -1,0 +1,403 @@
+"""Python against the command line: the same rows, options and seed give the same bytes."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import pickle
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_matrix, csr_array, csr_matrix
+from sklearn.datasets import load_svmlight_file
+
+import resvm_cli
+from resvm_cli import api
+from resvm_cli.ensemble import parts
+from resvm_cli.errors import ModelError
+from tests.conftest import ROOT, write_svm
+from tests.programs import run, script_command
+
+SMALL = {"n_models": 5}
+
+
+class Labelled(NamedTuple):
+    """A labelled file, and what it holds."""
+
+    path: Path
+    X: np.ndarray
+    y: np.ndarray
+    ids: list[str]
+    groups: list[str]
+
+    @property
+    def arguments(self) -> list[object]:
+        return ["--data", self.path, "--positive-label", 1, "-q"]
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    """Two clouds whose rows are mixed, so that P and U are not in one piece."""
+    rng = np.random.default_rng(3)
+    y = (rng.random(130) < 0.3).astype(int)
+    centre = np.where((y == 1) | (rng.random(130) < 0.2), 1.0, -1.0)
+    X = (rng.standard_normal((130, 6)) + centre[:, None]) * (rng.random((130, 6)) < 0.8)
+    X[:, 2] *= 50
+    X[3] = X[40]
+    ids = [f"row {number}" for number in range(130)]
+    groups = [f"g{number}" for number in rng.integers(0, 60, 130)]
+    folder = tmp_path_factory.mktemp("labelled")
+    path = write_svm(folder / "data.svm", X, y.astype(float), comments=ids)
+    (folder / "groups").write_text("\n".join(groups) + "\n")
+    return Labelled(path, X, y, ids, groups)
+
+
+def options_of(keywords: dict[str, object]) -> list[object]:
+    """Keywords as the command line has them."""
+    found: list[object] = []
+    for name, value in keywords.items():
+        if name == "auto" and value is True:
+            value = "committee"
+        found += ["--" + name.replace("_", "-"), value]
+    return found
+
+
+def snapshot(path: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {**SMALL, "seed": 7, "n_pos": 9, "n_unl": 21, "w_pos": 2, "c_unl": 3},
+        {**SMALL, "kernel": "linear"},
+        {**SMALL, "kernel": "linear", "solver": "liblinear", "bias": 2},
+        {**SMALL, "kernel": "poly", "degree": 2, "coef0": 1, "gamma": 0.1, "tolerance": 0.01},
+        {**SMALL, "scale": "standard", "decision": "mean"},
+        {**SMALL, "scale": "auto", "gamma": "auto"},
+        {**SMALL, "method": "bagging", "n_unl": 30},
+        {"method": "cwsvm", "c_pos": 2},
+        {"auto": True, "n_models": 12, "seed": 2},
+        {"auto": "single", "n_pos": 12, "c_unl": 1, "scale": "none"},
+    ],
+    ids=lambda keywords: " ".join(map(str, options_of(keywords))),
+)
+def test_a_model_is_the_one_that_train_writes(labelled, keywords, resvm, tmp_path):
+    ran = resvm("train", *labelled.arguments, *options_of(keywords), "-o", tmp_path / "cli")
+    assert ran.code == 0, ran.err
+    written = snapshot(tmp_path / "cli")
+    model = resvm_cli.fit(labelled.X, labelled.y, **keywords)
+    model.save(str(tmp_path / "python"))
+    assert snapshot(tmp_path / "python") == written
+
+
+@pytest.mark.parametrize("form", [csr_matrix, csr_array, coo_matrix, np.ndarray.tolist])
+def test_every_form_of_matrix_gives_the_same_model(labelled, form, tmp_path):
+    resvm_cli.fit(labelled.X, labelled.y, **SMALL).save(tmp_path / "dense")
+    model = resvm_cli.fit(form(labelled.X), labelled.y.tolist(), **SMALL, jobs=2)
+    model.save(tmp_path / "other")
+    assert snapshot(tmp_path / "other") == snapshot(tmp_path / "dense")
+    values = model.decision_values(form(labelled.X))
+    np.testing.assert_array_equal(values, model.decision_values(labelled.X))
+
+
+def test_columns_of_zeros_at_the_end_count_as_features_do_for_train(labelled, resvm, tmp_path):
+    resvm(
+        *("train", *labelled.arguments, *options_of(SMALL)),
+        *("--features", 9, "-o", tmp_path / "cli"),
+    )
+    wide = np.hstack([labelled.X, np.zeros((130, 3))])
+    resvm_cli.fit(wide, labelled.y, **SMALL).save(tmp_path / "python")
+    assert snapshot(tmp_path / "python") == snapshot(tmp_path / "cli")
+
+
+def test_groups_are_those_of_train(labelled, resvm, tmp_path):
+    ran = resvm(
+        *("train", *labelled.arguments, *options_of(SMALL)),
+        *("--groups", labelled.path.parent / "groups", "-o", tmp_path / "cli"),
+    )
+    assert ran.code == 0, ran.err
+    resvm_cli.fit(labelled.X, labelled.y, groups=labelled.groups, **SMALL).save(tmp_path / "groups")
+    resvm_cli.fit(labelled.X, labelled.y, **SMALL).save(tmp_path / "none")
+    assert snapshot(tmp_path / "groups") == snapshot(tmp_path / "cli")
+    assert snapshot(tmp_path / "groups") != snapshot(tmp_path / "none")
+
+
+@pytest.mark.parametrize("decision", ["votes", "mean"])
+def test_predictions_are_those_of_predict(labelled, decision, resvm, tmp_path):
+    model = resvm_cli.fit(labelled.X, labelled.y, **SMALL, decision=decision)
+    model.save(tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", labelled.path, "--votes", "-q")
+    table = np.array([line.split() for line in ran.out.decode().splitlines()], float)
+    for judge in (model, resvm_cli.load(str(tmp_path / "m")), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(judge.predict(labelled.X), table[:, 0])
+        np.testing.assert_array_equal(judge.decision_values(labelled.X), table[:, 1])
+        np.testing.assert_array_equal(judge.votes(labelled.X), table[:, 2])
+        assert judge.decision == decision
+    assert model.member_values(labelled.X).shape == (130, 5)
+    assert (model.predict(labelled.X, threshold=np.inf) == -1).all()
+
+
+def test_rows_are_judged_alike_in_blocks_of_any_size(labelled, monkeypatch):
+    model = resvm_cli.fit(labelled.X, labelled.y, **SMALL)
+    whole = model.decision_values(labelled.X)
+    monkeypatch.setattr(api, "ROWS_AT_ONCE", 7)
+    np.testing.assert_array_equal(model.decision_values(labelled.X), whole)
+    assert model.decision_values(labelled.X[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("keywords", [SMALL, {"auto": True, "n_models": 12, "scale": "minmax"}])
+def test_a_model_that_was_loaded_or_unpickled_is_saved_as_it_was(labelled, keywords, tmp_path):
+    model = resvm_cli.fit(labelled.X, labelled.y, **keywords)
+    model.save(tmp_path / "first")
+    resvm_cli.load(str(tmp_path / "first")).save(tmp_path / "second")
+    model.decision_values(labelled.X)
+    pickle.loads(pickle.dumps(model)).save(tmp_path / "third")
+    written = snapshot(tmp_path / "first")
+    assert snapshot(tmp_path / "second") == snapshot(tmp_path / "third") == written
+    with pytest.raises(ValueError, match="add force=True"):
+        model.save(tmp_path / "first")
+    model.save(tmp_path / "first", force=True)
+
+
+def test_a_model_of_features_counted_from_0_is_asked_by_column(labelled, resvm, tmp_path):
+    write_svm(tmp_path / "0.svm", labelled.X, labelled.y.astype(float), first_index=0)
+    ran = resvm(
+        *("train", "--data", tmp_path / "0.svm", "--positive-label", 1, "--zero-based", "-q"),
+        *("--n-models", 5, "-o", tmp_path / "m"),
+    )
+    assert ran.code == 0, ran.err
+    ran = resvm("predict", tmp_path / "m", tmp_path / "0.svm", "-q")
+    expected = [float(line.split()[1]) for line in ran.out.splitlines()]
+    model = resvm_cli.load(str(tmp_path / "m"))
+    np.testing.assert_array_equal(model.decision_values(labelled.X), expected)
+
+
+def test_out_of_bag_values_are_those_stored_with_the_model(labelled):
+    model = resvm_cli.fit(labelled.X, labelled.y, oob=True, n_models=20, decision="mean")
+    assert model.oob is not None
+    assert model.table is not None
+    seen_by_all = model.oob.members == 0
+    np.testing.assert_array_equal(np.isnan(model.oob.decision_values), seen_by_all)
+    for positive, stored in ((True, model.table.positive), (False, ~model.table.positive)):
+        rows = np.flatnonzero((labelled.y == 1) == positive)[model.table.rows[stored] - 1]
+        np.testing.assert_array_equal(model.oob.decision_values[rows], model.table.means[stored])
+        np.testing.assert_array_equal(model.oob.members[rows], model.table.members[stored])
+
+
+@pytest.mark.parametrize("decision", ["votes", "mean"])
+def test_where_a_sample_is_stored_all_rows_are_judged(labelled, decision, monkeypatch):
+    keywords = {"oob": True, "n_models": 20, "decision": decision, "groups": labelled.groups}
+    whole = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
+    monkeypatch.setattr(parts, "MOST_JUDGED_UNLABELED", 25)
+    some = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
+    assert whole is not None
+    assert some is not None
+    np.testing.assert_array_equal(some.members, whole.members)
+    np.testing.assert_allclose(some.decision_values, whole.decision_values, rtol=1e-9)
+
+
+def test_bagging_has_out_of_bag_values_of_unlabeled_rows_alone(labelled):
+    oob = resvm_cli.fit(labelled.X, labelled.y, method="bagging", oob=True, n_models=30).oob
+    assert oob is not None
+    assert np.isnan(oob.decision_values[labelled.y == 1]).all()
+    assert np.isfinite(oob.decision_values[labelled.y == 0]).any()
+    assert resvm_cli.fit(labelled.X, labelled.y, method="cwsvm", oob=True).oob is None
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"trials": 4, "c_unl": "0.1..10", "n_pos": [5, 10], "seed": 3, "n_models": 6},
+        {"method": "bagging", "trials": 3, "folds": 3, "n_models": 4, "metric": "pu_score"},
+        {"method": "cwsvm", "search": "grid", "gamma": 0.1, "c_unl": "1,10", "folds": 3},
+    ],
+    ids=["informed", "random", "bagging", "cwsvm"],
+)
+def test_a_tuning_is_the_one_that_tune_writes_and_is_fitted_as_train_does(
+    labelled, keywords, resvm, tmp_path
+):
+    texts = {
+        name: ",".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in keywords.items()
+    }
+    ran = resvm("tune", *labelled.arguments, *options_of(texts), "-o", tmp_path / "t")
+    assert ran.code == 0, ran.err
+    tuning = resvm_cli.tune(labelled.X, labelled.y, **keywords)
+    assert tuning.params == json.loads((tmp_path / "t" / "best.json").read_text())
+    lines = (tmp_path / "t" / "trials.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert json.loads(json.dumps(tuning.trials)) == [one for one in records if "trial" in one]
+
+    best = tmp_path / "t" / "best.json"
+    ran = resvm(
+        *("train", *labelled.arguments, "--params", best, "--n-models", 12)
+        if keywords.get("method") != "cwsvm"
+        else ("train", *labelled.arguments, "--params", best),
+        *("-o", tmp_path / "cli"),
+    )
+    assert ran.code == 0, ran.err
+    more = {} if keywords.get("method") == "cwsvm" else {"n_models": 12}
+    for number, params in enumerate((tuning, tuning.params, str(best))):
+        model = resvm_cli.fit(labelled.X, labelled.y, params=params, **more)
+        model.save(tmp_path / str(number))
+        assert snapshot(tmp_path / str(number)) == snapshot(tmp_path / "cli")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "arguments"),
+    [
+        ({}, []),
+        ({"with_known": True, "top": 11}, ["--with-known", "--top", 11]),
+        ({"audit": True, "contamination_pos": 0.1}, ["--audit", "--contamination-pos", 0.1]),
+        ({"intervals": False, "method": "bagging"}, ["--no-interval", "--method", "bagging"]),
+        ({"decision": "votes"}, ["--decision", "votes"]),
+    ],
+    ids=["U", "both", "audit", "bagging", "votes"],
+)
+def test_a_ranking_is_the_one_that_rank_prints(labelled, keywords, arguments, resvm):
+    ran = resvm("rank", *labelled.arguments, "--n-models", 9, *arguments)
+    assert ran.code == 0, ran.err
+    found = resvm_cli.rank(labelled.X, labelled.y, ids=labelled.ids, n_models=9, **keywords)
+    assert found.text() == ran.out.decode()
+    assert [labelled.ids[row] for row in found.rows] == found.ids
+    np.testing.assert_array_equal(labelled.y[found.rows] == 1, found.known)
+
+
+def test_a_model_ranks_the_rows_it_was_trained_on_and_no_others(labelled, tmp_path):
+    model = resvm_cli.fit(labelled.X, labelled.y, n_models=9)
+    model.save(tmp_path / "m")
+    trained = resvm_cli.rank(labelled.X, labelled.y, n_models=9)
+    for stored in (model, str(tmp_path / "m")):
+        assert resvm_cli.rank(labelled.X, labelled.y, model=stored).text() == trained.text()
+    with pytest.raises(ModelError, match="trained on other data"):
+        resvm_cli.rank(labelled.X * 2, labelled.y, model=model)
+    with pytest.raises(ValueError, match="n_models is for training"):
+        resvm_cli.rank(labelled.X, labelled.y, model=model, n_models=3)
+
+
+def test_what_the_engine_says_is_kept_and_handed_on(labelled):
+    told: list[str] = []
+    model = resvm_cli.fit(labelled.X, labelled.y, n_models=3, notice=told.append)
+    assert list(model.notes) == told
+    assert any("not scaled" in note and 'scale="auto"' in note for note in told)
+
+
+def test_progress_is_reported(labelled):
+    seen: list[tuple[str, int, int | None]] = []
+    resvm_cli.fit(labelled.X, labelled.y, n_models=3, progress=lambda *one: seen.append(one))
+    assert ("training", 3, 3) in seen
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"n_pos": 0}, "^n_pos is 0"),
+        ({"n_pos": 2.5}, "n_pos is 2.5; a whole number"),
+        ({"c_unl": "x"}, "c_unl is 'x'; a number"),
+        ({"kernel": "rbg"}, "kernel is 'rbg'; 'linear', 'poly', 'rbf' or 'sigmoid'"),
+        ({"gamma": "wide"}, "gamma is 'wide'; 'scale' or 'auto'"),
+        ({"scale": "log"}, "scale is 'log'"),
+        ({"decision": "median"}, "decision is 'median'; 'votes' or 'mean'"),
+        ({"auto": "best"}, "auto is 'best'"),
+        ({"method": "bagging", "n_pos": 3}, 'n_pos has no meaning for method="bagging"'),
+        ({"method": "cwsvm", "decision": "mean"}, 'decision="mean" has no meaning'),
+        ({"method": "bagging", "auto": True}, "auto judges out of bag"),
+        ({"solver": "liblinear"}, 'add kernel="linear", or leave solver out'),
+        ({"auto": True, "params": {}}, "auto and params exclude each other"),
+        ({"params": {}}, "params: holds no parameters"),
+        ({"seed": -1}, "^seed is -1"),
+        ({"groups": [1, 2]}, "2 groups, and X has 130 rows"),
+        ({"positive_label": 4}, "labels that are there: 0, 1"),
+    ],
+    ids=str,
+)
+def test_what_cannot_work_is_a_value_error_that_names_parameters(labelled, keywords, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        resvm_cli.fit(labelled.X, labelled.y, **keywords)
+    assert "--" not in str(caught.value)
+
+
+def test_rows_that_cannot_be_used_are_refused(labelled):
+    X, y = labelled.X, labelled.y
+    for bad, labels, message in (
+        (X, y[:5], "y has 5 labels, and X has 130 rows"),
+        (X[0], y, "X has 1 dimensions"),
+        (np.where(X[3, 1] == X, np.nan, X), y, "not finite"),
+        (X, np.ones(130), "none is left as unlabeled"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            resvm_cli.fit(bad, labels)
+    model = resvm_cli.fit(X, y, kernel="poly", n_models=2)
+    with pytest.raises(ValueError, match="row 4 of X: its decision value is not finite"):
+        model.predict(np.vstack([X[:4], np.full((1, 6), 1e200)]))
+    with pytest.raises(ValueError, match="3 ids, and X has 130 rows"):
+        resvm_cli.rank(X, y, ids=["a", "b", "c"])
+
+
+def test_a_parameter_that_is_not_there_is_refused_as_python_does(labelled):
+    for function in (resvm_cli.fit, resvm_cli.tune, resvm_cli.rank):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'n_model'"):
+            function(labelled.X, labelled.y, n_model=3)
+
+
+def test_text_labels_are_labels(labelled, tmp_path):
+    names = np.where(labelled.y == 1, "hit", "unknown")
+    by_name = resvm_cli.fit(labelled.X, names, positive_label="hit", **SMALL)
+    by_number = resvm_cli.fit(labelled.X, labelled.y, **SMALL)
+    assert by_name.manifest["labels"]["trained_on"] is None
+    assert by_number.manifest["labels"]["trained_on"] == 1.0
+    values = by_number.decision_values(labelled.X)
+    np.testing.assert_array_equal(by_name.decision_values(labelled.X), values)
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+def test_a_svmlight_file_is_read_as_scikit_learn_reads_it(labelled, zero_based, tmp_path):
+    first = 0 if zero_based else 1
+    path = write_svm(tmp_path / "x.svm", labelled.X, labelled.y.astype(float), first_index=first)
+    X, y, ids = resvm_cli.read_svmlight(path, zero_based=zero_based)
+    expected, labels = load_svmlight_file(str(path), zero_based=zero_based)
+    assert X.shape == expected.shape
+    assert (expected != X).nnz == 0
+    np.testing.assert_array_equal(y, labels)
+    assert ids == [""] * 130
+    assert resvm_cli.read_svmlight(labelled.path).ids == labelled.ids
+    assert resvm_cli.read_svmlight(labelled.path, features=10).X.shape == (130, 10)
+    with pytest.raises(ValueError, match="more than features=3"):
+        resvm_cli.read_svmlight(labelled.path, features=3)
+
+
+def test_importing_the_package_is_cheap_and_scikit_learn_is_not_needed():
+    script = """if True:
+        import sys, resvm_cli
+        assert "numpy" not in sys.modules
+        assert "fit" in dir(resvm_cli)
+        resvm_cli.fit
+        assert "numpy" in sys.modules
+        assert not {"sklearn", "typer", "rich"} & set(sys.modules)
+        assert not hasattr(resvm_cli, "nothing")
+    """
+    ran = run(script_command(script))
+    assert ran.code == 0, ran.err
+
+
+def test_the_session_of_the_guide_prints_what_is_shown(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
+    monkeypatch.chdir(tmp_path)
+    guide = (ROOT / "docs" / "python.md").read_text()
+    session = "\n".join(re.findall(r"```pycon\n(.*?)```", guide, re.S))
+    examples = doctest.DocTestParser().get_doctest(session, {}, "python.md", None, 0)
+    told: list[str] = []
+    shown = doctest.DocTestRunner().run(examples, out=told.append)
+    assert shown.attempted > 40
+    assert shown.failed == 0, "".join(told)

@@ -1,0 +1,289 @@
+"""The estimators: scikit-learn's own checks, its tools, and the models of the command line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import make_scorer, recall_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+import resvm_cli
+from resvm_cli.errors import ModelError
+from resvm_cli.sklearn import (
+    BaggingSVMClassifier,
+    ClassWeightedSVMClassifier,
+    RESVMClassifier,
+    pu_score,
+)
+from tests.conftest import write_svm
+from tests.test_api import options_of, snapshot
+
+ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
+# Without pandas, or scipy's switch for other arrays, these say that they look at nothing.
+MAY_SKIP = {"check_array_api_input", "check_classifier_data_not_an_array"}
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(11)
+    y = (rng.random(150) < 0.3).astype(int)
+    centre = np.where((y == 1) | (rng.random(150) < 0.2), 1.0, -1.0)
+    return rng.standard_normal((150, 4)) + centre[:, None], y
+
+
+@pytest.mark.filterwarnings("default")  # theirs, of checks that do not apply
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_scikit_learn_finds_nothing_wrong(kind):
+    checks = check_estimator(kind(), on_skip=None, on_fail="raise")
+    assert len(checks) > 40
+    assert {check["status"] for check in checks} <= {"passed", "skipped"}
+    assert {check["check_name"] for check in checks if check["status"] == "skipped"} <= MAY_SKIP
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_tags_say_two_labels_and_sparse_rows(kind):
+    tags = get_tags(kind())
+    assert tags.input_tags.sparse
+    assert not tags.classifier_tags.multi_class
+    assert tags.target_tags.required
+
+
+@pytest.mark.parametrize(
+    ("estimator", "keywords"),
+    [
+        (RESVMClassifier(), {}),
+        (
+            RESVMClassifier(n_models=5, random_state=3, scale="minmax", decision="mean"),
+            {"n_models": 5, "seed": 3, "scale": "minmax", "decision": "mean"},
+        ),
+        (RESVMClassifier(auto=True, n_models=12), {"auto": True, "n_models": 12}),
+        (RESVMClassifier(auto="single", n_pos=9), {"auto": "single", "n_pos": 9}),
+        (BaggingSVMClassifier(n_models=5), {"method": "bagging", "n_models": 5}),
+        (
+            ClassWeightedSVMClassifier(c_unl=2, w_pos=3, kernel="linear"),
+            {"method": "cwsvm", "c_unl": 2, "w_pos": 3, "kernel": "linear"},
+        ),
+    ],
+    ids=str,
+)
+def test_a_saved_estimator_is_the_model_that_train_writes(
+    rows, estimator, keywords, resvm, tmp_path
+):
+    X, y = rows
+    write_svm(tmp_path / "data.svm", X, y.astype(float))
+    ran = resvm(
+        *("train", "--data", tmp_path / "data.svm", "--positive-label", 1, "-q"),
+        *(*options_of(keywords), "-o", tmp_path / "cli"),
+    )
+    assert ran.code == 0, ran.err
+    for number, matrix in enumerate((X, csr_matrix(X))):
+        clone(estimator).fit(matrix, y).save(tmp_path / str(number))
+        assert snapshot(tmp_path / str(number)) == snapshot(tmp_path / "cli")
+
+    # what was loaded knows by which parameters it would be fitted again
+    loaded = type(estimator).load(tmp_path / "cli", classes=(0, 1))
+    fitted = clone(estimator).fit(X, y)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    clone(loaded).fit(X, y).save(tmp_path / "again")
+    assert snapshot(tmp_path / "again") == snapshot(tmp_path / "cli")
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_the_sign_of_the_decision_function_is_the_label(rows, kind):
+    X, y = rows
+    fitted = kind().fit(X, y)
+    model = resvm_cli.fit(X, y, method=kind.method)
+    values = model.decision_values(X)
+    np.testing.assert_array_equal(fitted.decision_values(X), values)
+    np.testing.assert_array_equal(fitted.decision_function(X), values - model.threshold.value)
+    np.testing.assert_array_equal(fitted.predict(X) == 1, fitted.decision_function(X) > 0)
+    np.testing.assert_array_equal(fitted.predict(X) == 1, model.predict(X) == 1)
+    np.testing.assert_array_equal(fitted.predict_votes(X), model.votes(X))
+    assert fitted.threshold_ == model.threshold.value
+    assert fitted.n_models_ == (1 if kind is ClassWeightedSVMClassifier else 50)
+
+
+@pytest.mark.parametrize(
+    "names", [(0, 1), (-1, 1), (False, True), ("a", "b"), (3.0, 7.0), ("neg", "pos")]
+)
+def test_any_two_labels_will_do_and_the_larger_is_positive(rows, names):
+    X, y = rows
+    labels = np.array(names, object if isinstance(names[0], str) else None)[y]
+    fitted = RESVMClassifier(n_models=5).fit(X, labels)
+    plain = RESVMClassifier(n_models=5).fit(X, y)
+    assert fitted.classes_.tolist() == list(names)
+    np.testing.assert_array_equal(fitted.predict(X) == names[1], plain.predict(X) == 1)
+    trained_on = fitted.model_.manifest["labels"]["trained_on"]
+    assert trained_on == (None if isinstance(names[0], str) else float(names[1]))
+
+
+def test_one_label_or_three_are_refused(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="one class"):
+        RESVMClassifier().fit(X, np.ones(150))
+    with pytest.raises(ValueError, match="Only binary classification"):
+        RESVMClassifier().fit(X, y + (np.arange(150) == 0) * 2)
+
+
+def test_out_of_bag_values_are_those_of_the_engine(rows):
+    X, y = rows
+    fitted = RESVMClassifier(n_models=20).fit(X, y)
+    expected = resvm_cli.fit(X, y, n_models=20, oob=True).oob
+    assert expected is not None
+    np.testing.assert_array_equal(fitted.oob_decision_values_, expected.decision_values)
+    np.testing.assert_array_equal(fitted.oob_members_, expected.members)
+    fitted.set_params(oob=False).fit(X, y)
+    assert not hasattr(fitted, "oob_members_")
+    assert not hasattr(ClassWeightedSVMClassifier().fit(X, y), "oob_members_")
+
+
+def test_groups_keep_rows_from_judging_their_like(rows):
+    X, y = rows
+    groups = np.arange(150) // 2
+    fitted = RESVMClassifier(n_models=20).fit(X, y, groups=groups)
+    expected = resvm_cli.fit(X, y, n_models=20, oob=True, groups=groups).oob
+    assert expected is not None
+    np.testing.assert_array_equal(fitted.oob_members_, expected.members)
+    assert (fitted.oob_members_ <= RESVMClassifier(n_models=20).fit(X, y).oob_members_).all()
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_pickled_estimator_judges_and_is_saved_alike(rows, kind, tmp_path):
+    X, y = rows
+    fitted = kind().fit(X, y)
+    restored = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(restored.decision_function(X), fitted.decision_function(X))
+    fitted.save(tmp_path / "fitted")
+    restored.save(tmp_path / "restored")
+    assert snapshot(tmp_path / "fitted") == snapshot(tmp_path / "restored")
+
+
+def test_the_scorer_is_recall_squared_by_the_share_that_is_called(rows):
+    X, y = rows
+    fitted = RESVMClassifier(n_models=5).fit(X, y)
+    called = fitted.predict(X)
+    expected = recall_score(y, called) ** 2 / called.mean()
+    assert pu_score(fitted, X, y) == pytest.approx(expected)
+    assert np.isnan(pu_score(fitted, X, np.zeros(150)))
+    fitted.threshold_ = np.inf
+    assert pu_score(fitted, X, y) == 0.0
+
+
+def test_a_grid_search_in_a_pipeline_finds_the_penalty_that_scores_best(rows):
+    X, y = rows
+    pipeline = make_pipeline(StandardScaler(), RESVMClassifier(n_models=5, oob=False))
+    grid = {"resvmclassifier__c_unl": [1e-4, 1.0], "resvmclassifier__w_pos": [0.5, 1.0]}
+    search = GridSearchCV(pipeline, grid, scoring=pu_score, cv=3).fit(X, y)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(X).shape == (150,)
+    scores = cross_val_score(pipeline, X, y, scoring=pu_score, cv=3)
+    by_hand = cross_val_score(
+        pipeline,
+        X,
+        y,
+        scoring=make_scorer(lambda true, called: called[true == 1].mean() ** 2 / called.mean()),
+        cv=3,
+    )
+    np.testing.assert_allclose(scores, by_hand)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (RESVMClassifier(), {}),
+        (BaggingSVMClassifier(n_models=4), {"trials": 2, "folds": 3}),
+        (ClassWeightedSVMClassifier(scale="minmax"), {"trials": 2, "folds": 3}),
+    ],
+    ids=str,
+)
+def test_tuning_chooses_what_the_engine_chooses_and_is_then_fitted(
+    rows, estimator, options, tmp_path
+):
+    X, y = rows
+    tuned = clone(estimator).tune(X, y, **options)
+    with pytest.raises(NotFittedError):
+        tuned.predict(X)
+    shared = {"scale": "minmax"} if estimator.get_params()["scale"] else {}
+    expected = resvm_cli.tune(X, y, method=estimator.method, **shared, **options)
+    assert tuned.params == expected.params
+    assert tuned.tuning_.trials == expected.trials
+    clone(tuned).fit(X, y).save(tmp_path / "tuned")
+    more = {"n_models": 4} if isinstance(estimator, BaggingSVMClassifier) else {}
+    resvm_cli.fit(X, y, params=expected, method=estimator.method, **more).save(tmp_path / "plain")
+    assert snapshot(tmp_path / "tuned") == snapshot(tmp_path / "plain")
+
+
+def test_a_parameter_that_is_not_the_default_wins_over_params(rows):
+    X, y = rows
+    params = resvm_cli.tune(X, y, trials=2, n_models=4, committee=1).params
+    fitted = RESVMClassifier(params=params, n_pos=7).fit(X, y)
+    parameters = fitted.model_.manifest["groups"][0]["parameters"]
+    assert parameters["n_pos"] == 7
+    assert parameters["n_unl"] == params["n_unl"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_pos": 0}, "^n_pos is 0"),
+        ({"random_state": -1}, "^random_state is -1"),
+        ({"kernel": "x"}, "^kernel is 'x'"),
+        ({"auto": True, "n_unl": 5}, "auto with n_unl needs n_pos too"),
+    ],
+    ids=str,
+)
+def test_errors_name_parameters(rows, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RESVMClassifier(**parameters).fit(*rows)
+
+
+def test_random_states_that_are_no_number_give_a_seed(rows):
+    X, y = rows
+    first, second = (
+        RESVMClassifier(n_models=3, random_state=np.random.RandomState(5)).fit(X, y)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.decision_values(X), second.decision_values(X))
+    assert RESVMClassifier(n_models=1, random_state=None).fit(X, y).model_.manifest["seed"] >= 0
+    assert (
+        RESVMClassifier(n_models=1, random_state=np.int64(9)).fit(X, y).model_.manifest["seed"] == 9
+    )
+
+
+def test_members_that_did_not_converge_are_a_warning_of_scikit_learn(rows, monkeypatch):
+    monkeypatch.setattr("resvm_cli.api.Model.n_unconverged", 2)
+    with pytest.warns(ConvergenceWarning, match="2 of 3 members"):
+        RESVMClassifier(n_models=3).fit(*rows)
+
+
+def test_a_model_of_another_method_is_not_loaded(rows, tmp_path):
+    BaggingSVMClassifier(n_models=2).fit(*rows).save(tmp_path / "m")
+    with pytest.raises(ModelError, match="holds a BaggingSVMClassifier, not a RESVMClassifier"):
+        RESVMClassifier.load(tmp_path / "m")
+    assert BaggingSVMClassifier.load(tmp_path / "m").classes_.tolist() == [-1, 1]
+
+
+def test_parameters_are_the_options_of_train(resvm):
+    shown = resvm("train", "--help").out.decode()
+    for kind in ESTIMATORS:
+        for name in set(kind().get_params()) - {"random_state", "oob"}:
+            assert f"--{name.replace('_', '-')}" in shown, name
+
+
+def test_numbers_of_numpy_reach_the_manifest_as_plain_ones(rows, tmp_path):
+    chosen = {"n_models": np.int32(3), "c_unl": np.float32(2), "gamma": np.float64(0.5)}
+    RESVMClassifier(**chosen).fit(*rows).save(tmp_path / "m")
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert manifest["groups"][0]["parameters"]["c_unl"] == 2.0
