@@ -42,6 +42,12 @@ class FileError(ResvmError):
     exit_code = 5
 
 
+class MachineError(ResvmError):
+    """The system gave no memory or no thread, as it would give no room on a disk."""
+
+    exit_code = 5
+
+
 class ClosedPipe(Exception):
     """The reader of our stdout has gone: not an error, there is nobody left to write for."""
 

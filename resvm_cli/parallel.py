@@ -19,6 +19,8 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from resvm_cli.errors import MachineError
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -108,7 +110,7 @@ class _Stream(Generic[Task, Result]):
 
     def results(self, tick: Callable[[], None]) -> Iterator[Result]:
         """Start, and yield each result in its turn; whoever stops asking stops the threads."""
-        threading.Thread(target=self._feed, daemon=True).start()
+        _start(self._feed)
         try:
             while True:
                 try:
@@ -159,8 +161,13 @@ class _Stream(Generic[Task, Result]):
 
     def _enlist(self, count: int) -> None:
         for _ in range(count):
-            threading.Thread(target=self._work, daemon=True).start()
-        self._n_workers += count
+            try:
+                _start(self._work)
+            except MachineError:
+                if self._n_workers:
+                    return  # those that are there do the work
+                raise
+            self._n_workers += 1
 
     def _work(self) -> None:
         while (entry := self._waiting.get()) is not None:
@@ -172,6 +179,15 @@ class _Stream(Generic[Task, Result]):
                 slot.done.set()
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 slot.fail(error)
+
+
+def _start(function: Callable[[], None]) -> None:
+    try:
+        threading.Thread(target=function, daemon=True).start()
+    except RuntimeError:
+        raise MachineError(
+            "the system gives no thread", "raise the limit of memory or processes (ulimit -v, -u)"
+        ) from None
 
 
 def available_cores() -> int:

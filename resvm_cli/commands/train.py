@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from resvm_cli import interruption
 from resvm_cli.commands.options.data import DataOptions, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options
 from resvm_cli.commands.options.method import MethodOptions
@@ -43,6 +44,8 @@ def train(
 
     explicit = explicit_options(context)
     params, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    if not json:
+        interruption.done_when(output)
     with running.progress() as progress:
         result = job.train(
             data.training_input(scale, unchecked=no_check),

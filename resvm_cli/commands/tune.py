@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from resvm_cli import interruption
 from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import fold_options, option_family
 from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
@@ -214,6 +215,8 @@ def tune(
         resume=resume,
         jobs=running.jobs,
     )
+    if not json and plot is None:
+        interruption.done_when(f"{output}/best.json")
     with running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)
         result = job.tune(request, progress, watcher, running.notice)
@@ -235,6 +238,6 @@ def _methods(text: str) -> tuple[MethodName, ...]:
 def _members(text: str) -> int | Literal["auto"]:
     if text == "auto":
         return "auto"
-    if not text.isdigit() or not int(text):
+    if not (text.isdecimal() and text.isascii() and len(text) < 16 and int(text)):
         raise CommandLineError(f"--n-models is '{text}'; a number or auto was expected")
     return int(text)
