@@ -36,6 +36,10 @@ class SolverError(ModelError):
     """LIBSVM or LIBLINEAR refused a problem or failed on it."""
 
 
+class MemberTimeout(ModelError):
+    """A solver did not end in the time it was given; no candidate's fault, so not a SolverError."""
+
+
 class FileError(ResvmError):
     """Reading or writing failed: no such file, no permission, a full disk, a closed stdout."""
 

@@ -31,6 +31,7 @@ AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
 SYSTEM = Path("/")
 
 _held = False
+_watch: Callable[[], None] | None = None
 
 
 def hold_inner_threads() -> None:
@@ -50,6 +51,17 @@ def inner_threads_held() -> AbstractContextManager[Any]:
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)
     return limits
+
+
+def watch_by(function: Callable[[], None]) -> None:
+    """Call this now and then while the main thread waits for results; it may raise."""
+    global _watch
+    _watch = function
+
+
+def _look() -> None:
+    if _watch is not None and threading.current_thread() is threading.main_thread():
+        _watch()
 
 
 class _Slot(Generic[Result]):
@@ -116,11 +128,13 @@ class _Stream(Generic[Task, Result]):
                 try:
                     slot = self._order.get(timeout=WAIT_SECONDS)
                 except queue.Empty:
+                    _look()
                     tick()
                     continue
                 if slot is None:
                     return
                 while not slot.done.wait(WAIT_SECONDS):
+                    _look()
                     tick()
                 if slot.error is not None:
                     raise slot.error

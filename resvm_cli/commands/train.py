@@ -10,7 +10,7 @@ from resvm_cli import interruption
 from resvm_cli.commands.options.data import DataOptions, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options
 from resvm_cli.commands.options.method import MethodOptions
-from resvm_cli.commands.options.running import Force, Json, RunningOptions, Seed, output_option
+from resvm_cli.commands.options.running import Force, Json, Seed, TrainingRunOptions, output_option
 from resvm_cli.report import machine, summaries
 
 
@@ -33,7 +33,7 @@ def train(
     force: Force = False,
     json: Json = False,
     seed: Seed = 0,
-    running: RunningOptions,
+    running: TrainingRunOptions,
 ) -> None:
     """Learn from known positives and unlabeled rows; write a model directory.
 

@@ -13,8 +13,8 @@ from resvm_cli.commands.options.folding import fold_options, option_family
 from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
 from resvm_cli.commands.options.running import (
     Json,
-    RunningOptions,
     Seed,
+    TrainingRunOptions,
     output_option,
     running_option,
 )
@@ -174,7 +174,7 @@ def tune(
         running_option(metavar="MB", min=0, help="Room for kernel values that candidates share."),
     ] = 1024.0,
     seed: Seed = 0,
-    running: RunningOptions,
+    running: TrainingRunOptions,
 ) -> None:
     """Choose hyperparameters without negatives; resumable.
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from resvm_cli import interruption
 from resvm_cli.errors import CommandLineError, FileError
 from resvm_cli.files.atomic import is_left_behind, whole_file
 from resvm_cli.files.streams import cannot
@@ -81,13 +82,16 @@ class RunDirectory:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         lock = self._directory / LOCK
-        descriptor = self._lock(lock)
+        descriptor = None
         try:
+            with interruption.held(str(lock)):  # it is ours to remove as soon as it is made
+                descriptor = self._lock(lock)
             yield
         finally:
-            with suppress(OSError):
-                os.unlink(lock)  # while it is held, so that nobody else's is removed
-            os.close(descriptor)
+            if descriptor is not None:
+                with suppress(OSError):
+                    os.unlink(lock)  # while it is held, so that nobody else's is removed
+                os.close(descriptor)
 
     def _lock(self, lock: Path) -> int:
         import fcntl

@@ -12,10 +12,11 @@ import stat
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from resvm_cli.files import atomic
-from tests.conftest import SAMPLE, train_arguments
+from tests.conftest import SAMPLE, train_arguments, write_svm
 from tests.programs import (
     resvm_command,
     run,
@@ -782,3 +783,33 @@ def test_temporaries_are_private_and_named_after_their_process(tmp_path):
         assert f"-{os.getpid()}-" in made
         assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o600
         handle.write(b"x")
+
+
+# a solver that does not end
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "rank"])
+def test_a_solver_that_does_not_end_is_named(command, tmp_path):
+    rng = np.random.default_rng(0)
+    write_svm(tmp_path / "p", rng.standard_normal((400, 10)) * 1e4)
+    write_svm(tmp_path / "u", rng.standard_normal((800, 10)) * 1e4)
+    # the limit is passed at the first look, however fast the machine is
+    more = {"train": ["-o", tmp_path / "m"], "rank": ["-o", tmp_path / "m"]}
+    more["tune"] = ["-o", tmp_path / "t", "--oob", "--trials", 2, "--no-extend"]
+    ran = run_resvm(
+        command, "-P", tmp_path / "p", "-U", tmp_path / "u", "-t", "linear", "-c", "1e6", "-e",
+        "1e-12", "-j", 1, "--n-pos", 400, "-q", "--member-timeout", "0.01", *more[command],
+    )  # fmt: skip
+    said(ran, 4, "member ", "of seed 0: the solver has not ended", "--scale")
+    assert not (tmp_path / "m").exists()
+    assert litter(tmp_path) == []
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(problem, tmp_path):
+    said(train(problem, "-o", tmp_path / "a"), 0)
+    said(train(problem, "-o", tmp_path / "b", "--member-timeout", 600), 0)
+    assert (tmp_path / "a/manifest.json").read_bytes() == (
+        tmp_path / "b/manifest.json"
+    ).read_bytes()
+    for limit in ("0", "-1", "nan"):
+        said(train(problem, "-o", tmp_path / "c", "--member-timeout", limit), 2)
