@@ -23,7 +23,9 @@ def warm_up() -> None:
     cli.app_of(cli.COMMANDS)
     for name in ("check", "compare", "inspect", "predict", "rank", "score", "simulate", "train"):
         __import__(f"resvm_cli.jobs.{name}")
-    __import__("resvm_cli.jobs.tune")
+    for name in ("jobs.tune", "report.machine", "report.score_table", "report.tuning_table"):
+        __import__(f"resvm_cli.{name}")
+    __import__("scipy.stats")  # half a second of every comparison
 
 
 def resvm(*arguments: object, env: dict[str, str] | None = None) -> Ran:
