@@ -2,12 +2,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 20
+BUDGET ?= 60
 BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test slow browser check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
-	fuzz_blocks smoke bench clean
+	fuzz_blocks hostile smoke bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -65,10 +66,14 @@ fuzz_svmlight fuzz_numbers fuzz_blocks:
 		-fno-sanitize-recover=all -o tests/fuzz/$@ tests/fuzz/$@.c -lm
 	tests/fuzz/$@ $(FUZZ_SECONDS)
 
+hostile: $(VENV)/.test ## mutated files, kills and faults against every command for BUDGET seconds
+	$(BIN)/python -m tests.hostile $(BUDGET)
+
 smoke: demo
 
 check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo: what CI runs
 	$(MAKE) fuzz FUZZ_SECONDS=5
+	$(MAKE) hostile BUDGET=15
 
 bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see perf/
 	$(BIN)/python -m perf $(BENCH_ARGS)

@@ -14,8 +14,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from resvm_cli import __version__, parallel
-from resvm_cli.errors import ClosedPipe, Interrupted, ResvmError
+from resvm_cli import __version__, interruption, parallel
+from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
+from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.stdout import guard_stdout
 from resvm_cli.report import terminal
 
@@ -30,6 +31,7 @@ COMMANDS = (
     "simulate",
     "check",
 )  # in the order of --help
+DEBUG = "--debug"
 
 
 def _show_version(wanted: bool) -> None:
@@ -43,6 +45,9 @@ def resvm(
         bool,
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show where a bug came from (or set RESVM_DEBUG=1).")
+    ] = False,
 ) -> None:
     """Learn from positive and unlabeled data with robust ensembles of SVMs.
 
@@ -51,6 +56,8 @@ def resvm(
     Exit codes: 0 done, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
     130/143 interrupted.
     """
+    if debug:
+        os.environ["RESVM_DEBUG"] = "1"
 
 
 def app_of(names: Sequence[str]) -> typer.Typer:
@@ -70,6 +77,8 @@ def app_of(names: Sequence[str]) -> typer.Typer:
 
 def _needed(arguments: Sequence[str]) -> Sequence[str]:
     """The commands that must be there for these arguments to be understood, or refused."""
+    if arguments[:1] == [DEBUG]:
+        return _needed(arguments[1:])
     if arguments[:1] == ["--version"]:
         return ()
     return arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
@@ -84,11 +93,11 @@ def _with_values(arguments: Sequence[str]) -> list[str]:
     ]
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     for also in (signal.SIGINT, signal.SIGTERM):
         signal.signal(also, signal.SIG_IGN)  # cleaning up is not to be interrupted again
-    raise Interrupted(number)
+    interruption.arrived(number)
 
 
 def main() -> NoReturn:
@@ -108,12 +117,30 @@ def main() -> NoReturn:
     except ClosedPipe:
         sys.exit(0)
     except MemoryError:
-        terminal.show_error(ResvmError("out of memory", "use fewer or smaller bags, or -j 1"))
-        sys.exit(ResvmError.exit_code)
+        terminal.show_error(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
+        sys.exit(MachineError.exit_code)
     except Interrupted as error:
+        remove_unfinished()
+        if interruption.is_done():
+            os._exit(0)  # the output is whole and in its place
         terminal.say("resvm: interrupted; nothing was left half-written")
         os._exit(error.exit_code)  # a solver may still be running: a C call cannot be cancelled
+    except Exception as error:  # noqa: BLE001 - whatever was not foreseen is a bug, and ends here
+        _admit(error)
+        sys.exit(1)
     sys.exit(0)
+
+
+def _admit(error: Exception) -> None:
+    """Say that the program is at fault, in one line; where it is, only when asked."""
+    if os.environ.get("RESVM_DEBUG", "0") not in ("", "0"):
+        import traceback
+
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            terminal.say(line)
+    kind = type(error).__name__
+    terminal.say(f"resvm: this is a bug in resvm {__version__}: {kind}: {error}")
+    terminal.say(f"  hint: please report it with what `resvm {DEBUG} ...` says")
 
 
 def program() -> NoReturn:

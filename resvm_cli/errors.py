@@ -36,8 +36,18 @@ class SolverError(ModelError):
     """LIBSVM or LIBLINEAR refused a problem or failed on it."""
 
 
+class MemberTimeout(ModelError):
+    """A solver did not end in the time it was given; no candidate's fault, so not a SolverError."""
+
+
 class FileError(ResvmError):
     """Reading or writing failed: no such file, no permission, a full disk, a closed stdout."""
+
+    exit_code = 5
+
+
+class MachineError(ResvmError):
+    """The system gave no memory or no thread, as it would give no room on a disk."""
 
     exit_code = 5
 

@@ -19,6 +19,8 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from resvm_cli.errors import MachineError
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -29,6 +31,7 @@ AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
 SYSTEM = Path("/")
 
 _held = False
+_watch: Callable[[], None] | None = None
 
 
 def hold_inner_threads() -> None:
@@ -48,6 +51,17 @@ def inner_threads_held() -> AbstractContextManager[Any]:
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)
     return limits
+
+
+def watch_by(function: Callable[[], None]) -> None:
+    """Call this now and then while the main thread waits for results; it may raise."""
+    global _watch
+    _watch = function
+
+
+def _look() -> None:
+    if _watch is not None and threading.current_thread() is threading.main_thread():
+        _watch()
 
 
 class _Slot(Generic[Result]):
@@ -108,17 +122,19 @@ class _Stream(Generic[Task, Result]):
 
     def results(self, tick: Callable[[], None]) -> Iterator[Result]:
         """Start, and yield each result in its turn; whoever stops asking stops the threads."""
-        threading.Thread(target=self._feed, daemon=True).start()
+        _start(self._feed)
         try:
             while True:
                 try:
                     slot = self._order.get(timeout=WAIT_SECONDS)
                 except queue.Empty:
+                    _look()
                     tick()
                     continue
                 if slot is None:
                     return
                 while not slot.done.wait(WAIT_SECONDS):
+                    _look()
                     tick()
                 if slot.error is not None:
                     raise slot.error
@@ -159,8 +175,13 @@ class _Stream(Generic[Task, Result]):
 
     def _enlist(self, count: int) -> None:
         for _ in range(count):
-            threading.Thread(target=self._work, daemon=True).start()
-        self._n_workers += count
+            try:
+                _start(self._work)
+            except MachineError:
+                if self._n_workers:
+                    return  # those that are there do the work
+                raise
+            self._n_workers += 1
 
     def _work(self) -> None:
         while (entry := self._waiting.get()) is not None:
@@ -172,6 +193,15 @@ class _Stream(Generic[Task, Result]):
                 slot.done.set()
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 slot.fail(error)
+
+
+def _start(function: Callable[[], None]) -> None:
+    try:
+        threading.Thread(target=function, daemon=True).start()
+    except RuntimeError:
+        raise MachineError(
+            "the system gives no thread", "raise the limit of memory or processes (ulimit -v, -u)"
+        ) from None
 
 
 def available_cores() -> int:

@@ -48,7 +48,8 @@ def test_no_pickle_no_eval_no_shell():
 
 
 def test_sys_exit_is_called_in_cli_alone():
-    assert {file for file, name in calls() if name in ("exit", "_exit")} == {"cli.py"}
+    leaving = {file for file, name in calls() if name in ("exit", "_exit")}
+    assert leaving == {"cli.py", "__main__.py"}  # which attends to signals before cli.py is there
 
 
 @pytest.mark.parametrize("name", ["utils", "util", "helpers", "common", "misc"])

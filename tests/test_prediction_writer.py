@@ -40,7 +40,7 @@ def block(*, votes: bool, members: bool, ids: bool) -> PredictionBlock:
 def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
     some = block(votes=votes, members=members, ids=ids)
     text = io.StringIO()
-    writer = csv.writer(text, delimiter="," if form == "csv" else "\t", lineterminator="\n")
+    writer = csv.writer(text, delimiter="," if form == "csv" else "\t", lineterminator="\r\n")
     for row, name in enumerate(NAMES):
         fields = [str(some.labels[row]), repr(float(some.decision_values[row]))]
         fields += [repr(float(some.votes[row]))] if votes else []
@@ -50,7 +50,7 @@ def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
             text.write(" ".join(filter(None, fields)) + "\n")
         else:
             writer.writerow([name, *fields] if ids else fields)
-    expected = text.getvalue()
+    expected = text.getvalue().replace("\r\n", "\n")  # named above so that both are quoted
     assert format_block(form, some) == expected.encode("utf-8", "surrogateescape")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resvm_cli import interruption
 from resvm_cli.commands.options.data import ZeroBased
 from resvm_cli.commands.options.folding import fold_options
 from resvm_cli.commands.options.method import method_option
@@ -118,6 +119,8 @@ def predict(
     )
     if file == "-" and not running.quiet:
         terminal.announce_stdin()
+    if output != "-":
+        interruption.done_when(output)
     with running.progress() as progress:
         job.predict(request, progress, running.notice)
 
@@ -131,7 +134,7 @@ def _threshold(text: str) -> float | ThresholdRule:
     from resvm_cli.jobs.predict import ThresholdRule
 
     if kind == "top":
-        if not (amount.isdecimal() and 0 < int(amount) < 2**53):
+        if not (amount.isdecimal() and len(amount) < 17 and 0 < int(amount) < 2**53):
             raise CommandLineError(f"{option} is '{text}'; a whole number of rows was expected")
         return ThresholdRule("top", int(amount))
     if kind not in ("recall", "fraction"):

@@ -17,7 +17,7 @@ from resvm_cli.commands.options.folding import (
     place_option,
 )
 from resvm_cli.commands.options.method import MethodOptions, method_option
-from resvm_cli.commands.options.running import Force, Json, RunningOptions, Seed, output_option
+from resvm_cli.commands.options.running import Force, Json, Seed, TrainingRunOptions, output_option
 from resvm_cli.commands.options.text import parse_choice
 from resvm_cli.errors import CommandLineError
 
@@ -107,7 +107,7 @@ def rank(
     force: Force = False,
     listing: ListingOptions,
     seed: Seed = 0,
-    running: RunningOptions,
+    running: TrainingRunOptions,
 ) -> None:
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
@@ -157,7 +157,7 @@ def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
 
 
 def _write(
-    result: RankResult, form: RankingFormat, listing: ListingOptions, running: RunningOptions
+    result: RankResult, form: RankingFormat, listing: ListingOptions, running: TrainingRunOptions
 ) -> None:
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.files.ranked_rows import format_ranking

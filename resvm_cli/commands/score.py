@@ -306,7 +306,7 @@ def _share(option: str, value: float | None) -> float | None:
 
 def _depths(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(word.isdecimal() and 0 < int(word) < 2**53 for word in words):
+    if not all(word.isdecimal() and len(word) < 17 and 0 < int(word) < 2**53 for word in words):
         raise CommandLineError(f"-k/--top is '{text}'; whole numbers such as 10,100 were expected")
     return tuple(dict.fromkeys(int(word) for word in words))
 

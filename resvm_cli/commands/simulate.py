@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from resvm_cli import interruption
 from resvm_cli.commands.options.data import ZeroBased, data_option
 from resvm_cli.commands.options.running import Json, Quiet, output_option, running_option
 from resvm_cli.commands.options.text import parse_choice
@@ -108,6 +109,8 @@ def simulate(
     from resvm_cli.experiments.contamination import Sizes
     from resvm_cli.jobs import simulate as job
 
+    if not json:
+        interruption.done_when(output)
     result = job.simulate(
         job.SimulateRequest(
             target=output,

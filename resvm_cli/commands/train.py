@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from resvm_cli import interruption
 from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options
 from resvm_cli.commands.options.method import MethodOptions
-from resvm_cli.commands.options.running import Force, Json, RunningOptions, Seed, output_option
+from resvm_cli.commands.options.running import Force, Json, Seed, TrainingRunOptions, output_option
 from resvm_cli.report import machine, summaries
 
 
@@ -33,7 +34,7 @@ def train(
     force: Force = False,
     json: Json = False,
     seed: Seed = 0,
-    running: RunningOptions,
+    running: TrainingRunOptions,
 ) -> None:
     """Learn from known positives and unlabeled rows; write a model directory.
 
@@ -44,6 +45,8 @@ def train(
 
     explicit = explicit_options(context)
     choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    if not json:
+        interruption.done_when(output)
     with running.progress() as progress:
         result = job.train(
             data.training_input(scale, groups=groups, unchecked=no_check),

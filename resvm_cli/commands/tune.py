@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from resvm_cli import interruption
 from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options, option_family
 from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
 from resvm_cli.commands.options.running import (
     Json,
-    RunningOptions,
     Seed,
+    TrainingRunOptions,
     output_option,
     running_option,
 )
@@ -209,7 +210,7 @@ def tune(
         ),
     ] = None,
     seed: Seed = 0,
-    running: RunningOptions,
+    running: TrainingRunOptions,
 ) -> None:
     """Choose hyperparameters without negatives; resumable.
 
@@ -257,6 +258,8 @@ def tune(
         jobs=running.jobs,
         **usual,
     )
+    if not json and plot is None:
+        interruption.done_when(f"{output}/best.json")
     with running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)
         result = job.tune(request, progress, watcher, running.notice)
@@ -280,6 +283,6 @@ def _members(text: str | None) -> int | Literal["auto"] | None:
         return None
     if text == "auto":
         return "auto"
-    if not text.isdigit() or not int(text):
+    if not (text.isdecimal() and text.isascii() and len(text) < 16 and int(text)):
         raise CommandLineError(f"--n-models is '{text}'; a number or auto was expected")
     return int(text)

@@ -219,6 +219,7 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
         plan.bias,
         # LIBSVM draws nothing
         solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
+        f"member {member} of seed {plan.seed}",
     )
 
 

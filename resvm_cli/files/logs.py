@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from resvm_cli import interruption
 from resvm_cli.errors import CommandLineError, FileError
-from resvm_cli.files.atomic import whole_file
+from resvm_cli.files.atomic import is_left_behind, whole_file
 from resvm_cli.files.streams import cannot
 
 SETTINGS = "settings.json"
 LOCK = ".lock"
+LARGEST_JSON = 1 << 24
 
 
 class RunDirectory:
@@ -29,12 +32,19 @@ class RunDirectory:
         self._settings = settings
         self._log_name = log
         self._directory = Path(path)
-        self._logs: dict[str, BinaryIO] = {}
-        if os.path.lexists(path) and not resume:
+        self._logs: dict[str, int] = {}
+        if os.path.lexists(path) and not resume and not self._is_empty():
             raise CommandLineError(
                 f"{path}: already there",
                 "continue it with --resume, or choose another place with -o",
             )
+
+    def _is_empty(self) -> bool:
+        """Whether it holds nothing but what a killed run left before it had begun."""
+        try:
+            return all(name == LOCK or is_left_behind(name) for name in os.listdir(self.path))
+        except OSError:
+            return False
 
     @contextmanager
     def opened(self) -> Iterator[list[dict[str, Any]]]:
@@ -48,53 +58,72 @@ class RunDirectory:
             ) from None
         except OSError as error:
             raise cannot("write", self.path, error) from None
+        self._refuse_foreign()
         with self._locked():
             self._settle()
             records = self._recover(self._log_name)
             try:
                 yield records
             finally:
-                for handle in self._logs.values():
-                    handle.close()
+                for descriptor in self._logs.values():
+                    with suppress(OSError):  # what could not be written was told
+                        os.close(descriptor)
+
+    def _refuse_foreign(self) -> None:
+        """Leave a directory alone that is not of this command: not even a lock is put there."""
+        if os.path.lexists(self._directory / SETTINGS) or self._is_empty():
+            return
+        if os.path.lexists(self._directory / self._log_name):
+            raise FileError(f"{self.path}: {SETTINGS} is gone", "begin again elsewhere")
+        raise CommandLineError(
+            f"{self.path}: is not a directory of this command", "choose another place with -o"
+        )
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        lock = self._directory / LOCK
+        descriptor = None
+        try:
+            with interruption.held(str(lock)):  # it is ours to remove as soon as it is made
+                descriptor = self._lock(lock)
+            yield
+        finally:
+            if descriptor is not None:
+                with suppress(OSError):
+                    os.unlink(lock)  # while it is held, so that nobody else's is removed
+                os.close(descriptor)
+
+    def _lock(self, lock: Path) -> int:
         import fcntl
 
-        try:
-            descriptor = os.open(self._directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise cannot("write", self.path, error) from None
-        try:
+        while True:
+            try:
+                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            except OSError as error:
+                raise cannot("write", self.path, error) from None
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                os.close(descriptor)
                 raise FileError(
                     f"{self.path}: another process is writing there", "wait for it to end"
                 ) from None
             except OSError:
                 pass  # some network file systems cannot lock
-            yield
             with suppress(OSError):
-                os.unlink(self._directory / LOCK)
-        finally:
-            os.close(descriptor)
+                if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
+                    return descriptor
+            os.close(descriptor)  # its holder removed it just now: another may have made a new one
 
     def _settle(self) -> None:
         """Write the settings, or refuse to go on with others than it was begun with."""
         path = self._directory / SETTINGS
-        if not path.exists():
-            if (self._directory / self._log_name).exists():
-                raise FileError(f"{self.path}: {SETTINGS} is gone", "begin again elsewhere")
-            others = {entry.name for entry in self._directory.iterdir()} - {LOCK}
-            if others:
-                raise CommandLineError(
-                    f"{self.path}: is not a directory of this command",
-                    "choose another place with -o",
-                )
+        if not os.path.lexists(path):
             self.write(SETTINGS, self._settings)
             return
-        before = self._read_settings(path)
+        before = _object(_read_regular(path))
+        if before is None:
+            raise FileError(f"{path}: is damaged", "begin again elsewhere")
         now = json.loads(json.dumps(self._settings))
         changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
         if changed:
@@ -103,51 +132,46 @@ class RunDirectory:
                 "repeat the command as it was, or begin anew with another -o",
             )
 
-    def _read_settings(self, path: Path) -> dict[str, Any]:
-        try:
-            settings = json.loads(path.read_bytes())
-        except OSError as error:
-            raise cannot("read", str(path), error) from None
-        except ValueError:
-            settings = None
-        if not isinstance(settings, dict):
-            raise FileError(f"{path}: is damaged", "begin again elsewhere")
-        return settings
-
     def _recover(self, name: str) -> list[dict[str, Any]]:
         """The complete lines of a log; what follows them is cut off."""
         path = self._directory / name
+        if not os.path.lexists(path):
+            return []
+        text = _read_regular(path)
+        records: list[dict[str, Any]] = []
+        end = 0
+        for line in text.splitlines(keepends=True):
+            record = _object(line) if line.endswith(b"\n") else None
+            if record is None:
+                if end + len(line) < len(text):
+                    raise FileError(
+                        f"{path}:{len(records) + 1}: is damaged", "begin again elsewhere"
+                    )
+                break
+            records.append(record)
+            end += len(line)
         try:
-            text = path.read_bytes() if path.exists() else b""
-            records: list[dict[str, Any]] = []
-            end = 0
-            for line in text.splitlines(keepends=True):
-                record = _record(line)
-                if record is None:
-                    if end + len(line) < len(text):
-                        raise FileError(
-                            f"{path}:{len(records) + 1}: is damaged", "begin again elsewhere"
-                        )
-                    break
-                records.append(record)
-                end += len(line)
             if end < len(text):
                 os.truncate(path, end)
         except OSError as error:
-            raise cannot("read", str(path), error) from None
+            raise cannot("write", str(path), error) from None
         return records
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Add one line; it is with the system when this returns."""
+        path = self._directory / name
         try:
             if name not in self._logs:
                 if name != self._log_name:
                     self._recover(name)
-                self._logs[name] = open(self._directory / name, "ab")  # noqa: SIM115
-            self._logs[name].write(json.dumps(record).encode() + b"\n")
-            self._logs[name].flush()
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._logs[name] = os.open(path, flags, 0o666)
+            # without a buffer: what a full disk did not take must not be tried again on closing
+            line = json.dumps(record).encode() + b"\n"
+            while line:
+                line = line[os.write(self._logs[name], line) :]
         except OSError as error:
-            raise cannot("write", str(self._directory / name), error) from None
+            raise cannot("write", str(path), error) from None
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """A file of JSON that appears whole."""
@@ -155,25 +179,34 @@ class RunDirectory:
             handle.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
-    if not line.endswith(b"\n"):
-        return None
+def _object(text: bytes) -> dict[str, Any] | None:
+    """The JSON object that a text is; None where it is something else."""
     try:
-        record = json.loads(line)
-    except ValueError:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
+    return content if isinstance(content, dict) else None
+
+
+def _read_regular(path: Path) -> bytes:
+    """All of a file; a pipe in its place would be waited for without an end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as handle:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FileError(f"{path}: not a regular file", "begin again elsewhere")
+            return handle.read()
+    except OSError as error:
+        raise cannot("read", str(path), error) from None
 
 
 def read_json(path: str) -> dict[str, Any]:
     """A JSON object from a file that a user names."""
     try:
         with open(path, "rb") as handle:
-            content = json.loads(handle.read())
+            content = _object(handle.read(LARGEST_JSON))
     except OSError as error:
         raise cannot("read", path, error) from None
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
+    if content is None:
         raise FileError(f"{path}: is not JSON that resvm wrote")
     return content

@@ -26,9 +26,10 @@ from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import METHOD_NAMES
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
-from resvm_cli.files.atomic import recover, whole_directory
+from resvm_cli.files.atomic import read_steadily, recover, whole_directory
 from resvm_cli.files.model_text import MemberText, parse_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
+from resvm_cli.files.streams import cannot
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 
 FORMAT = 2  # written; format 1 is read too
@@ -65,7 +66,12 @@ def check_target(path: str, *, force: bool) -> None:
     """Refuse a place where a model must not be written, before any work is done."""
     if path in ("", "-"):
         raise CommandLineError(f"-o is '{path}'; the name of a directory was expected")
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except OSError as error:
+        raise cannot("write", path, error) from None
+    if not target.name:
+        raise CommandLineError(f"-o is '{path}'; the name of a new directory was expected")
     if len(os.fsencode(target.name)) > LONGEST_NAME:
         raise CommandLineError(f"{path}: the name is too long; at most {LONGEST_NAME} bytes")
     if not target.parent.is_dir():
@@ -74,7 +80,7 @@ def check_target(path: str, *, force: bool) -> None:
         )
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise FileError(f"{path}: cannot write: no permission in {target.parent}")
-    recover(path)
+    recover(path, is_ours=_is_only_a_model)
     if not os.path.lexists(target):
         return
     if not _is_only_a_model(target):
@@ -149,6 +155,10 @@ def save(
 
 def load(path: str) -> StoredModel:
     """Read a model, refusing it with its first fault."""
+    return read_steadily(path, lambda: _load(path))
+
+
+def _load(path: str) -> StoredModel:
     manifest = read_manifest(path)
     try:
         plan, groups = _plan(manifest)
@@ -283,7 +293,7 @@ def _makes_sense(manifest: dict[str, Any]) -> bool:
 
 def read_manifest(path: str) -> dict[str, Any]:
     """The manifest, checked against its own digest and format number."""
-    recover(path)
+    recover(path, is_ours=_is_only_a_model)
     if not os.path.isdir(path):
         what = (
             "a file, not a model directory" if os.path.exists(path) else "no model directory there"
@@ -313,7 +323,12 @@ def read_manifest(path: str) -> dict[str, Any]:
             "install the version of resvm-cli that wrote it, or a newer one",
         )
     # the file must be byte for byte what this content is written as
-    if manifest.get("manifest_sha256") != _own_digest(manifest) or text != _render(manifest):
+    try:
+        whole = manifest.get("manifest_sha256") == _own_digest(manifest)
+        whole = whole and text == _render(manifest)
+    except (ValueError, RecursionError):  # numbers that no double holds
+        whole = False
+    if not whole:
         raise damaged
     if not _makes_sense(manifest):
         raise ModelError(f"{name}: incomplete or inconsistent", TRAIN_AGAIN)

@@ -57,7 +57,7 @@ def read_columns(
     firsts: list[FloatArray] = []
     seconds: list[SmallArray] = []
     line = lines_before
-    for part in parallel.stream(parse, whole_lines(pieces), lambda: READING_THREADS):
+    for part in parallel.stream(parse, whole_lines(pieces, name=name), lambda: READING_THREADS):
         firsts.append(part.firsts)
         if part.seconds is not None:
             seconds.append(part.seconds)

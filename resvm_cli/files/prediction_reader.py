@@ -6,10 +6,10 @@ and for JSON lines, does Python look at each line.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -20,14 +20,18 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
+from resvm_cli.files.delimited import fields_of
 from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
-from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, whole_lines
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, text_lines
 
 VALUE, LABEL, ID = "decision_value", "label", "id"
 OUT_OF_BAG_COLUMN = "members"  # by how many members a row was judged: those whose bags lack it
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
 PROVENANCES: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on", "unknown")
 _STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
+_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WORD = re.compile(rf"{_DECIMAL.pattern}|[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE | re.ASCII)
+_INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 LONGEST_HEAD = 1 << 24
 EXPECTED = (
     "expected: what resvm predict writes (text, or tsv, csv, jsonl with its column names),"
@@ -100,18 +104,22 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
             _refuse_empty(name)
         n_lines += 1
         text = rest
+    if len(line) > LONGEST_HEAD:
+        where = f"{name}:{n_lines + 1}"
+        raise DataError(f"{where}: not a prediction file: a line without end", EXPECTED)
     first = line.decode("utf-8", "backslashreplace").rstrip("\r")
     if first.lstrip().startswith("{"):
         return _Head("jsonl", [], provenance, n_lines, text)
     for form, separator in (("tsv", "\t"), ("csv", ",")):
-        names = next(csv.reader([first], delimiter=separator), [])
+        if VALUE not in first:
+            break
+        names = fields_of(first, separator, f"{name}:{n_lines + 1}")
         if VALUE in names:
             if OUT_OF_BAG_COLUMN in names and provenance == "unknown":
                 provenance = "out-of-bag"
             return _Head(form, names, provenance, n_lines + 1, rest)  # type: ignore[arg-type]
     fields = first.partition("#")[0].split()
-    numbers = [_number(field) for field in fields[:2]]
-    if numbers and None not in numbers:
+    if fields and all(_WORD.fullmatch(field) for field in fields[:2]):
         return _Head("bare" if len(fields) == 1 else "text", [], provenance, n_lines, text)
     raise _wrong_kind(name, n_lines + 1, first, fields)
 
@@ -134,10 +142,11 @@ def _refuse_empty(name: str) -> NoReturn:
 
 
 def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    """What the tokenizer takes for a number; None for all else that float() would take."""
+    if _DECIMAL.fullmatch(text):
+        number = float(text)
+        return None if math.isinf(number) else number
+    return float(text) if _INFINITY.fullmatch(text) else None
 
 
 def _layout(head: _Head) -> Layout:
@@ -162,13 +171,10 @@ def _called(labels: npt.NDArray[np.floating[Any]], name: str) -> npt.NDArray[np.
     return np.asarray(called)
 
 
-def _lines(text: Iterable[bytes], first: int) -> Iterator[tuple[int, str]]:
-    number = first
-    for part in whole_lines(text):
-        for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
-            number += 1
-            if line.strip():
-                yield number, line.rstrip("\r")
+def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int, str]]:
+    for number, line in text_lines(text, name, before):
+        if line.strip():
+            yield number, line.rstrip("\r")
 
 
 def _named_rows(
@@ -183,9 +189,9 @@ def _named_rows(
     if columns and ID not in head.names:
         _refuse_nameless(name)
     place = head.names.index(ID) if columns else 0
-    for number, line in _lines(text, head.n_lines):
+    for number, line in _lines(text, name, head.n_lines):
         if columns:
-            fields = next(csv.reader([line], delimiter=layout.separator))
+            fields = fields_of(line, layout.separator, f"{name}:{number}")
             ids.append(fields[place] if place < len(fields) else "")
         else:
             before, _, comment = line.partition("#")
@@ -216,6 +222,34 @@ def _field(fields: list[str], place: int, where: str, what: str) -> float:
     return number
 
 
+def _json_record(line: str) -> dict[str, Any] | None:
+    """A JSON object with a number as its decision value."""
+    try:
+        record = json.loads(line, parse_float=_json_number)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    value = record.get(VALUE)
+    if type(value) is int:
+        return record if abs(value) <= sys.float_info.max else None
+    return record if type(value) is float else None
+
+
+def _json_number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("too large for a double")
+    return number
+
+
+def _json_label(label: Any, where: str) -> float:
+    if type(label) not in (int, float) or label not in (1, -1):
+        shown = json.dumps(label)[:40]
+        raise DataError(f"{where}: is labelled {shown}; predict writes 1 or -1", EXPECTED)
+    return float(label)
+
+
 def _json_lines(
     text: Iterable[bytes], name: str, head: _Head, with_ids: bool
 ) -> tuple[Provenance, FloatArray, npt.NDArray[np.bool_] | None, list[str] | None]:
@@ -223,24 +257,23 @@ def _json_lines(
     labels: list[float] = []
     ids: list[str] = []
     provenance = head.provenance
-    for number, line in _lines(text, head.n_lines):
+    for number, line in _lines(text, name, head.n_lines):
         where = f"{name}:{number}"
-        record: Any = None
-        try:
-            record = json.loads(line)
-            value = record[VALUE]
-            values.append(float(value))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise DataError(f"{where}: not a JSON object with a number {VALUE}", EXPECTED) from None
+        record = _json_record(line)
+        if record is None:
+            raise DataError(f"{where}: not a JSON object with a number {VALUE}", EXPECTED)
+        values.append(float(record[VALUE]))
         if math.isnan(values[-1]):
             raise DataError(f"{where}: nan has no rank; a decision value was expected")
         if LABEL in record:
-            labels.append(1.0 if record[LABEL] == 1 else -1.0)
+            labels.append(_json_label(record[LABEL], where))
+        if len(labels) not in (0, len(values)):
+            raise DataError(f"{where}: a label is on some rows and not on all", EXPECTED)
         if with_ids:
             ids.append(str(record.get(ID, "")))
         if OUT_OF_BAG_COLUMN in record and provenance == "unknown":
             provenance = "out-of-bag"
     if with_ids and not any(ids):
         _refuse_nameless(name)
-    called = np.array(labels) == 1 if values and len(labels) == len(values) else None
+    called = np.array(labels) == 1 if labels else None
     return provenance, np.array(values), called, ids if with_ids else None

@@ -5,11 +5,10 @@ Blocks whose labels depend on all of them wait in a spool, in memory at first, t
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, TypeAlias
@@ -18,7 +17,8 @@ import numpy as np
 
 from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.files import _numbers
-from resvm_cli.files.streams import SPOOL_MEMORY, cannot
+from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.streams import SPOOL_MEMORY, as_unicode, cannot
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
@@ -46,7 +46,7 @@ def format_header(form: FormatName, block: PredictionBlock) -> bytes:
         names.append("votes")
     if block.member_values is not None:
         names += [f"member_{number}" for number in range(block.member_values.shape[1])]
-    return _encoded(_writer(form)(names))
+    return _encoded(line_writer(SEPARATORS[form])(names))
 
 
 def format_block(form: FormatName, block: PredictionBlock) -> bytes:
@@ -67,21 +67,9 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     if form == "text":  # as in the input: behind a #, so that blanks in it do no harm
         named = [f"{line} # {name}\n" if name else f"{line} #\n" for name, line in lines]
     else:  # an empty field behind the id, less its newline, ends where the line goes on
-        write = _writer(form)
+        write = line_writer(SEPARATORS[form])
         named = [f"{write((name, ''))[:-1]}{line}\n" for name, line in lines]
     return _encoded("".join(named))
-
-
-class _Echo:
-    """A file that hands back what is written to it."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def _writer(form: FormatName) -> Callable[[Iterable[str]], str]:
-    """Fields to a line, quoted where they must be."""
-    return csv.writer(_Echo(), delimiter=SEPARATORS[form], lineterminator="\n").writerow
 
 
 def _json_lines(block: PredictionBlock) -> bytes:
@@ -91,7 +79,9 @@ def _json_lines(block: PredictionBlock) -> bytes:
     for number, (label, value) in enumerate(
         zip(block.labels.tolist(), block.decision_values.tolist(), strict=True)
     ):
-        record: dict[str, object] = {} if block.ids is None else {"id": block.ids[number]}
+        record: dict[str, object] = {}
+        if block.ids is not None:
+            record["id"] = as_unicode(block.ids[number])
         record |= {"label": label, "decision_value": value}
         if votes is not None:
             record["votes"] = votes[number]

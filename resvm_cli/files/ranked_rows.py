@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator
@@ -14,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.streams import as_unicode
 
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
 RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
@@ -95,19 +95,19 @@ def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
     if form == "jsonl":
         names = listing.columns
         yield from _pieces(
-            json.dumps(dict(zip(names, record, strict=True))) + "\n" for record in listing.records()
+            json.dumps(dict(zip(names, map(_plain, record), strict=True))) + "\n"
+            for record in listing.records()
         )
         return
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter="\t" if form == "tsv" else ",", lineterminator="\n")
-    writer.writerow(listing.columns)
-    for number, record in enumerate(listing.records(), 1):
-        writer.writerow(["" if field is None else field for field in record])
-        if number % LINES_AT_ONCE == 0:
-            yield _encoded(text.getvalue())
-            text.seek(0)
-            text.truncate()
-    yield _encoded(text.getvalue())
+    line = line_writer("\t" if form == "tsv" else ",")
+    yield _encoded(line(listing.columns))
+    yield from _pieces(
+        line("" if field is None else field for field in record) for record in listing.records()
+    )
+
+
+def _plain(field: Any) -> Any:
+    return as_unicode(field) if isinstance(field, str) else field
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[bytes]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.streams import BYTE_ORDER_MARK, name_of, read_pieces
+from resvm_cli.files.delimited import fields_of
+from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
 
 COLUMNS = ("data set", "repetition", "method", "value")
 
@@ -26,13 +26,12 @@ class Run:
 def read_runs(path: str) -> list[Run]:
     """The runs of a CSV or TSV file whose first line names its columns, in any order."""
     name = name_of(path)
-    text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
-    lines = text.decode("utf-8", "surrogateescape").splitlines()
-    if not lines:
+    lines = text_lines(without_mark(read_pieces(path)), name)
+    first = next(lines, None)
+    if first is None:
         raise DataError(f"{name}: empty", f"expected columns: {', '.join(COLUMNS)}")
-    separator = "\t" if "\t" in lines[0] else ","
-    table = csv.reader(lines, delimiter=separator)
-    header = [_plain(word) for word in next(table)]
+    separator = "\t" if "\t" in first[1] else ","
+    header = [_plain(word) for word in fields_of(first[1], separator, f"{name}:1")]
     missing = [column for column in COLUMNS if _plain(column) not in header]
     if missing:
         raise DataError(
@@ -41,7 +40,8 @@ def read_runs(path: str) -> list[Run]:
         )
     places = [header.index(_plain(column)) for column in COLUMNS]
     runs = []
-    for fields in table:
+    for number, line in lines:
+        fields = fields_of(line, separator, f"{name}:{number}")
         if not any(field.strip() for field in fields):
             continue
         try:
@@ -51,10 +51,9 @@ def read_runs(path: str) -> list[Run]:
             value = math.nan
         if math.isnan(value):
             raise DataError(
-                f"{name}:{table.line_num}: a data set, a repetition, a method and a number were"
-                " expected"
+                f"{name}:{number}: a data set, a repetition, a method and a number were expected"
             )
-        runs.append(Run(table.line_num, data_set, repetition, method, value))
+        runs.append(Run(number, data_set, repetition, method, value))
     if not runs:
         raise DataError(f"{name}: no results below the line of column names")
     return runs

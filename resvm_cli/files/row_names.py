@@ -7,7 +7,7 @@ read for the first time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
-from resvm_cli.files.streams import BYTE_ORDER_MARK, name_of, read_pieces
+from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
 from resvm_cli.files.svmlight import Block
 
 SHOWN = 10
@@ -24,8 +24,7 @@ _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)
 
 def read_names(path: str) -> list[str]:
     """The lines of a text file, without blanks around them; a last empty line is none."""
-    text = b"".join(read_pieces(path)).decode("utf-8", "surrogateescape")
-    names = [line.strip() for line in text.split("\n")]
+    names = [line.strip() for _, line in text_lines(read_pieces(path), name_of(path))]
     if names and not names[-1]:
         names.pop()
     if not names:
@@ -49,10 +48,9 @@ def read_row_ids(path: str) -> list[str]:
 
 def read_known_ids(path: str) -> dict[str, int]:
     """Ids and their lines; blank lines and those that start with # are passed over."""
-    text = b"".join(read_pieces(path)).removeprefix(BYTE_ORDER_MARK)
     name = name_of(path)
     lines: dict[str, int] = {}
-    for number, line in enumerate(text.decode("utf-8", "surrogateescape").split("\n"), 1):
+    for number, line in text_lines(without_mark(read_pieces(path)), name):
         word = line.strip()
         if not word or word.startswith("#"):
             continue
@@ -80,17 +78,8 @@ def _refuse_svmlight(line: str, where: str, hint: str) -> None:
 def read_labels(path: str) -> FloatArray:
     """The label of every row of a svmlight file, or of a plain list; nothing else is read."""
     name = name_of(path)
-    pieces = read_pieces(path)
-    head = next(pieces, b"").removeprefix(BYTE_ORDER_MARK)
-
-    def text() -> Iterator[bytes]:
-        yield head
-        yield from pieces
-
     labels, _ = read_columns(
-        text(),
-        name,
-        Layout(BLANKS, 0, what="a numeric label"),
+        without_mark(read_pieces(path)), name, Layout(BLANKS, 0, what="a numeric label")
     )
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or holds only comments")

@@ -23,6 +23,8 @@ SPOOL_MEMORY = 1 << 25
 PATIENCE_MILLISECONDS = 2
 
 STDIN = "-"
+# Four million values of a row; what has no newline is otherwise held in memory, whatever it is.
+LONGEST_LINE = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -76,10 +78,13 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
-def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
+def whole_lines(
+    pieces: Iterable[bytes], multiple: int = 1, *, name: str = "the input"
+) -> Iterator[bytes]:
     """The same text, cut behind newlines only; a missing last newline is added.
 
-    Cuts come behind a multiple of so many lines where a piece has as many.
+    Cuts come behind a multiple of so many lines where a piece has as many. ``name`` is what a line
+    without an end is refused by.
     """
     import numpy as np  # here: a command that reads nothing does not wait for it
 
@@ -87,10 +92,17 @@ def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
 
     carried: list[bytes] = []
     n_carried = 0  # complete lines among them: fewer than the multiple
+    size = 0  # of what is carried
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
             carried.append(piece)
+            size += len(piece)
+            if size > LONGEST_LINE:
+                raise DataError(
+                    f"{name}: a line of more than {LONGEST_LINE:,} bytes",
+                    "text with one row a line was expected; is the file binary?",
+                )
             continue
         view = memoryview(piece)
         beyond = 0
@@ -103,10 +115,31 @@ def whole_lines(pieces: Iterable[bytes], multiple: int = 1) -> Iterator[bytes]:
         whole = cut == len(piece) and not carried
         yield piece if whole else b"".join([*carried, view[:cut]])
         carried = [piece[cut:]] if cut < len(piece) else []
+        size = len(piece) - cut
         n_carried = beyond
     rest = b"".join(carried)
     if rest:
         yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def as_unicode(text: str) -> str:
+    """A name as JSON and pages can hold it: bytes that are not UTF-8 are spelled out, as \\xff."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[tuple[int, str]]:
+    """Numbered lines as text, without their newlines; bytes that are not UTF-8 are kept."""
+    number = before
+    for part in whole_lines(pieces, name=name):
+        for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+            number += 1
+            yield number, line
+
+
+def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same text without a byte-order mark at its beginning."""
+    yield next(pieces, b"").removeprefix(BYTE_ORDER_MARK)
+    yield from pieces
 
 
 def read_asset(name: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resvm_cli.files import model_dir
+from resvm_cli.files.atomic import read_steadily
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Inspection:
 
 def inspect(path: str) -> Inspection:
     """Read and verify a model; raises ModelError on its first fault."""
+    return read_steadily(path, lambda: _inspect(path))
+
+
+def _inspect(path: str) -> Inspection:
     stored = model_dir.load(path)
     if stored.manifest.get("out_of_bag") is not None:
         model_dir.load_out_of_bag(path, stored.manifest)

@@ -177,6 +177,13 @@ def _by_id(path: str, one: Predictions, warnings: list[str]) -> BoolArray:
         warnings.append(
             f"{len(missing):,} of the {len(known):,} ids of {name} are not in {one.name}: {shown}"
         )
+    repeated = [(row_id, n) for row_id, n in Counter(one.ids).items() if n > 1 and row_id in known]
+    if repeated:
+        row_id, count = repeated[0]
+        more = f", and {len(repeated) - 1:,} more ids repeat" if len(repeated) > 1 else ""
+        warnings.append(
+            f"{one.name}: '{row_id}' is on {count:,} rows{more}; each row counts as a positive"
+        )
     return positive
 
 

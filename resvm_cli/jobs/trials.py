@@ -51,6 +51,22 @@ class Trial:
         return base | (asdict(self.scores) if self.scores else {"error": self.error})
 
 
+def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
+    """The scores of a line, where they are numbers that a trial may have."""
+    values = record.get("values")
+    if not isinstance(values, dict) or metric not in values:
+        return None
+    names = ("deviation", "recall", "fraction_positive", "n_judged")
+    numbers = [*values.values(), *(record.get(name, "") for name in names)]
+    if not all(map(_is_number, numbers)):
+        return None
+    return Scores(values, **{name: record[name] for name in names})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not abs(value) > 2**53  # nan is one
+
+
 # Told how many trials are done, of how many, and the best so far.
 Watch: TypeAlias = Callable[[int, int, "Trial | None"], None]
 
@@ -92,10 +108,9 @@ class TrialLog:
         record = self._records[number]
         scores = None
         if "error" not in record:
-            names = ("values", "deviation", "recall", "fraction_positive", "n_judged")
-            scores = Scores(**{name: record[name] for name in names})
+            scores = _recorded_scores(record, self._metric)
         trial = Trial(number, task, scores, record.get("error"), outer)
-        if trial.record != record:
+        if trial.record != record or (scores is None and type(trial.error) is not str):
             assert self._run is not None
             raise DataError(
                 f"{self._run.path}/{TRIALS}:{number + 1}: is not the trial that belongs there",

@@ -11,7 +11,8 @@ from html import escape
 from typing import Any
 
 from resvm_cli import __version__
-from resvm_cli.files.streams import read_asset
+from resvm_cli.files.streams import as_unicode, read_asset
+from resvm_cli.report.terminal import with_unicode_names
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
@@ -21,7 +22,7 @@ POLICY = (
 
 def page(title: str, script: str, data: dict[str, Any]) -> bytes:
     """A page that runs ``script`` (the name of an asset) on ``data``, found there as ``DATA``."""
-    content = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
     # inside a script element only these could end it or open a comment
     content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
     text = f"""<!doctype html>
@@ -32,7 +33,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="generator" content="resvm {__version__}">
 <link rel="icon" href="data:,">
-<title>{escape(title)}</title>
+<title>{escape(as_unicode(title))}</title>
 <style>
 {read_asset("page.css")}</style>
 </head>
@@ -48,4 +49,4 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 </body>
 </html>
 """
-    return text.encode("utf-8", "surrogateescape")
+    return text.encode("utf-8")

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.report.summaries import RECOVERED_SHARES
-from resvm_cli.report.terminal import print_data
+from resvm_cli.report.terminal import print_data, with_unicode_names
 from resvm_cli.report.tuning_table import train_command
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ RANKED_DEPTHS = (10, 100, 1000)
 
 def print_json(kind: str, content: dict[str, Any]) -> None:
     """A versioned object on stdout."""
-    print_data(json.dumps({"schema": SCHEMA, "kind": kind, **content}, indent=1) + "\n")
+    named = with_unicode_names(content)
+    print_data(json.dumps({"schema": SCHEMA, "kind": kind, **named}, indent=1) + "\n")
 
 
 def print_result(kind: str, result: DataclassInstance) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from resvm_cli.report.terminal import print_data
+from resvm_cli.report.terminal import harmless, print_data, print_table
 
 if TYPE_CHECKING:
     from resvm_cli.evaluation.significance import OverDataSets
@@ -135,12 +136,13 @@ def _best(name: str, values: Sequence[float | None]) -> frozenset[int]:
 
 def show_scores(result: ScoreResult) -> None:
     """The table on stdout, and what the reader should know below it."""
-    files = result.files
+    files = [replace(file, name=harmless(file.name)) for file in result.files]
     lines = _Lines(files)
     values = files[0].figures.values
     other = "unlabeled" if result.pu else "negative"
     n_other = values["n_unlabeled" if result.pu else "n_negatives"]
-    heading = f"{files[0].name} against {result.labels}" if len(files) == 1 else result.labels
+    labels = harmless(result.labels)
+    heading = f"{files[0].name} against {labels}" if len(files) == 1 else labels
     text = f"{heading}: {values['n_positives']:,} positive, {n_other:,} {other} rows\n"
     several = len(files) > 1
     asked = result.settings.n_replicates
@@ -176,7 +178,7 @@ def show_scores(result: ScoreResult) -> None:
     if result.assumptions:
         text += "\nassumed: " + "\n         ".join(result.assumptions) + "\n"
         text += "".join(f"{file.name}: values are {file.provenance}\n" for file in files)
-    text += "".join(f"warning: {warning}\n" for warning in result.warnings)
+    text += "".join(f"warning: {harmless(warning)}\n" for warning in result.warnings)
     print_data(text)
 
 
@@ -267,7 +269,7 @@ def show_comparison(result: CompareResult) -> None:
     for row in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
         text += "  ".join([f"{row[0]:<{widths[0]}}", *cells]).rstrip() + "\n"
-    print_data(text + "\n" + _verdict(result.overall))
+    print_table(text + "\n" + _verdict(result.overall))
 
 
 def _p(value: float | None) -> str:

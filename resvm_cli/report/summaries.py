@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.terminal import note, print_data, rendered, say
+from resvm_cli.report.terminal import note, print_data, print_table, rendered, say
 
 if TYPE_CHECKING:
     from resvm_cli.ensemble.methods import Plan
@@ -169,7 +169,7 @@ def show_check(check: FileCheck) -> None:
     if check.n_bad_lines > len(check.bad_lines):
         lines.append(f"... and {check.n_bad_lines - len(check.bad_lines):,} more bad lines")
     if not check.n_rows:
-        print_data("\n".join(lines) + "\n")
+        print_table("\n".join(lines) + "\n")
         return
     lines.append(check.path)
     labels = ", ".join(f"{label} ({count:,})" for label, count in check.labels.items())
@@ -203,7 +203,7 @@ def show_check(check: FileCheck) -> None:
         scaling = "too many features to look at each"
     rows.append(("scaling", scaling))
     lines += [f"{name:>10}  {text}" for name, text in rows]
-    print_data("\n".join(lines) + "\n")
+    print_table("\n".join(lines) + "\n")
 
 
 def _listed(count: int, names: Sequence[object]) -> str:

@@ -10,16 +10,37 @@ from typing import Any
 
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.stdout import write_stdout
+from resvm_cli.files.streams import as_unicode
 
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
+# They turn around the order in which the rest of a line is shown.
+BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def harmless(text: str) -> str:
+    """Text for people without what would steer their terminal: ESC becomes \\x1b, to be read."""
+    if text.isprintable():
+        return text
+    return "".join(map(_spelled_out, text))
+
+
+def _spelled_out(character: str) -> str:
+    code = ord(character)
+    if code < 0x20 or 0x7F <= code < 0xA0:
+        return f"\\x{code:02x}"
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if character in BIDIRECTIONAL:
+        return f"\\u{code:04x}"
+    return character
 
 
 def say(text: str) -> None:
     """A line on stderr; a closed stderr is no reason to fail."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(text, file=sys.stderr, flush=True)  # noqa: T201
+            print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def note(text: str) -> None:
@@ -47,15 +68,35 @@ def print_data(text: str) -> None:
     write_stdout(text.encode("utf-8", "surrogateescape"))
 
 
+def print_table(text: str) -> None:
+    """A table for people on stdout: names in it do not steer their terminal."""
+    print_data("".join(f"{harmless(line)}\n" for line in text.split("\n")[:-1]))
+
+
 def rendered(table: Any, width: int | None, *, colours: bool = False) -> str:
-    """A rich table as text, without blanks at the ends of lines."""
+    """A rich table as text, without blanks at the ends of lines; words in it are no markup."""
     from io import StringIO
 
     from rich.console import Console
+    from rich.segment import Segment, Segments
 
     text = StringIO()
-    Console(file=text, force_terminal=colours, width=width, highlight=False).print(table)
+    console = Console(
+        file=text, force_terminal=colours, width=width, highlight=False, markup=False, emoji=False
+    )
+    for line in console.render_lines(table, pad=False):
+        parts = [Segment(harmless(part.text), part.style, part.control) for part in line]
+        console.print(Segments([*parts, Segment.line()]), soft_wrap=True, end="")
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def with_unicode_names(value: Any) -> Any:
+    """The same data, its names as JSON and pages can hold them."""
+    if isinstance(value, dict):
+        return {as_unicode(str(key)): with_unicode_names(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_unicode_names(entry) for entry in value]
+    return as_unicode(value) if isinstance(value, str) else value
 
 
 class Progress:

@@ -16,6 +16,7 @@ import numpy as np
 
 from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.errors import SolverError
+from resvm_cli.svm.deadline import timed
 from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import LinearSolution, Problem
 from resvm_cli.svm.solver_libraries import PRINT_FUNCTION, find_shared_object, package_version
@@ -142,7 +143,8 @@ class LinearArena:
                 raise SolverError(f"LIBLINEAR refuses the problem: {refused.decode()}")
             _heard.warned = False
             _libc().srand(c_uint(problem.seed & 0xFFFFFFFF))
-            model = library.train(byref(described), byref(parameter))
+            with timed(problem.name):
+                model = library.train(byref(described), byref(parameter))
         if not model:
             raise SolverError("LIBLINEAR returned no model")
         try:

@@ -17,6 +17,7 @@ import numpy as np
 from resvm_cli.dataset import IntArray
 from resvm_cli.errors import SolverError
 from resvm_cli.svm import _blocks
+from resvm_cli.svm.deadline import timed
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem, Solution
 from resvm_cli.svm.solver_libraries import PRINT_FUNCTION, find_shared_object, package_version
@@ -124,7 +125,8 @@ def train(
     if refused is not None:
         raise SolverError(f"LIBSVM refuses the problem: {refused.decode()}")
     _blocks.heard()
-    model = library.svm_train(byref(described), byref(parameter))
+    with timed(problem.name):
+        model = library.svm_train(byref(described), byref(parameter))
     if not model:
         raise SolverError("LIBSVM returned no model")
     try:

@@ -25,6 +25,7 @@ class Problem:
     solver: SolverName = "libsvm"
     bias: float | None = None  # LIBLINEAR's; None for the mean row norm of the bag
     seed: int = 0
+    name: str = "a member"  # in messages
 
 
 @dataclass(frozen=True, eq=False)

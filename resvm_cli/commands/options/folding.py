@@ -14,7 +14,10 @@ from typing import Any, TypeAlias, get_type_hints
 
 import typer
 
+from resvm_cli.errors import CommandLineError
+
 Command: TypeAlias = Callable[..., None]
+LARGEST_NUMBER = 2**53
 # Every start of the program pays for it, and nothing compares or prints a family.
 option_family = dataclass(frozen=True, eq=False, repr=False)
 
@@ -30,6 +33,7 @@ def fold_options(command: Command) -> Command:
 
     @wraps(command)
     def spelled_out(**values: Any) -> None:
+        _refuse_huge(values)
         folded = {
             name: family(**{option: values.pop(option) for option in names_of(family)})
             for name, family in families.items()
@@ -41,6 +45,14 @@ def fold_options(command: Command) -> Command:
         options += _options_of(families[name]) if name in families else [parameter]
     _set_options(spelled_out, options)
     return spelled_out
+
+
+def _refuse_huge(values: dict[str, Any]) -> None:
+    """Whole numbers that no count can be, and that C could not hold."""
+    for name, value in values.items():
+        if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+            option = name.replace("_", "-")
+            raise CommandLineError(f"--{option} is out of range; at most 2**53 was expected")
 
 
 def place_option(name: str, *, before: str) -> Callable[[Command], Command]:

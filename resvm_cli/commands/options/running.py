@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands.options.folding import option_family
+from resvm_cli.errors import CommandLineError
 from resvm_cli.report import terminal
 
 output_option = partial(typer.Option, rich_help_panel="Output")
@@ -50,3 +51,27 @@ class RunningOptions:
     def notice(self) -> Callable[[str], None]:
         """Where the job says what the user should know."""
         return terminal.no_note if self.quiet else terminal.note
+
+
+@option_family
+class TrainingRunOptions(RunningOptions):
+    """How a job that trains runs."""
+
+    member_timeout: Annotated[
+        float | None,
+        running_option(
+            metavar="SECONDS",
+            help="Give up, with nothing written, when the solver takes longer over one member.",
+            show_default="no limit",
+        ),
+    ] = None
+
+    def progress(self) -> terminal.Progress:
+        """Where the job reports how far it is; from here on members are timed."""
+        if self.member_timeout is not None:
+            if not self.member_timeout > 0:
+                raise CommandLineError("--member-timeout must be above 0")
+            from resvm_cli.svm.deadline import limit_members
+
+            limit_members(self.member_timeout)
+        return super().progress()

@@ -1,0 +1,44 @@
+"""How long the solver may take over one member.
+
+A C call cannot be cancelled: where one does not end, the program does, from the thread that waits
+for results. It is told which member that was.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from resvm_cli import parallel
+from resvm_cli.errors import MemberTimeout
+
+_running: dict[int, tuple[float, str]] = {}  # by thread: since when, and what
+
+
+def limit_members(seconds: float) -> None:
+    """Give up once a member takes longer than this."""
+
+    def watch() -> None:
+        now = time.monotonic()
+        for began, name in list(_running.values()):
+            if now - began > seconds:
+                raise MemberTimeout(
+                    f"{name}: the solver has not ended after {now - began:.0f} s",
+                    "scale the features (--scale standard), or lower -c or raise -e; or give it"
+                    " longer with --member-timeout",
+                )
+
+    parallel.watch_by(watch)
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """A solver call of this thread."""
+    thread = threading.get_ident()
+    _running[thread] = time.monotonic(), name
+    try:
+        yield
+    finally:
+        del _running[thread]
