@@ -365,7 +365,7 @@ def test_many_writers_and_readers_of_one_model_get_along(stored):
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        atomic.recover(str(stored))
+        atomic.recover(str(stored), is_ours=model_dir._is_only_a_model)
     assert faults == []
     model_dir.load(str(stored))
     assert os.listdir(stored.parent) == ["model"]

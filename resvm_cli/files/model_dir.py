@@ -286,7 +286,8 @@ def _makes_sense(manifest: dict[str, Any]) -> bool:
     if manifest["format"] == 2 and not _fits(manifest, _OF_FORMAT_2):
         return False
     judged = manifest.get("out_of_bag")
-    if judged is not None and not (_fits(judged, _JUDGED) and judged["bytes"] >= 0):
+    table = _JUDGED if manifest["format"] == 1 else _JUDGED | {"unlabeled": int}
+    if judged is not None and not (_fits(judged, table) and judged["bytes"] >= 0):
         return False
     return all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
 

@@ -187,7 +187,6 @@ def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
 
 @pytest.mark.parametrize("value", STRANGE, ids=str)
 def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path):
-    from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.errors import ResvmError
     from resvm_cli.jobs.rank import RankRequest, rank
     from resvm_cli.jobs.training_input import TrainingInput
@@ -202,7 +201,7 @@ def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path):
             model, tmp_path / str(number), lambda content, path=path: put(content, path, value)
         )
         try:
-            rank(RankRequest(source, ResvmParams(), model=str(target)), lambda *arguments: None)
+            rank(RankRequest(source, model=str(target)), lambda *arguments: None)
         except (ResvmError, MemoryError):
             pass
         except Exception as error:  # noqa: BLE001 - all of them are looked for
@@ -212,14 +211,15 @@ def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path):
 
 
 def test_a_negative_degree_is_refused_whatever_the_kernel(model, tmp_path):
-    target = mutated(model, tmp_path / "m", lambda content: put(content, ("kernel", "degree"), -3))
+    place = ("groups", 0, "kernel", "degree")
+    target = mutated(model, tmp_path / "m", lambda content: put(content, place, -3))
     said(run_resvm("inspect", target), 4)
 
 
 def test_a_row_of_thirty_digits_is_refused(model, tmp_path):
     def change(content):
         table = tmp_path / "m/out_of_bag.tsv"
-        table.write_bytes(table.read_bytes() + b"9" * 30 + b"\t0.5\t3\n")
+        table.write_bytes(table.read_bytes() + b"P\t" + b"9" * 30 + b"\t0.5\t0.1\t3\n")
         entry = content["out_of_bag"]
         entry["bytes"] = table.stat().st_size
         entry["sha256"] = hashlib.sha256(table.read_bytes()).hexdigest()
@@ -368,10 +368,10 @@ def test_deep_nesting_is_damage(problem, tmp_path):
 
 DAMAGE = {
     "lacks a key": lambda record: record.pop("recall"),
-    "a string score": lambda record: record["values"].update(partial_roc_auc="x"),
-    "no score": lambda record: record["values"].pop("partial_roc_auc"),
+    "a string score": lambda record: record["values"].update(roc_areas="x"),
+    "no score": lambda record: record["values"].pop("roc_areas"),
     "a list of scores": lambda record: record.update(values=[1]),
-    "a long score": lambda record: record["values"].update(partial_roc_auc=10**400),
+    "a long score": lambda record: record["values"].update(roc_areas=10**400),
     "a long deviation": lambda record: record.update(deviation=10**400),
     "a strange error": lambda record: record.update(error=[1]),
     "no parameters": lambda record: record.pop("params"),
