@@ -6,8 +6,8 @@ next one that writes there.
 
 from __future__ import annotations
 
+import binascii
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -41,13 +41,10 @@ def remove_unfinished() -> None:
 
 def _machine() -> str:
     """This machine and, in a container, its numbering of processes: numbers mean nothing beyond."""
+    place = os.uname().nodename
     with suppress(OSError):
-        return _digest(f"{os.uname().nodename} {os.stat('/proc/self/ns/pid').st_ino}")
-    return _digest(os.uname().nodename)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        place += f" {os.stat('/proc/self/ns/pid').st_ino}"
+    return f"{binascii.crc32(os.fsencode(place)):08x}"
 
 
 @contextmanager

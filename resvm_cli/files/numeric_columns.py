@@ -96,9 +96,11 @@ def _parse(text: bytes, layout: Layout) -> _Part:
     refused = None
     if status != tokenizer.OK:
         refused = (status, start - line_start + 1, text[start:end])
+    with np.errstate(over="ignore"):  # a label that large is refused as any other than 1 and -1
+        labels = seconds[:n_rows].astype(np.float32) if both else None
     return _Part(
         firsts[:n_rows].copy(),
-        seconds[:n_rows].astype(np.float32) if both else None,
+        labels,
         n_lines,
         refused,
     )

@@ -1,6 +1,6 @@
 """``make hostile BUDGET=seconds``: mutated files in process and through the program, and faults.
 
-Prints what was tried and how often; exits 1 on the first harm, with what is needed to repeat it.
+Prints what was tried, how often, and what did harm; files that did are kept in tests/hostile/cases.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.hostile import faults, forked, mutations
 
 # every output is synced: a disk would spend the time on that
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+MOST_SHOWN = 20
 SHIM = "RESVM_FAULTS"  # set once the shim is loaded
 
 
@@ -51,8 +52,12 @@ def main() -> int:
         shutil.rmtree(folder)
     for what, count in sorted(counts.items()):
         print(f"{count:>10,}  {what}")  # noqa: T201
-    print(f"{sum(counts.values()):>10,}  in {time.monotonic() - began:.0f} s; no harm was done")  # noqa: T201
-    return 0
+    harms = Counter(mutations.harms)
+    for harm, count in harms.most_common(MOST_SHOWN):
+        print(f"harm, {count} times: {harm}")  # noqa: T201
+    done = f"{len(mutations.harms):,} of them did harm" if harms else "no harm was done"
+    print(f"{sum(counts.values()):>10,}  in {time.monotonic() - began:.0f} s; {done}")  # noqa: T201
+    return 1 if harms else 0
 
 
 def fault_by_fault(problem: Path, folder: Path, end: float) -> Iterator[str]:
@@ -67,7 +72,12 @@ def fault_by_fault(problem: Path, folder: Path, end: float) -> Iterator[str]:
     ]
     while going:
         for name, strikes in list(going):
-            if next(strikes, None) is None:
+            try:
+                met = next(strikes, None)
+            except AssertionError as harm:
+                mutations.harms.append(f"{name}: {harm}")
+                met = None
+            if met is None:
                 going.remove((name, strikes))
             else:
                 yield name

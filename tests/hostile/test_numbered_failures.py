@@ -295,6 +295,13 @@ def test_a_label_on_some_json_lines_only_is_refused(tmp_path):
     said(ran, 3, "pred:2")
 
 
+def test_a_huge_label_is_refused_without_a_warning_of_the_library(tmp_path):
+    (tmp_path / "pred").write_text("1e300 0.9\n-1 0.1\n")
+    ran = run_resvm("score", tmp_path / "pred", "--labels", tmp_path / "pred")
+    said(ran, 3)
+    assert "Warning" not in ran.err
+
+
 # 6
 
 
