@@ -160,7 +160,9 @@ def test_a_model_that_was_loaded_or_unpickled_is_saved_as_it_was(labelled, keywo
     model = resvm_cli.fit(labelled.X, labelled.y, **keywords)
     model.save(tmp_path / "first")
     resvm_cli.load(str(tmp_path / "first")).save(tmp_path / "second")
+    size = len(pickle.dumps(model))
     model.decision_values(labelled.X)
+    assert len(pickle.dumps(model)) == size  # what judges rows is made again
     pickle.loads(pickle.dumps(model)).save(tmp_path / "third")
     written = snapshot(tmp_path / "first")
     assert snapshot(tmp_path / "second") == snapshot(tmp_path / "third") == written
