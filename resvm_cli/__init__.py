@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from resvm_cli.api import Model, Ranking, Tuning, fit, load, rank, read_svmlight, tune
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Model", "Ranking", "Tuning", "fit", "load", "rank", "read_svmlight", "tune"]
 
 

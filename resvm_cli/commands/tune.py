@@ -123,7 +123,7 @@ class SearchOptions:
         str | None,
         search_option(
             metavar="NAME",
-            help="informed (20 settings that do well on most data), random, grid or halving.",
+            help="informed (settings that do well on most data), random, grid or halving.",
             show_default="informed out of bag without ranges, else random",
         ),
     ] = None
@@ -166,7 +166,7 @@ def tune(
             metavar="N",
             min=10,
             help="Judge on at most so many rows of U, drawn at random.",
-            show_default="5000; informed 2000",
+            show_default="5000; informed 1500",
         ),
     ] = None,
     method: Annotated[
@@ -180,7 +180,7 @@ def tune(
         method_option(
             metavar="N|auto",
             help="Members; auto grows the winner until halves of it agree.",
-            show_default="50; of a committee 200",
+            show_default="50; of a committee 20 for each setting more",
         ),
     ] = None,
     kernel: Kernel = "rbf",

@@ -21,8 +21,9 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
 from resvm_cli.parallel import available_cores
+from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.tuning import committee
-from resvm_cli.tuning.committee import KEPT, MEMBERS, QUICK_GRAM_MB, QUICK_MAX_UNL, Pooled
+from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL, Pooled
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
@@ -70,7 +71,6 @@ def usual_search(
     out_of_bag = oob or (methods == ("resvm",) and not by_folds)
     strategy = search or ("informed" if out_of_bag and not narrowed else "random")
     informed = strategy == "informed"
-    pooled = committee or (KEPT if informed else 1)
     if max_unl is None:
         max_unl = QUICK_MAX_UNL if informed else MAX_UNL
     if gram_mb is None:
@@ -79,8 +79,8 @@ def usual_search(
         "methods": methods,
         "out_of_bag": out_of_bag,
         "strategy": strategy,
-        "committee": pooled,
-        "n_models": n_models or (MEMBERS if pooled > 1 else USUAL_MEMBERS),
+        "committee": committee or (KEPT if informed else 1),
+        "n_models": n_models,
         "max_unl": max_unl,
         "gram_mb": gram_mb,
     }
@@ -141,6 +141,7 @@ def tune(
 
     with (
         parallel.inner_threads_held(),
+        silenced(),
         TrainingData(request.source, keep_all=False, progress=progress) as data,
     ):
         for text in data.notes:
@@ -241,7 +242,8 @@ def winner_of(
 ) -> Winner:
     """What a search came to, as it is trained and written."""
     members = _members(outcome, sample, settings, log)
-    trial = log.trials[members[0].result.number]
+    best = members[0].result if len(members) == 1 else outcome.best
+    trial = log.trials[best.number]
     assert trial.scores is not None
     chosen = [
         Setting(
@@ -272,20 +274,19 @@ def winner_of(
 def _members(
     outcome: Outcome, sample: TuningSample, settings: TuningSettings, log: TrialLog
 ) -> list[Pooled]:
-    """Who takes part in the model, the best first."""
+    """Who takes part in the model."""
     best = outcome.best
-    n_models = best.task.n_models
-    if settings.strategy == "informed" and settings.n_models != "auto":
-        n_models = settings.n_models
+    asked = settings.n_models if isinstance(settings.n_models, int) else None
     untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
     if settings.committee > 1:
-        return committee.pooled(outcome.results, untuned, n_models, settings.committee)
+        return committee.pooled(outcome.results, untuned, asked, settings.committee)
     if settings.strategy == "informed":
         scores = log.trials[best.number].scores
         assert scores is not None
-        error = scores.deviation / np.sqrt(sample.folds.n_folds)
-        return [committee.single(outcome.results, untuned, n_models, float(error))]
-    return [Pooled(best, 1.0, n_models)]
+        error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
+        n_models = asked or USUAL_MEMBERS
+        return [committee.single(outcome.results, untuned, n_models, error)]
+    return [Pooled(best, 1.0, best.task.n_models)]
 
 
 def _outer_estimates(
