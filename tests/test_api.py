@@ -200,7 +200,7 @@ def test_out_of_bag_values_are_those_stored_with_the_model(labelled):
 def test_where_a_sample_is_stored_all_rows_are_judged(labelled, decision, monkeypatch):
     keywords = {"oob": True, "n_models": 20, "decision": decision, "groups": labelled.groups}
     whole = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
-    monkeypatch.setattr(parts, "MOST_JUDGED_UNLABELED", 25)
+    monkeypatch.setattr(parts, "_n_judged", lambda plan: 40)
     some = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
     assert whole is not None
     assert some is not None
