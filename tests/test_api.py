@@ -160,7 +160,9 @@ def test_a_model_that_was_loaded_or_unpickled_is_saved_as_it_was(labelled, keywo
     model = resvm_cli.fit(labelled.X, labelled.y, **keywords)
     model.save(tmp_path / "first")
     resvm_cli.load(str(tmp_path / "first")).save(tmp_path / "second")
+    size = len(pickle.dumps(model))
     model.decision_values(labelled.X)
+    assert len(pickle.dumps(model)) == size  # what judges rows is made again
     pickle.loads(pickle.dumps(model)).save(tmp_path / "third")
     written = snapshot(tmp_path / "first")
     assert snapshot(tmp_path / "second") == snapshot(tmp_path / "third") == written
@@ -198,9 +200,7 @@ def test_out_of_bag_values_are_those_stored_with_the_model(labelled):
 def test_where_a_sample_is_stored_all_rows_are_judged(labelled, decision, monkeypatch):
     keywords = {"oob": True, "n_models": 20, "decision": decision, "groups": labelled.groups}
     whole = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
-    monkeypatch.setattr(parts, "SMALL_SETS", 0)
-    monkeypatch.setattr(parts, "LEAST_JUDGED", 60)
-    monkeypatch.setattr(parts, "MOST_JUDGED", 60)
+    monkeypatch.setattr(parts, "_n_judged", lambda plan: 40)
     some = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
     assert whole is not None
     assert some is not None

@@ -374,3 +374,17 @@ def test_only_some_rows_of_a_large_u_are_judged(problem, resvm, tmp_path):
     assert ran.code == 0, ran.err
     assert "judging on 50 of" in ran.err
     assert all(one["n_judged"] <= 50 + 100 for one in lines(tmp_path / "t"))
+
+
+def test_a_scaling_that_was_left_open_is_written_as_it_was_learned(resvm, tmp_path):
+    rng = np.random.default_rng(2)
+    features = rng.standard_normal((60, 4)) * [1.0, 1.0, 1.0, 1000.0]
+    write_svm(tmp_path / "pos.svm", features[:20] + 1)
+    write_svm(tmp_path / "unl.svm", features[20:])
+    data = ["-P", tmp_path / "pos.svm", "-U", tmp_path / "unl.svm", "-q"]
+    small = ["--trials", 2, "--n-models", 3]
+    ran = resvm("tune", *data, *small, "--scale", "auto", "-o", tmp_path / "t")
+    assert ran.code == 0, ran.err
+    best = tmp_path / "t" / "best.json"
+    assert json.loads(best.read_text())["scale"] in ("minmax", "maxabs", "standard")
+    assert resvm("train", *data, "--params", best, "-o", tmp_path / "m").code == 0

@@ -71,7 +71,6 @@ def usual_search(
     out_of_bag = oob or (methods == ("resvm",) and not by_folds)
     strategy = search or ("informed" if out_of_bag and not narrowed else "random")
     informed = strategy == "informed"
-    pooled = committee or (KEPT if informed else 1)
     if max_unl is None:
         max_unl = QUICK_MAX_UNL if informed else MAX_UNL
     if gram_mb is None:
@@ -80,7 +79,7 @@ def usual_search(
         "methods": methods,
         "out_of_bag": out_of_bag,
         "strategy": strategy,
-        "committee": pooled,
+        "committee": committee or (KEPT if informed else 1),
         "n_models": n_models,
         "max_unl": max_unl,
         "gram_mb": gram_mb,
