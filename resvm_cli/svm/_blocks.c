@@ -36,6 +36,21 @@ WIDEST static void fill_exponents(double *block, size_t height, size_t width,
     }
 }
 
+/* Sums that rows have in common, to their share of all that either row has: s / (a + b - s), and 1
+ * where neither has anything. */
+WIDEST static void fill_shares(double *block, size_t height, size_t width, const double *row_norms,
+                               const double *support_norms)
+{
+    for (size_t line = 0; line < height; line++) {
+        double *at = block + line * width;
+        const double norm = support_norms[line];
+        for (size_t i = 0; i < width; i++) {
+            double all = (row_norms[i] + norm) - at[i];
+            at[i] = all == 0.0 ? 1.0 : at[i] / all;
+        }
+    }
+}
+
 /* A double whose last bits are the integer nearest to x, and the power of two by that integer. */
 #define SHIFT 0x1.8p52
 #define UNDERFLOW -746.0 /* e^x of less is 0 */
@@ -244,7 +259,8 @@ struct columns {
  * those without one passed over. The block has `height` lines, one column a row; `room` holds
  * TOGETHER times as many numbers. */
 static int multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
-                         const struct columns *matrix, double *block, size_t height, double *room)
+                         const struct columns *matrix, double *block, size_t height, double *room,
+                         int smaller)
 {
     for (size_t start = 0; start < rows->count; start += TOGETHER) {
         size_t count = rows->count - start < TOGETHER ? rows->count - start : TOGETHER;
@@ -269,7 +285,8 @@ static int multiply_rows(const struct rows *rows, const int32_t *places, size_t 
                     size_t line = (uint32_t)matrix->lines[other];
                     if (line >= height)
                         return 0;
-                    sums[line] += value * matrix->values[other];
+                    const double held = matrix->values[other];
+                    sums[line] += !smaller ? value * held : value < held ? value : held;
                 }
             }
         }
@@ -407,6 +424,27 @@ static PyObject *exponents(PyObject *Py_UNUSED(module), PyObject *args)
     return finish(buffers, 3, fits, "the block does not fit the norms");
 }
 
+PyDoc_STRVAR(shares_doc,
+"shares(block, row_norms, support_norms)\n"
+"\n"
+"Turn what rows have in common into its share of all that either has, in place.");
+
+static PyObject *shares(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer buffers[3]; /* block, row_norms, support_norms */
+    if (!PyArg_ParseTuple(args, "w*y*y*", &buffers[0], &buffers[1], &buffers[2]))
+        return NULL;
+    size_t width = doubles(&buffers[1]), height = doubles(&buffers[2]);
+    size_t size = doubles(&buffers[0]);
+    int fits = width > 0 && height == size / width && size % width == 0;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS
+        fill_shares(buffers[0].buf, height, width, buffers[1].buf, buffers[2].buf);
+        Py_END_ALLOW_THREADS
+    }
+    return finish(buffers, 3, fits, "the block does not fit the norms");
+}
+
 PyDoc_STRVAR(powers_doc,
 "powers(block)\n"
 "\n"
@@ -504,17 +542,20 @@ static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 PyDoc_STRVAR(multiply_doc,
-"multiply(starts, indices, values, places, column_starts, lines, line_values, block, room)\n"
+"multiply(starts, indices, values, places, column_starts, lines, line_values, block, room,\n"
+"         smaller=False)\n"
 "\n"
 "The products of a sparse matrix, given by its columns, with rows: a line of the block for each line\n"
-"of the matrix. The room is eight times as large as a column of the block.");
+"of the matrix. The room is eight times as large as a column of the block. The smaller of two\n"
+"numbers may stand for their product.");
 
 static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer buffers[9]; /* as they are named above */
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*w*w*", &buffers[0], &buffers[1], &buffers[2],
+    int smaller = 0;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*w*w*|p", &buffers[0], &buffers[1], &buffers[2],
                           &buffers[3], &buffers[4], &buffers[5], &buffers[6], &buffers[7],
-                          &buffers[8]))
+                          &buffers[8], &smaller))
         return NULL;
     struct rows rows;
     size_t n_starts = longs(&buffers[4]), height = doubles(&buffers[8]) / TOGETHER;
@@ -525,7 +566,7 @@ static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
                                  least(ints(&buffers[5]), doubles(&buffers[6]))};
         Py_BEGIN_ALLOW_THREADS
         fits = multiply_rows(&rows, buffers[3].buf, ints(&buffers[3]), &matrix, buffers[7].buf,
-                             height, buffers[8].buf);
+                             height, buffers[8].buf, smaller);
         Py_END_ALLOW_THREADS
     }
     return finish(buffers, 9, fits, "the rows do not fit the matrix or the block");
@@ -628,6 +669,7 @@ static PyObject *heard(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 }
 
 static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents_doc},
+                                {"shares", shares, METH_VARARGS, shares_doc},
                                 {"powers", powers, METH_VARARGS, powers_doc},
                                 {"add", add, METH_VARARGS, add_doc},
                                 {"add_rbf", add_rbf, METH_VARARGS, add_rbf_doc},

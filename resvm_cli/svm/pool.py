@@ -65,8 +65,9 @@ class Pool:
         self._columns = columns
         self._rows = rows
         self._n_members = uses.n_members
+        dense = dense and not kernel.counts_smaller
         padding = -len(rows) % COLUMN_STEP if dense else 0
-        self._norms = np.concatenate([rows.squared_norms(), np.zeros(padding)])
+        self._norms = np.concatenate([kernel.norms(rows), np.zeros(padding)])
         self._starts = np.concatenate([uses.starts, np.full(padding, uses.starts[-1])])
         self._uses = uses
         self._matrix: FloatArray | SparseMatrix
@@ -81,7 +82,7 @@ class Pool:
 
     def sums(self, block: Rows) -> FloatArray:
         """Each member's weighted kernel values: rows x members, of ``rows_at_once`` at most."""
-        norms = block.squared_norms()
+        norms = self._kernel.norms(block)
         width, products = self._products(block)
         query = np.zeros(width)
         query[: len(block)] = norms
@@ -109,7 +110,9 @@ class Pool:
         """How many columns a block of products has, and what gives those of some support rows."""
         matrix = self._matrix
         if isinstance(matrix, SparseMatrix):
-            whole = matrix.products(*self._columns.looked_up(block))
+            whole = matrix.products(
+                *self._columns.looked_up(block), smaller=self._kernel.counts_smaller
+            )
             return len(block), lambda first, last: whole[first:last]
         # features that the pool lacks end in column -1, the last; they count in the norms alone
         columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))
