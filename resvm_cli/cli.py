@@ -28,6 +28,7 @@ COMMANDS = (
     "inspect",
     "simulate",
     "check",
+    "convert",
 )  # in the order of --help
 
 
