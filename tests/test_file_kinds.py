@@ -104,7 +104,7 @@ def test_a_table_is_recognised_where_rows_are_not_checked(problem, resvm, tmp_pa
     (tmp_path / "u.csv").write_bytes(CSV * 400)
     arguments = train_arguments(problem)
     arguments[arguments.index("-U") + 1] = tmp_path / "u.csv"
-    ran = resvm(*arguments, "--no-check", "--features", 5, "-o", tmp_path / "m")
+    ran = resvm(*arguments, "--no-check", "--features", 5, "-g", 1, "-o", tmp_path / "m")
     assert ran.code == 3
     assert "not svmlight text" in ran.err
 

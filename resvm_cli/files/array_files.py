@@ -7,10 +7,11 @@ mapped or read in parts; one that is compressed or comes by a pipe is taken into
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +20,15 @@ from resvm_cli.dataset import FloatArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files.compression import MAGICS
 from resvm_cli.files.file_kinds import Kind
-from resvm_cli.files.streams import STDIN, comes_at_once, name_of, read_pieces
+from resvm_cli.files.streams import STDIN, comes_at_once
 from resvm_cli.files.svmlight import Block
 from resvm_cli.files.tables import Column, Table, TableBlock, rows_at_once
 
 LABELS, IDS = "labels", "ids"  # beside the arrays of a sparse matrix that resvm writes
 SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # of scipy.sparse.save_npz
 BATCH_ROWS = 1 << 12
+
+ArrayFile: TypeAlias = "str | BinaryIO"
 
 
 class ArrayTable(Table):
@@ -54,12 +57,12 @@ class ArrayTable(Table):
 class ParquetTable(Table):
     """The columns of a Parquet file, batch by batch."""
 
-    def __init__(self, path: str) -> None:
-        self.name = name_of(path)
+    def __init__(self, name: str, file: ArrayFile) -> None:
+        self.name = name
         parquet = _package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
         error = _package("pyarrow", "pyarrow", self.name, "a Parquet file").ArrowInvalid
         try:
-            self._file = parquet.ParquetFile(_on_disk_or_in_memory(path))
+            self._file = parquet.ParquetFile(file)
         except (error, OSError) as problem:
             raise _damaged(self.name, "Parquet", problem) from None
         self.columns = list(self._file.schema_arrow.names)
@@ -105,44 +108,46 @@ class SparseFile:
         return Block.of(self.rows, self.labels, self.ids)
 
 
-def open_arrays(path: str, kind: Kind, array: str | None) -> Table | SparseFile:
+def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Table | SparseFile:
     """The matrix of a file, which ``array`` names where it has several."""
-    name = name_of(path)
     if kind == "parquet":
-        return ParquetTable(path)
+        return ParquetTable(name, file)
     if kind == "matrix market":
-        return _matrix_market(path)
+        return _matrix_market(name, file)
     if kind == "hdf5":
-        return _hdf5(path, array)
+        return _hdf5(name, file, array)
+    mapped: Literal["r"] | None = "r" if kind == "npy" and isinstance(file, str) else None
     try:
-        file = _on_disk_or_in_memory(path)
-        mapped: Literal["r"] | None = "r" if kind == "npy" and isinstance(file, str) else None
         content = np.load(file, mmap_mode=mapped, allow_pickle=False)
         if kind == "npy":
             return ArrayTable(name, _matrix(content, name), {})
-        if set(content.files) >= SPARSE_KEYS:
-            return _sparse_npz(path, content)
-        return _from_arrays(name, {key: content[key] for key in content.files}, array)
-    except (ValueError, OSError, EOFError, KeyError) as problem:
+        arrays = {key: content[key] for key in content.files}
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile) as problem:
         raise _damaged(name, "NumPy's", problem) from None
+    if set(arrays) >= SPARSE_KEYS:
+        return _sparse_npz(name, file, arrays)
+    return _from_arrays(name, arrays, array)
 
 
-def _sparse_npz(path: str, content: Any) -> SparseFile:
+def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFile:
     import scipy.sparse
 
-    matrix = scipy.sparse.load_npz(_on_disk_or_in_memory(path)).tocsr()
-    name = name_of(path)
-    labels = np.asarray(content[LABELS], np.float64) if LABELS in content.files else None
-    ids = [str(one) for one in content[IDS]] if IDS in content.files else None
+    if not isinstance(file, str):
+        file.seek(0)
+    try:
+        matrix = scipy.sparse.load_npz(file).tocsr()
+    except (ValueError, TypeError) as problem:
+        raise _damaged(name, "scipy's", problem) from None
+    labels = np.asarray(arrays[LABELS], np.float64) if LABELS in arrays else None
+    ids = [str(one) for one in arrays[IDS]] if IDS in arrays else None
     return _sparse(name, matrix, labels, ids)
 
 
-def _matrix_market(path: str) -> Table | SparseFile:
+def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
     import scipy.io
 
-    name = name_of(path)
     try:
-        matrix = scipy.io.mmread(_on_disk_or_in_memory(path))
+        matrix = scipy.io.mmread(file)
     except (ValueError, OSError, TypeError, OverflowError) as problem:
         raise _damaged(name, "Matrix Market", problem) from None
     if isinstance(matrix, np.ndarray):
@@ -150,11 +155,10 @@ def _matrix_market(path: str) -> Table | SparseFile:
     return _sparse(name, matrix.tocsr())
 
 
-def _hdf5(path: str, array: str | None) -> Table | SparseFile:
-    name = name_of(path)
+def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
     h5py = _package("h5py", "h5py", name, "a HDF5 file")
     try:
-        file = h5py.File(_on_disk_or_in_memory(path), "r")
+        file = h5py.File(path, "r")
     except OSError as problem:
         raise _damaged(name, "HDF5", problem) from None
     found: dict[str, Any] = {}
@@ -258,17 +262,14 @@ def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
     np.save(file, matrix, allow_pickle=False)
 
 
-def _is_plain(path: str) -> bool:
-    """Whether a file can be read where it lies."""
-    if path == STDIN or not comes_at_once(path):
-        return False
-    with open(path, "rb") as file:
-        head = file.read(8)
-    return not any(head.startswith(magic) for magic in MAGICS)
-
-
-def _on_disk_or_in_memory(path: str) -> str | BinaryIO:
-    return path if _is_plain(path) else io.BytesIO(b"".join(read_pieces(path)))
+def array_file(path: str, pieces: Iterable[bytes]) -> ArrayFile:
+    """A file where it lies, or all of its text in memory where it cannot be read there."""
+    if path != STDIN and comes_at_once(path):
+        with open(path, "rb") as file:
+            head = file.read(8)
+        if not any(head.startswith(magic) for magic in MAGICS):
+            return path
+    return io.BytesIO(b"".join(pieces))
 
 
 def _package(module: str, package: str, name: str, what: str) -> ModuleType:

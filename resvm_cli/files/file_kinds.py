@@ -59,10 +59,15 @@ def kind_of(head: bytes) -> Kind:
         return "excel" if first_member.startswith((b"[Content_Types]", b"xl/")) else "zip"
     line = first_line(head)
     words = line.split()
-    if any(_PAIR.match(word) for word in words):
+    if has_pairs(line):
         return "svmlight"
     many = any(mark in line for mark in ",;") or ("\t" in line and len(words) > 1)
     return "table" if many else "svmlight"
+
+
+def has_pairs(line: str) -> bool:
+    """Whether a line has a pair index:value, as no first line of a table has."""
+    return any(_PAIR.match(word) for word in line.split())
 
 
 def first_line(head: bytes) -> str:

@@ -20,7 +20,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.files.file_kinds import separator_of
 from resvm_cli.files.streams import BYTE_ORDER_MARK, whole_lines
 
-CELLS_AT_ONCE = 1 << 17
+CELLS_AT_ONCE = 1 << 14  # they stay in the cache
 MOST_ROWS = 1 << 12
 LEAST_ROWS = 1 << 6
 MOST_COLUMNS = 1 << 20

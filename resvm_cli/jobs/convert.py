@@ -18,10 +18,10 @@ import numpy as np
 
 from resvm_cli.dataset import IntArray
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files.array_files import SparseFile, open_arrays, write_npy, write_npz
+from resvm_cli.files.array_files import SparseFile, array_file, open_arrays, write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
 from resvm_cli.files.feature_map import FeatureMap, read_feature_map
-from resvm_cli.files.file_kinds import kind_of, require_svmlight, with_head
+from resvm_cli.files.file_kinds import first_line, has_pairs, kind_of, require_svmlight, with_head
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import STDIN, Source, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
@@ -153,7 +153,9 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
     if kind in ("excel", "zip", "utf-16"):
         next(require_svmlight(text, source.name))  # says what to do
     roles = request.roles
-    if kind == "svmlight" and request.separator is None and request.header is None:
+    # a single column has no separator to be known by, but no pairs either
+    text_alone = request.separator is None and request.header is None and not roles.asked
+    if kind == "svmlight" and (text_alone or has_pairs(first_line(head))):
         _refuse_roles(roles, source.name)
         mark = matcher(roles.positive_labels) if roles.positive_labels else None
 
@@ -172,7 +174,8 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
         table = TextTable(source.name, pieces, separator=separator, header=request.header)
         features = TableFeatures(table, roles, known)
         return _Input(source.name, features.blocks, features, features.map)
-    arrays = open_arrays(request.source, kind, request.array)
+    file = array_file(request.source, text)
+    arrays = open_arrays(source.name, file, kind, request.array)
     if isinstance(arrays, SparseFile):
         _refuse_roles(roles, source.name)
         whole = arrays.block()
@@ -184,20 +187,11 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
 
 
 def _refuse_roles(roles: ColumnRoles, name: str) -> None:
-    asked = {
-        "--label-column": roles.label,
-        "--id-column": roles.row_id,
-        "--smiles-column": roles.smiles,
-        "--columns": roles.only,
-        "--drop": roles.dropped,
-        "--categorical": roles.categories,
-    }
-    for option, value in asked.items():
-        if value:
-            raise DataError(
-                f"{name}: has no named columns, and {option} asks for one",
-                "is it a table? give its separator: --separator ,",
-            )
+    for option in roles.asked:
+        raise DataError(
+            f"{name}: has no named columns, and {option} asks for one",
+            "leave the option out: its rows have their labels and ids already",
+        )
 
 
 def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:
@@ -218,7 +212,7 @@ def _write(request: ConvertRequest, rows: _Input, progress: Progress) -> Convert
                 positive = block.labels == 1.0
                 for write, mask in zip(writers, (positive, ~positive), strict=True):
                     if mask.any():
-                        write(format_block(block.take(np.flatnonzero(mask))))
+                        write(_svmlight(block.take(np.flatnonzero(mask))))
             _require_rows(request, rows, counted, both=True)
     else:
         targets = (target,)
@@ -238,7 +232,7 @@ def _write(request: ConvertRequest, rows: _Input, progress: Progress) -> Convert
             elif form == "svmlight":
                 write = files.enter_context(output(target))
                 for block in counted(rows.blocks()):
-                    write(format_block(block))
+                    write(_svmlight(block))
                 _require_rows(request, rows, counted)
             else:
                 for _ in counted(rows.blocks()):
@@ -257,6 +251,11 @@ def _write(request: ConvertRequest, rows: _Input, progress: Progress) -> Convert
         targets=targets,
         notes=tuple(_notes(request, rows, counted)),
     )
+
+
+def _svmlight(block: Block) -> bytes:
+    """Rows without a label get 0: one without features would otherwise be a blank line."""
+    return format_block(replace(block, labels=np.nan_to_num(block.labels)))
 
 
 class _Counted:

@@ -45,6 +45,19 @@ class ColumnRoles:
     radius: int = RADIUS
     counts: bool = False
 
+    @property
+    def asked(self) -> list[str]:
+        """The options that name a column."""
+        named = {
+            "--label-column": self.label,
+            "--id-column": self.row_id,
+            "--smiles-column": self.smiles,
+            "--columns": self.only,
+            "--drop": self.dropped,
+            "--categorical": self.categories,
+        }
+        return [option for option, value in named.items() if value]
+
 
 class TableFeatures:
     """The rows of a table as svmlight text has them, block by block."""
