@@ -23,6 +23,7 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.kernels import Kernel
 
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
@@ -103,7 +104,7 @@ def check(source: TrainingInput, params: ResvmParams) -> None:
     """Refuse what cannot work, before any file is read."""
     source.check()
     params.check()
-    if source.unchecked and params.kernel != "linear" and params.gamma == "scale":
+    if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
         raise CommandLineError(
             "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
         )
