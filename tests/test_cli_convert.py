@@ -392,6 +392,27 @@ def test_a_bad_molecule_has_its_line_and_can_be_left_out(resvm, folder):
     assert len(ran.out.splitlines()) == 2
 
 
+def test_labels_of_svmlight_text_are_marked_and_split_too(resvm, folder):
+    text = b"3 1:1 # a\n-1 2:1\n3.0 2:2\n4:1\n"
+    more = ("--positive-label", "3", "-P", "p", "-U", "u")
+    converted(resvm, folder, "-", *more, stdin=text)
+    assert (folder / "p").read_bytes() == b"1 1:1 # a\n1 2:2\n"
+    assert (folder / "u").read_bytes() == b"0 2:1\n0 4:1\n"
+    ran = converted(resvm, folder, "-", *more, stdin=b"3 1:1\n", code=3)
+    assert "every row has the label 3; none is left as unlabeled" in ran.err
+
+
+def test_many_columns_with_one_missing_value_keep_their_order(resvm, folder):
+    rows = np.arange(1.0, 601.0).reshape(3, 200)
+    lines = [",".join(f"c{number}" for number in range(200))]
+    lines += [",".join(map(str, row)) for row in rows]
+    lines[2] = lines[2].replace("301.0", "NA")
+    text = "\n".join(lines).encode()
+    out = converted(resvm, folder, "-", "--missing", "zero", stdin=text).out
+    rows[1, 100] = 0
+    assert np.array_equal(dense(out, folder, 200), rows)
+
+
 def test_a_row_of_zeros_without_label_is_still_a_row(resvm, folder):
     assert converted(resvm, folder, "-", stdin=b"a,b\n0,0\n1,0\n").out == b"0\n0 1:1\n"
 

@@ -164,6 +164,8 @@ def convert(
         array=array,
         zero_based=zero_based,
     )
+    if file == "-":
+        terminal.announce_stdin()
     with terminal.Progress(quiet) as progress:
         result = job.convert(request, progress=progress)
     if not quiet:

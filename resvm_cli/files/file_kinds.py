@@ -61,7 +61,7 @@ def kind_of(head: bytes) -> Kind:
     words = line.split()
     if has_pairs(line):
         return "svmlight"
-    many = any(mark in line for mark in ",;") or ("\t" in line and len(words) > 1)
+    many = any(mark in line for mark in ",;|") or ("\t" in line and len(words) > 1)
     return "table" if many else "svmlight"
 
 

@@ -135,7 +135,7 @@ class TextTable(Table):
         before = blank + reader.line_num
         rows: list[list[str]] = []
         if self._has_header(names, blank + 1):
-            self._require_columns(names, separator, blank + 1)
+            self._require_columns(names, blank + 1)
             self.columns = unique_names(names, _Places(self.name, blank, kept[:], separator)(0))
         else:
             self.columns = [str(number + 1) for number in range(len(names))]
@@ -172,7 +172,7 @@ class TextTable(Table):
             )
         return True
 
-    def _require_columns(self, names: list[str], separator: str, line: int) -> None:
+    def _require_columns(self, names: list[str], line: int) -> None:
         if len(names) > MOST_COLUMNS:
             raise DataError(f"{self.name}:{line}: {len(names):,} columns; {MOST_COLUMNS:,} at most")
 
