@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from resvm_cli.errors import DataError
+from resvm_cli.files import tables
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.jobs.convert import ConvertRequest
 from resvm_cli.jobs.convert import convert as convert_job
@@ -436,3 +437,12 @@ def test_the_job_refuses_a_table_without_rows(folder):
             ConvertRequest(str(folder / "e.csv"), ColumnRoles(), target=str(folder / "x")),
             progress=lambda stage, done, total: None,
         )
+
+
+def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_ROWS", 1)
+    monkeypatch.setattr(tables, "LEAST_ROWS", 1)
+    (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
+    request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
+    convert_job(request, progress=lambda stage, done, total: None)
+    assert (folder / "t.svm").read_text() == "0 1:1 2:1\n0 2:1 3:1\n0 3:1 4:1\n"
