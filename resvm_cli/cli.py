@@ -29,6 +29,7 @@ COMMANDS = (
     "inspect",
     "simulate",
     "check",
+    "convert",
 )  # in the order of --help
 
 
