@@ -9,6 +9,8 @@ import shutil
 import numpy as np
 import pytest
 
+from tests.conftest import train_arguments, write_svm
+
 
 def test_it_tells_what_a_model_holds(model, resvm):
     ran = resvm("inspect", model)
@@ -86,6 +88,24 @@ def test_weights_are_those_that_members_judge_by_and_have_names(resvm, tmp_path)
     told = json.loads(resvm("inspect", "m", "--weights", "--json", cwd=tmp_path).out)
     assert told["weights"][0]["name"] == "1"
     assert "weights" not in json.loads(resvm("inspect", "m", "--json", cwd=tmp_path).out)
+
+
+def test_weights_of_a_committee_are_those_of_its_mean_value(resvm, tmp_path):
+    rng = np.random.default_rng(9)
+    write_svm(tmp_path / "pos.svm", rng.normal(0.8, 1.0, (40, 3)))
+    write_svm(tmp_path / "unl.svm", rng.normal(0.0, 1.0, (160, 3)))
+    ran = resvm(*train_arguments(tmp_path), "-t", "linear", "--auto", "-q", "-o", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    assert len(json.loads((tmp_path / "m" / "manifest.json").read_text())["groups"]) > 1
+    out = resvm("inspect", tmp_path / "m", "--weights").out.decode()
+    weights = {
+        int(line.split("\t")[0]): float(line.split("\t")[2]) for line in out.splitlines()[1:]
+    }
+    units = "".join(f"{index}:1\n" for index in (1, 2, 3)) + "0\n"
+    out = resvm("predict", tmp_path / "m", "-", "--decision", "mean", stdin=units.encode()).out
+    values = [float(line.split()[1]) for line in out.splitlines()]
+    for index in (1, 2, 3):
+        assert weights[index] == pytest.approx(values[index - 1] - values[3], abs=1e-12)
 
 
 def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):

@@ -11,9 +11,10 @@ import pytest
 from sklearn.svm import SVC
 
 from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Ensemble, Member, Predictor
+from resvm_cli.ensemble.model import Ensemble, Member, Predictor, decide
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.files import model_dir
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import _library
@@ -204,3 +205,41 @@ def test_tuning_and_ranking_know_them(name, fingerprints, resvm, tmp_path):
     assert ran.code == 0, ran.err
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     assert all(group["kernel"] == {"name": name} for group in manifest["groups"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_committee_of_them_judges_as_its_members_do(name, fingerprints, resvm, tmp_path):
+    model = tmp_path / "m"
+    ran = resvm(*train_arguments(fingerprints), "-t", name, "--auto", "-q", "-o", model)
+    assert ran.code == 0, ran.err
+    stored = model_dir.load(str(model))
+    ensemble = stored.ensemble
+    assert len(ensemble.groups) > 1
+    judged = dense(fingerprints / "test.svm")
+    pool = np.zeros((len(ensemble.pool), 80))
+    pool[ensemble.pool.row_numbers, ensemble.pool.indices - 1] = ensemble.pool.values
+    kernel = matrix(name, judged, pool)
+    expected = np.transpose(
+        [kernel[:, one.support] @ one.coefficients - one.rho for one in ensemble.members]
+    )
+    found = Predictor(ensemble).member_values(Rows.from_dense(judged))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    out = resvm("predict", model, fingerprints / "test.svm").out
+    means = [float(line.split()[1]) for line in out.splitlines()]
+    np.testing.assert_allclose(means, decide(expected, False, ensemble.groups).means, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fingerprints_are_left_as_they_are_by_auto_and_no_scaling_is_advised(name, resvm, tmp_path):
+    rng = np.random.default_rng(5)
+    common = [40, 1, 1, 1, 1, 1]
+    write_svm(tmp_path / "pos.svm", rng.poisson(common, (40, 6)) + 1.0)
+    write_svm(tmp_path / "unl.svm", rng.poisson(common[::-1], (120, 6)) + 1.0)
+    told = resvm(*train_arguments(tmp_path), "-t", "rbf", "-o", tmp_path / "r").err
+    assert "the features are not scaled" in told
+    for number, options in enumerate([(), ("--auto",)]):
+        model = tmp_path / str(number)
+        ran = resvm(*train_arguments(tmp_path), "-t", name, *options, "-o", model)
+        assert ran.code == 0, ran.err
+        assert "scale" not in ran.err
+        assert json.loads((model / "manifest.json").read_text())["scaling"] is None
