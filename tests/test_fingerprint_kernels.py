@@ -235,11 +235,12 @@ def test_fingerprints_are_left_as_they_are_by_auto_and_no_scaling_is_advised(nam
     common = [40, 1, 1, 1, 1, 1]
     write_svm(tmp_path / "pos.svm", rng.poisson(common, (40, 6)) + 1.0)
     write_svm(tmp_path / "unl.svm", rng.poisson(common[::-1], (120, 6)) + 1.0)
-    told = resvm(*train_arguments(tmp_path), "-t", "rbf", "-o", tmp_path / "r").err
+    sets = ("-P", tmp_path / "pos.svm", "-U", tmp_path / "unl.svm")
+    told = resvm("train", *sets, "-t", "rbf", "-o", tmp_path / "r").err
     assert "the features are not scaled" in told
     for number, options in enumerate([(), ("--auto",)]):
         model = tmp_path / str(number)
-        ran = resvm(*train_arguments(tmp_path), "-t", name, *options, "-o", model)
+        ran = resvm("train", *sets, "-t", name, *options, "-o", model)
         assert ran.code == 0, ran.err
         assert "scale" not in ran.err
         assert json.loads((model / "manifest.json").read_text())["scaling"] is None
