@@ -30,6 +30,7 @@ COMMANDS = (
     "inspect",
     "simulate",
     "check",
+    "convert",
 )  # in the order of --help
 DEBUG = "--debug"
 

@@ -1,10 +1,12 @@
 """Make the sample data: ``python sample_data/make.py [folder]``, always the same bytes.
 
-Both problems are drawn by ``resvm simulate``; the digits come from scikit-learn.
+Two problems are drawn by ``resvm simulate``; the digits come from scikit-learn. The compounds are
+put together from fragments: those with an aryl sulfonamide at a heteroaryl amine are truly active.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +19,59 @@ from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.jobs.simulate import SimulateRequest, simulate
 
 SEED = 2014
+N_ACTIVE, N_OTHER = 172, 688
+N_HITS, N_HIDDEN, N_NEW = 80, 80, 60
+ARYLS = ("ccc({})cc1", "cc({})ccc1", "ccc({})c(F)c1", "ccc({})nc1", "c({})c(C)ccc1")
+TAILS = ("F", "Cl", "Br", "C", "OC", "C#N", "C(F)(F)F", "N(C)C", "OCC", "C(=O)OC", "SC", "CC")
+HETEROARYLS = ("c2ccccn2", "c2nccs2", "c2ncccn2", "c2cc(C)on2", "c2cccnc2", "c2nnc(C)s2")
+ALKYLS = ("CC", "CCOC", "C2CCCCC2", "C2CC2", "CCN2CCOCC2", "Cc2ccccc2", "C(C)C", "CCc2ccccc2")
+LINKS = ("C(=O)N", "NC(=O)N", "CN", "OC", "C(=O)O", "CCN", "SC")
+
+
+def compound(rng: random.Random, active: bool) -> str:
+    """A SMILES: an aryl with a tail, a link and a rest."""
+    aryl = rng.choice(ARYLS).format(rng.choice(TAILS))
+    if active:
+        link, rest = "S(=O)(=O)N", rng.choice(HETEROARYLS)
+    elif rng.random() < 0.2:
+        link, rest = "S(=O)(=O)N", rng.choice(ALKYLS)  # half of what makes a compound active
+    else:
+        link, rest = rng.choice(LINKS), rng.choice(HETEROARYLS + ALKYLS)
+    more = rng.choice(("", "", "C", "CC", "O"))
+    return f"{more}c1{aryl[:-2]}c1{link}{rest}"
+
+
+def _distinct(rng: random.Random, active: bool, number: int) -> list[str]:
+    made: dict[str, None] = {}
+    while len(made) < number:
+        made[compound(rng, active)] = None
+    return list(made)
+
+
+def make_compounds(folder: Path) -> None:
+    """A library with 80 known hits, the ids of those hidden in it, and new compounds."""
+    rng = random.Random(SEED)
+    actives, others = (
+        _distinct(rng, active, number) for active, number in ((True, N_ACTIVE), (False, N_OTHER))
+    )
+    hits, new_actives = actives[:N_HITS], actives[N_HITS + N_HIDDEN :]
+    n_others = N_NEW - len(new_actives)
+    new = [*new_actives, *others[:n_others]]
+    known = [(one, True) for one in actives[: N_HITS + N_HIDDEN]]
+    known += [(one, False) for one in others[n_others:]]
+    rng.shuffle(new)
+    rng.shuffle(known)
+    lines, hidden = ["id,smiles,vendor,outcome"], []
+    for number, (smiles, active) in enumerate(known):
+        name, hit = f"C{number:04d}", smiles in hits
+        vendor = rng.choice(("Acme", "Borealis", '"Chem, Inc."'))
+        lines.append(f"{name},{smiles},{vendor},{'hit' if hit else ''}")
+        hidden += [name] if active and not hit else []
+    folder.mkdir()
+    (folder / "compounds.csv").write_text("\n".join([*lines, ""]))
+    (folder / "hidden.txt").write_text("\n".join([*hidden, ""]))
+    rows = [f"N{number:02d},{smiles}" for number, smiles in enumerate(new)]
+    (folder / "new.csv").write_text("\n".join(["id,smiles", *rows, ""]))
 
 
 def main() -> None:
@@ -29,6 +84,7 @@ def main() -> None:
             seed=SEED,
         )
     )
+    make_compounds(folder / "compounds")
     features, digit = load_digits(return_X_y=True)
     names = [f"image-{number}" for number in range(len(digit))]
     with tempfile.TemporaryDirectory() as temporary:

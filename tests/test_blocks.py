@@ -131,6 +131,23 @@ def test_a_sparse_matrix_is_multiplied_entry_by_entry():
     assert block[2].tolist() == [functools.reduce(lambda t, v: t + v * 5.0, s, 0.0) for s in sums]
 
 
+def test_the_smaller_number_may_stand_for_a_product():
+    matrix = (np.array([0, 1, 2]), np.array([0, 2], np.int32), np.array([3.0, 0.5]))
+    block = np.full((3, 40), np.nan)
+    _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)), True)
+    sums = [ROWS.values[a:b].tolist() for a, b in itertools.pairwise(ROWS.indptr)]
+    assert not block[:2].any()
+    assert block[2].tolist() == [
+        functools.reduce(lambda t, v: t + min(v, 0.5), s, 0.0) for s in sums
+    ]
+
+
+def test_what_rows_have_in_common_becomes_its_share_of_what_either_has():
+    block = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
+    _blocks.shares(block, np.array([1.0, 0.0, 4.0]), np.array([2.0, 0.0]))
+    assert block.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 3.0]]
+
+
 OF_ROWS = {"starts": ROWS.indptr, "indices": ROWS.indices, "values": ROWS.values}
 USES = {
     "starts": np.array([0, 2, 3]),
@@ -141,6 +158,10 @@ CALLS = {
     "exponents": (
         _blocks.exponents,
         {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2), "gamma": 1.0},
+    ),
+    "shares": (
+        _blocks.shares,
+        {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2)},
     ),
     "powers": (_blocks.powers, {"block": -ones(4)}),
     "add": (_blocks.add, {"block": ones((2, 4)), **USES, "sums": ones((2, 4)), "width": 4}),

@@ -6,6 +6,11 @@ import json
 import os
 import shutil
 
+import numpy as np
+import pytest
+
+from tests.conftest import train_arguments, write_svm
+
 
 def test_it_tells_what_a_model_holds(model, resvm):
     ran = resvm("inspect", model)
@@ -52,3 +57,59 @@ def test_no_model_is_exit_4(resvm, tmp_path):
     assert ran.code == 4
     assert "not a resvm model" in ran.err
     assert ran.out == b""
+
+
+def test_weights_are_those_that_members_judge_by_and_have_names(resvm, tmp_path):
+    rng = np.random.default_rng(8)
+    lines = ["y,mw,kind"]
+    for number in range(60):
+        known = number < 25
+        size = rng.normal(2.0 if known else -2.0)
+        lines.append(f"{'g' if known else ''},{size:.3f},{'ab'[int(rng.random() < 0.5)]}")
+    (tmp_path / "d.csv").write_text("\n".join(lines) + "\n")
+    made = ("--label-column", "y", "--positive-label", "g", "--map", "map.json")
+    ran = resvm("convert", "d.csv", *made, "-o", "d.svm", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    trained = ("--data", "d.svm", "--positive-label", 1, "-t", "linear", "--n-models", 4)
+    assert resvm("train", *trained, "-o", "m", cwd=tmp_path).code == 0
+    ran = resvm("inspect", "m", "--weights", "--map", "map.json", cwd=tmp_path)
+    header, first, *rest = (line.split("\t") for line in ran.out.decode().splitlines())
+    assert header == ["feature", "name", "weight", "deviation"]
+    assert first[:2] == ["1", "mw"]
+    assert sorted(line[1] for line in rest) == ["kind=a", "kind=b"]
+    units = "".join(f"{index}:1\n" for index in (1, 2, 3)) + "0\n"
+    out = resvm("predict", "m", "-", "--member-values", cwd=tmp_path, stdin=units.encode()).out
+    values = np.array([line.split()[2:] for line in out.splitlines()], float)
+    expected = values[:3] - values[3]
+    for index, _, weight, deviation in (first, *rest):
+        of_members = expected[int(index) - 1]
+        assert float(weight) == pytest.approx(of_members.mean(), abs=1e-12)
+        assert float(deviation) == pytest.approx(of_members.std(), abs=1e-12)
+    told = json.loads(resvm("inspect", "m", "--weights", "--json", cwd=tmp_path).out)
+    assert told["weights"][0]["name"] == "1"
+    assert "weights" not in json.loads(resvm("inspect", "m", "--json", cwd=tmp_path).out)
+
+
+def test_weights_of_a_committee_are_those_of_its_mean_value(resvm, tmp_path):
+    rng = np.random.default_rng(9)
+    write_svm(tmp_path / "pos.svm", rng.normal(0.8, 1.0, (40, 3)))
+    write_svm(tmp_path / "unl.svm", rng.normal(0.0, 1.0, (160, 3)))
+    ran = resvm(*train_arguments(tmp_path), "-t", "linear", "--auto", "-q", "-o", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    assert len(json.loads((tmp_path / "m" / "manifest.json").read_text())["groups"]) > 1
+    out = resvm("inspect", tmp_path / "m", "--weights").out.decode()
+    weights = {
+        int(line.split("\t")[0]): float(line.split("\t")[2]) for line in out.splitlines()[1:]
+    }
+    units = "".join(f"{index}:1\n" for index in (1, 2, 3)) + "0\n"
+    out = resvm("predict", tmp_path / "m", "-", "--decision", "mean", stdin=units.encode()).out
+    values = [float(line.split()[1]) for line in out.splitlines()]
+    for index in (1, 2, 3):
+        assert weights[index] == pytest.approx(values[index - 1] - values[3], abs=1e-12)
+
+
+def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):
+    ran = resvm("inspect", model, "--weights")
+    assert ran.code == 4
+    assert "its kernel is rbf, which has no weights of features" in ran.err
+    assert resvm("inspect", model, "--map", "x").code == 2

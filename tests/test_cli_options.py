@@ -23,7 +23,7 @@ from resvm_cli.ensemble.methods import ResvmParams
 from resvm_cli.errors import CommandLineError
 from resvm_cli.jobs.train import TrainingChoice
 from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.svm.kernels import KERNEL_NAMES
+from resvm_cli.svm.kernels import KERNEL_NAMES, LIBSVM_KERNELS
 
 
 @option_family
@@ -157,7 +157,8 @@ def test_a_choice_is_refused_with_the_names_to_choose_from():
 
 
 def test_kernels_go_by_name_in_any_case_or_by_number():
-    assert tuple(parse_kernel(str(number)) for number in range(4)) == KERNEL_NAMES
+    assert tuple(parse_kernel(str(number)) for number in range(4)) == LIBSVM_KERNELS
+    assert tuple(map(parse_kernel, KERNEL_NAMES)) == KERNEL_NAMES
     assert [parse_kernel(name) for name in ("RBF", "polynomial")] == ["rbf", "poly"]
     with pytest.raises(CommandLineError, match="'4'"):
         parse_kernel("4")

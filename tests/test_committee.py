@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,14 @@ def test_informed_settings_are_distinct_and_keep_to_what_was_given():
     assert {one["gamma"] for one in fixed} == {0.7}
     assert all(1 <= one["c_unl"] <= 5 for one in fixed)
     assert len(fixed) == len(set(fixed)) < len(everything)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "tanimoto", "minmax"])
+def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties(kernel):
+    found = informed_candidates(default_space("resvm", kernel, 100, 1000, 0.1), 100, 1000, 0.1)
+    assert len(found) == len(set(found)) == len({replace(one, gamma=1.0) for one in INFORMED})
+    assert all(one["gamma"] is None for one in found)
+    assert (found[0]["w_pos"], found[0]["c_unl"]) == (INFORMED[0].w_pos, INFORMED[0].c_unl)
 
 
 def test_settings_of_one_kernel_follow_each_other():

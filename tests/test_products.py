@@ -11,7 +11,7 @@ from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.svm import libsvm, products
-from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
+from resvm_cli.svm.kernels import LIBSVM_KERNELS, Kernel
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
@@ -19,7 +19,7 @@ from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)
 X[:25] += 0.6
-KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in KERNEL_NAMES}
+KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in LIBSVM_KERNELS}
 
 
 def whole_bag(rows):
@@ -27,7 +27,7 @@ def whole_bag(rows):
 
 
 @pytest.mark.parametrize("kind", [DenseBag, SparseBag])
-@pytest.mark.parametrize("name", KERNEL_NAMES)
+@pytest.mark.parametrize("name", LIBSVM_KERNELS)
 def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name, kind, monkeypatch):
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)

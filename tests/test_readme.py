@@ -17,17 +17,21 @@ README = (ROOT / "README.md").read_text()
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
-def sessions() -> list[tuple[str, str]]:
+TUTORIAL = (ROOT / "docs" / "tutorial-compounds.md").read_text()
+
+
+def sessions(text: str) -> list[tuple[str, str]]:
     """(command, output shown) of every console block, in order."""
     found = []
-    for block in re.findall(r"```console\n(.*?)```", README, re.S):
+    for block in re.findall(r"```console\n(.*?)```", text, re.S):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, shown = part.partition("\n")
             found.append((command, shown))
     return found
 
 
-def test_every_command_of_the_session_prints_what_is_shown(tmp_path):
+@pytest.mark.parametrize("text", [README, TUTORIAL], ids=["readme", "tutorial"])
+def test_every_command_of_the_session_prints_what_is_shown(text, tmp_path):
     shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -35,7 +39,7 @@ def test_every_command_of_the_session_prints_what_is_shown(tmp_path):
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m resvm_cli "$@"\n')
     script.chmod(0o755)
     path = f"{tools}:{os.environ['PATH']}"
-    for command, shown in sessions():
+    for command, shown in sessions(text):
         ran = run(["sh", "-c", command], cwd=tmp_path, env={"PATH": path})
         assert ran.code == 0, ran.err
         printed = ran.out.decode() + ran.err
@@ -48,13 +52,15 @@ def test_every_command_of_the_session_prints_what_is_shown(tmp_path):
 
 
 def test_the_session_covers_every_command():
-    used = {command for line, _ in sessions() for command in re.findall(r"resvm ([a-z]+)", line)}
+    shown = sessions(README) + sessions(TUTORIAL)
+    used = {command for line, _ in shown for command in re.findall(r"resvm ([a-z]+)", line)}
     commands = {path.stem for path in (ROOT / "resvm_cli" / "commands").glob("*.py")}
     assert used == commands - {"__init__", "options"}
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "predict", "tune", "score", "rank", "inspect", "simulate", "check"]
+    "command",
+    ["train", "predict", "tune", "score", "rank", "inspect", "simulate", "check", "convert"],
 )
 def test_every_command_and_option_is_documented(command, resvm):
     assert f"### {command}\n" in README

@@ -25,7 +25,10 @@ def members(method, kernel):
 
 
 def values(kernel, gram_mb, tasks, some=None):
-    rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
+    sets = (POSITIVES, UNLABELED)
+    if kernel.name == "minmax":
+        sets = tuple(map(np.abs, sets))
+    rows = tuple(map(Rows.from_dense, sets))
     kernels = SharedKernels(*rows, gram_mb)
     with kernels.trainer(Kernel("rbf", 0.7)):  # leaves its room to the next
         pass

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from resvm_cli.commands.options.running import Json
+from resvm_cli.commands.options.running import Json, output_option
+from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, summaries
 
 
@@ -14,13 +15,28 @@ def inspect(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A directory that resvm train wrote.")
     ],
+    weights: Annotated[
+        bool,
+        output_option(
+            "--weights",
+            help="Linear models: what each feature counts, the largest first, as TSV on stdout.",
+        ),
+    ] = False,
+    feature_map: Annotated[
+        str | None,
+        output_option("--map", metavar="FILE", help="With --weights: names, by resvm convert."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what a model holds, and verify that it is intact (exit 4 if not)."""
     from resvm_cli.jobs import inspect as job
 
-    inspection = job.inspect(model)
+    if feature_map is not None and not weights:
+        raise CommandLineError("--map goes with --weights")
+    inspection = job.inspect(model, weights=weights, feature_map=feature_map)
     if json:
         machine.print_inspection(inspection)
+    elif inspection.weights is not None:
+        machine.print_weights(inspection.weights)
     else:
         summaries.show_inspection(inspection)

@@ -16,7 +16,7 @@ from resvm_cli.svm import libsvm
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.products import BagRows, SparseBag, kernel_values
+from resvm_cli.svm.products import BagRows, SparseBag, bag_values
 
 # A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
 BATCH_ROWS = 1000
@@ -149,9 +149,9 @@ class Trainer:
         libsvm.use_threads(self._inner_threads)
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
-        bag = self._bag_rows.bag(numbers)
+        bag = self._bag_rows.bag(numbers, problem.kernel)
         if bag is not None:
-            values = kernel_values(problem.kernel, bag.dot_products())
+            values = bag_values(problem.kernel, bag)
             arena = GramArena(values, np.arange(len(numbers)))
             solution = libsvm.train(problem, arena, place[: len(positive)], place[len(positive) :])
         else:

@@ -146,7 +146,7 @@ def settle(
 ) -> Plan:
     """Derive from the data what the user left open."""
     gamma = params.gamma
-    if params.kernel == "linear":
+    if not Kernel(params.kernel).uses_gamma:
         gamma = 0.0
     elif gamma == "scale":
         gamma = gamma_scale(n_features, variance())

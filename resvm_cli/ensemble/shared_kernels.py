@@ -24,7 +24,7 @@ from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.nodes import GramArena
 from resvm_cli.svm.pool import Uses
 from resvm_cli.svm.problem import Problem, Solution
-from resvm_cli.svm.products import dot_products
+from resvm_cli.svm.products import kernel_products
 
 BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
 
@@ -66,7 +66,7 @@ class SharedKernels:
         self.shares_kernels = BYTES_A_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
         self._lock = threading.Lock()
         self._free: list[FloatArray] = []
-        self._products: FloatArray | None = None
+        self._products: dict[bool, FloatArray] = {}  # by whether the smaller number counts
         self._exponents: FloatArray | None = None  # of gamma 1: minus the squared distances
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,9 +79,10 @@ class SharedKernels:
             yield _BagByBag(self)
             return
         if kernel.name == "linear":
-            yield _FromMatrix(self._shared_products(), len(self.positives), _BagByBag(self))
+            yield _FromMatrix(self._shared_products(kernel), len(self.positives), _BagByBag(self))
             return
-        shared = self._shared_exponents() if kernel.name == "rbf" else self._shared_products()
+        rbf = kernel.name == "rbf"
+        shared = self._shared_exponents(kernel) if rbf else self._shared_products(kernel)
         # large arrays are used again: getting their pages anew costs more than filling them
         with self._lock:
             values = self._free.pop() if self._free else np.empty_like(shared)
@@ -91,23 +92,23 @@ class SharedKernels:
                 powers(values)
             else:
                 np.copyto(values, shared)
-                nothing = np.zeros(len(values))  # these kernels have no use for norms
-                values = kernel.values(values, nothing, nothing)
+                norms = shared.diagonal().copy()
+                values = kernel.values(values, norms, norms)
         yield _FromMatrix(values, len(self.positives), _BagByBag(self))
         self._free.append(values)
 
-    def _shared_products(self) -> FloatArray:
+    def _shared_products(self, kernel: Kernel) -> FloatArray:
         with self._lock:
-            if self._products is None:
-                self._products = dot_products(self.rows)
-            return self._products
+            if kernel.counts_smaller not in self._products:
+                self._products[kernel.counts_smaller] = kernel_products(self.rows, kernel)
+            return self._products[kernel.counts_smaller]
 
-    def _shared_exponents(self) -> FloatArray:
+    def _shared_exponents(self, kernel: Kernel) -> FloatArray:
         with self._lock:
             if self._exponents is None:
-                products = dot_products(self.rows)
-                norms = products.diagonal().copy()
-                self._exponents = Kernel("rbf", 1.0).exponents(products, norms, norms)
+                dots = kernel_products(self.rows, kernel)
+                norms = dots.diagonal().copy()
+                self._exponents = Kernel("rbf", 1.0).exponents(dots, norms, norms)
             return self._exponents
 
 

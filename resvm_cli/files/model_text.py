@@ -54,7 +54,10 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
 
 
 def _kernel_lines(kernel: Kernel) -> list[str]:
-    lines = ["svm_type c_svc", f"kernel_type {LIBSVM_NAMES[kernel.name]}"]
+    lines = ["svm_type c_svc", f"kernel_type {LIBSVM_NAMES.get(kernel.name, kernel.name)}"]
+    if not kernel.known_to_libsvm:
+        # its loader stops at a first word it does not know, and names it
+        lines.insert(0, f"not_a_kernel_of_libsvm {kernel.name}")
     if kernel.uses_degree:
         lines.append(f"degree {kernel.degree}")
     if kernel.uses_gamma:

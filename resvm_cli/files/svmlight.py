@@ -21,6 +21,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.bad_lines import BadLine
+from resvm_cli.files.file_kinds import require_svmlight
 from resvm_cli.files.streams import (
     BYTE_ORDER_MARK,
     STDIN,
@@ -121,9 +122,8 @@ def map_blocks(
     To the function a block's lines count from the beginning of its piece. Blocks of a file hold a
     multiple of so many rows, where none of its lines is blank; a pipe is answered as it comes.
     """
-    texts = whole_lines(
-        read_pieces(path), multiple if comes_at_once(path) else 1, name=name_of(path)
-    )
+    text = require_svmlight(read_pieces(path), name_of(path))
+    texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
     parse = _Parser(zero_based, with_comments, False)
 
     def work(numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
@@ -163,7 +163,7 @@ def parse_pieces(
     """
 
     parse = _Parser(zero_based, with_comments, on_bad_line is not None)
-    texts = enumerate(whole_lines(pieces, name=name))
+    texts = enumerate(whole_lines(require_svmlight(pieces, name), name=name))
     return _joined(
         parallel.stream(parse, texts, lambda: workers) if workers else map(parse, texts),
         name,

@@ -12,6 +12,7 @@ from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.trials import TrialLog, run_search
 from resvm_cli.jobs.tune import Winner, winner_of
 from resvm_cli.parallel import available_cores
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Task
@@ -63,6 +64,9 @@ def tune_quickly(
 def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], None]) -> None:
     """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
+        return
+    if Kernel(params.kernel).compares_fingerprints:
+        data.scaling = None
         return
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
 from resvm_cli.files.bad_lines import BadLine
+from resvm_cli.files.file_kinds import ForeignFormat
 from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import format_number, parse_pieces
 
@@ -67,11 +68,14 @@ def check(
             bad.append(line.error(name).message)
 
     seen = _Seen()
-    for block in parse_pieces(
-        read_pieces(path), name, zero_based=zero_based, workers=1, on_bad_line=refused
-    ):
-        seen.add(block.rows, block.labels)
-        progress(f"checking {name}", seen.n_rows, None)
+    try:
+        for block in parse_pieces(
+            read_pieces(path), name, zero_based=zero_based, workers=1, on_bad_line=refused
+        ):
+            seen.add(block.rows, block.labels)
+            progress(f"checking {name}", seen.n_rows, None)
+    except ForeignFormat as error:  # other files are looked at all the same
+        bad = [f"{error.message}; {error.hint}"]
     n_features = max(0, seen.max_index + (1 if zero_based else 0))
     if not seen.n_rows and not bad:
         bad = [f"{name}: no rows"]

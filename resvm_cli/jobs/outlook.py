@@ -41,7 +41,8 @@ class Outlook:
 def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlook) -> list[str]:
     """What the user should know before trusting the model."""
     found = []
-    if data.scaling is None and (advice := _scaling_advice(data, part)):
+    as_they_are = part.plan.plans[0].kernel.compares_fingerprints
+    if data.scaling is None and not as_they_are and (advice := _scaling_advice(data, part)):
         found.append(f"the features are not scaled: {advice}; try --scale auto")
     if not len(conclusion.judged):
         return found

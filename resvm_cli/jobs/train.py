@@ -26,6 +26,7 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
 
 AutoName: TypeAlias = Literal["committee", "single"]
@@ -138,7 +139,7 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
     source.check()
     choice.check()
     params = choice.params
-    if source.unchecked and params.kernel != "linear" and params.gamma == "scale":
+    if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
         raise CommandLineError(
             "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.compare import CompareResult
-    from resvm_cli.jobs.inspect import Inspection
+    from resvm_cli.jobs.inspect import FeatureWeight, Inspection
     from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.score import FileScore, ScoreResult
     from resvm_cli.jobs.train import TrainResult
@@ -55,10 +55,22 @@ def print_check(checks: list[FileCheck]) -> None:
     print_json("check", {"files": [asdict(check) for check in checks]})
 
 
+def print_weights(weights: Sequence[FeatureWeight]) -> None:
+    """A line a feature, with a header."""
+    lines = ["feature\tname\tweight\tdeviation"]
+    for one in weights:
+        name = one.name.replace("\t", " ").replace("\n", " ")
+        lines.append(f"{one.feature}\t{name}\t{one.weight!r}\t{one.deviation!r}")
+    print_data("\n".join([*lines, ""]))
+
+
 def print_inspection(inspection: Inspection) -> None:
+    asked = inspection.weights
+    weights = {} if asked is None else {"weights": [asdict(one) for one in asked]}
     print_json(
         "inspect",
         {
+            **weights,
             "model": inspection.path,
             "intact": True,
             "n_members": inspection.n_members,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from resvm_cli.ensemble.methods import Plan
     from resvm_cli.ensemble.model_plan import ModelPlan
     from resvm_cli.jobs.check import FileCheck
+    from resvm_cli.jobs.convert import ConvertResult
     from resvm_cli.jobs.inspect import Inspection
     from resvm_cli.jobs.outlook import Outlook
     from resvm_cli.jobs.rank import RankResult
@@ -161,6 +162,18 @@ def show_simulation(result: SimulateResult) -> None:
         say(f"{name:>10}  {text}")
     if not (result.test_pos and result.test_neg):
         note("no row of one class was left for test.svm: ask for smaller sets")
+
+
+def show_conversion(result: ConvertResult) -> None:
+    """What was read and where it went."""
+    rows = f"{result.n_rows:,} rows"
+    if result.n_positives is not None:
+        rows += f", {result.n_positives:,} of them positive"
+    say(f"{'read':>10}  {rows}, {result.n_features:,} features")
+    for text in result.notes:
+        note(text)
+    if result.targets != ("-",):
+        say(f"{'written to':>10}  {', '.join(result.targets)}")
 
 
 def show_check(check: FileCheck) -> None:

@@ -38,6 +38,21 @@ WIDEST static void fill_exponents(double *block, size_t height, size_t width,
     }
 }
 
+/* Sums that rows have in common, to their share of all that either row has: s / (a + b - s), and 1
+ * where neither has anything. */
+WIDEST static void fill_shares(double *block, size_t height, size_t width, const double *row_norms,
+                               const double *support_norms)
+{
+    for (size_t line = 0; line < height; line++) {
+        double *at = block + line * width;
+        const double norm = support_norms[line];
+        for (size_t i = 0; i < width; i++) {
+            double all = (row_norms[i] + norm) - at[i];
+            at[i] = all == 0.0 ? 1.0 : at[i] / all;
+        }
+    }
+}
+
 /* A double whose last bits are the integer nearest to x, and the power of two by that integer. */
 #define SHIFT 0x1.8p52
 #define UNDERFLOW -746.0 /* e^x of less is 0 */
@@ -260,7 +275,7 @@ struct columns {
  * TOGETHER times as many numbers. */
 static const char *multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
                                  const struct columns *matrix, double *block, size_t height,
-                                 double *room)
+                                 double *room, int smaller)
 {
     for (size_t start = 0; start < rows->count; start += TOGETHER) {
         size_t count = rows->count - start < TOGETHER ? rows->count - start : TOGETHER;
@@ -286,7 +301,8 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                     size_t line = (uint32_t)matrix->lines[other];
                     if (line >= height)
                         return "lines does not fit: block has no such line";
-                    sums[line] += value * matrix->values[other];
+                    const double held = matrix->values[other];
+                    sums[line] += !smaller ? value * held : value < held ? value : held;
                 }
             }
         }
@@ -487,6 +503,30 @@ static PyObject *exponents(PyObject *Py_UNUSED(module), PyObject *args)
     return FINISH(arrays, wrong);
 }
 
+PyDoc_STRVAR(shares_doc,
+"shares(block, row_norms, support_norms)\n"
+"\n"
+"Turn what rows have in common into its share of all that either has, in place.");
+
+static PyObject *shares(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    struct array arrays[] = {WRITTEN_FLOAT64("block"), FLOAT64("row_norms"),
+                             FLOAT64("support_norms")};
+    if (!PyArg_ParseTuple(args, "O&O&O&", take, &arrays[0], take, &arrays[1], take, &arrays[2]))
+        return NULL;
+    size_t width = count(&arrays[1]), height = count(&arrays[2]);
+    const char *wrong = NULL;
+    if (!is_product(count(&arrays[0]), width, height))
+        wrong = "block does not fit row_norms and support_norms";
+    if (!wrong) {
+        Py_BEGIN_ALLOW_THREADS
+        fill_shares(arrays[0].buffer.buf, height, width, arrays[1].buffer.buf,
+                    arrays[2].buffer.buf);
+        Py_END_ALLOW_THREADS
+    }
+    return FINISH(arrays, wrong);
+}
+
 PyDoc_STRVAR(powers_doc,
 "powers(block)\n"
 "\n"
@@ -607,19 +647,22 @@ static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 PyDoc_STRVAR(multiply_doc,
-"multiply(starts, indices, values, places, column_starts, lines, line_values, block, room)\n"
+"multiply(starts, indices, values, places, column_starts, lines, line_values, block, room,\n"
+"         smaller=False)\n"
 "\n"
 "The products of a sparse matrix, given by its columns, with rows: a line of the block for each line\n"
-"of the matrix. The room is eight times as large as a column of the block.");
+"of the matrix. The room is eight times as large as a column of the block. The smaller of two\n"
+"numbers may stand for their product.");
 
 static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
 {
     struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT32("places"),
                              INT64("column_starts"), INT32("lines"), FLOAT64("line_values"),
                              WRITTEN_FLOAT64("block"), WRITTEN_FLOAT64("room")};
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&O&O&O&", take, &arrays[0], take, &arrays[1], take,
+    int smaller = 0;
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&O&O&O&|p", take, &arrays[0], take, &arrays[1], take,
                           &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], take,
-                          &arrays[6], take, &arrays[7], take, &arrays[8]))
+                          &arrays[6], take, &arrays[7], take, &arrays[8], &smaller))
         return NULL;
     struct rows rows;
     size_t n_starts = count(&arrays[4]), height = count(&arrays[8]) / TOGETHER;
@@ -637,7 +680,7 @@ static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
                                  arrays[6].buffer.buf, count(&arrays[6])};
         Py_BEGIN_ALLOW_THREADS
         wrong = multiply_rows(&rows, arrays[3].buffer.buf, count(&arrays[3]), &matrix,
-                              arrays[7].buffer.buf, height, arrays[8].buffer.buf);
+                              arrays[7].buffer.buf, height, arrays[8].buffer.buf, smaller);
         Py_END_ALLOW_THREADS
     }
     return FINISH(arrays, wrong);
@@ -745,6 +788,7 @@ static PyObject *heard(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 }
 
 static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents_doc},
+                                {"shares", shares, METH_VARARGS, shares_doc},
                                 {"powers", powers, METH_VARARGS, powers_doc},
                                 {"add", add, METH_VARARGS, add_doc},
                                 {"add_rbf", add_rbf, METH_VARARGS, add_rbf_doc},

@@ -1,4 +1,9 @@
-"""The four kernels with LIBSVM's formulas and parameter names, over blocks of dot products."""
+"""LIBSVM's four kernels and two for fingerprints, over blocks of products.
+
+LIBSVM's have its formulas and parameter names. The similarity of Tanimoto, x.y / (|x|^2 + |y|^2 -
+x.y), is the share of bits that two sets of them have in common; minmax is the same for counts, with
+the smaller of two counts in place of their product.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from resvm_cli.dataset import FloatArray, Rows
+from resvm_cli.errors import DataError
 from resvm_cli.svm import _blocks
 
-KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid"]
-KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)  # in the order of LIBSVM's numbers
+KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "tanimoto", "minmax"]
+KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
+LIBSVM_KERNELS = KERNEL_NAMES[:4]  # in the order of LIBSVM's numbers
 
 # Squared distances from norms and a dot product lose about this many units of the norms' last bit.
 CANCELLATION = 16 * np.finfo(np.float64).eps
@@ -32,11 +39,25 @@ class Kernel:
 
     @property
     def number(self) -> int:
-        return KERNEL_NAMES.index(self.name)
+        return LIBSVM_KERNELS.index(self.name)
+
+    @property
+    def known_to_libsvm(self) -> bool:
+        return self.name in LIBSVM_KERNELS
+
+    @property
+    def compares_fingerprints(self) -> bool:
+        """Whether rows are bits or counts, which scaling would turn into something else."""
+        return not self.known_to_libsvm
+
+    @property
+    def counts_smaller(self) -> bool:
+        """Whether the smaller of two numbers stands for their product."""
+        return self.name == "minmax"
 
     @property
     def uses_gamma(self) -> bool:
-        return self.name != "linear"
+        return self.name in ("poly", "rbf", "sigmoid")
 
     @property
     def uses_coef0(self) -> bool:
@@ -77,9 +98,25 @@ class Kernel:
             raise ValueError("kernel")
         return kernel
 
+    def norms(self, rows: Rows) -> FloatArray:
+        """The product of each row with itself."""
+        if not self.counts_smaller:
+            return rows.squared_norms()
+        if len(rows.values) and rows.values.min() < 0:
+            place = int(rows.values.argmin())
+            raise DataError(
+                f"feature {rows.indices[place]} is {rows.values[place]:g} in some row;"
+                " the minmax kernel compares counts, which are never negative",
+                "leave out --scale, or choose another kernel",
+            )
+        return np.bincount(rows.row_numbers, rows.values, len(rows)).astype(float)
+
     def values(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
-        """Kernel values of a block (rows x pool) from its dot products, which are overwritten."""
+        """Kernel values of a block (rows x pool) from its products, which are overwritten."""
         if self.name == "linear":
+            return dots
+        if not self.known_to_libsvm:
+            _blocks.shares(dots, pool_norms, norms)
             return dots
         if self.name == "rbf":
             return powers(self.exponents(dots, norms, pool_norms))

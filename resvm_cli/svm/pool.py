@@ -79,8 +79,10 @@ class Pool:
         self._columns = columns
         self._rows = rows
         self._n_members = uses[0][1].n_members
+        self._kernel = uses[0][0]  # the others differ by their parameters alone
+        dense = dense and not self._kernel.counts_smaller
         padding = -len(rows) % COLUMN_STEP if dense else 0
-        self._norms = np.concatenate([rows.squared_norms(), np.zeros(padding)])
+        self._norms = np.concatenate([self._kernel.norms(rows), np.zeros(padding)])
         self._users = [_Users(kernel, some, padding, len(uses) == 1) for kernel, some in uses]
         self._matrix: FloatArray | SparseMatrix
         if dense:
@@ -94,7 +96,7 @@ class Pool:
 
     def sums(self, block: Rows) -> FloatArray:
         """Each member's weighted kernel values: rows x members, of ``rows_at_once`` at most."""
-        norms = block.squared_norms()
+        norms = self._kernel.norms(block)
         width, products = self._products(block)
         query = np.zeros(width)
         query[: len(block)] = norms
@@ -124,7 +126,7 @@ class Pool:
         block: Rows,
         sums: FloatArray,
     ) -> None:
-        """Add to the members' sums what these support rows give, from their dot products."""
+        """Add to the members' sums what these support rows give, from their products."""
         kernel, norms, uses = users.kernel, self._norms[numbers], users.of(numbers)
         if kernel.name == "rbf" and not doubtful and _blocks.OWN_POWERS:
             _blocks.add_rbf(values, query, norms, kernel.gamma, *uses, sums)
@@ -142,7 +144,9 @@ class Pool:
         """How many columns a block of products has, and what gives those of some support rows."""
         matrix = self._matrix
         if isinstance(matrix, SparseMatrix):
-            whole = matrix.products(*self._columns.looked_up(block))
+            whole = matrix.products(
+                *self._columns.looked_up(block), smaller=self._kernel.counts_smaller
+            )
             return len(block), lambda first, last: whole[first:last]
         # features that the pool lacks end in column -1, the last; they count in the norms alone
         columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))

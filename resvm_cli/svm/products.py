@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.errors import CommandLineError
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
 
@@ -23,6 +24,8 @@ MOST_ROWS = 2500
 MOST_CELLS = 1 << 23
 MOST_ENTRIES = 1 << 21
 MOST_PRODUCT_CELLS = 1 << 26
+# A kernel that LIBSVM lacks has its matrix whatever its size, up to 4 GB of nodes.
+MOST_MATRIX_ROWS = 16_000
 # Share of non-zeros from which dense products are faster: 0.1 to 0.2, by processor.
 LEAST_DENSITY = 0.1
 
@@ -46,14 +49,18 @@ class SparseMatrix:
         """These rows, whose indices are columns."""
         return cls(rows.row_numbers, rows.indices, rows.values, len(rows), width)
 
-    def products(self, rows: Rows, columns: IndexArray) -> FloatArray:
-        """lines x rows; ``columns`` has the column of each index, -1 for those that have none."""
+    def products(self, rows: Rows, columns: IndexArray, *, smaller: bool = False) -> FloatArray:
+        """lines x rows; ``columns`` has the column of each index, -1 for those that have none.
+
+        The smaller of two numbers may stand for their product, for kernels that count so.
+        """
         block = np.empty((self._height, len(rows)))
         room = np.empty((_blocks.TOGETHER, self._height))
         _blocks.multiply(
             *(rows.indptr, rows.indices, rows.values, columns),
             *(self._starts, self._lines, self._values),
             *(block, room),
+            smaller,
         )
         return block
 
@@ -68,10 +75,21 @@ class BagRows:
     def _numbered(self) -> SparseBag:
         return SparseBag.of(self._rows)
 
-    def bag(self, numbers: IntArray) -> DenseBag | SparseBag | None:
-        """Some of the rows, over the features they have; None where that would be too large."""
-        if len(numbers) > MOST_ROWS:
+    def bag(self, numbers: IntArray, kernel: Kernel | None = None) -> DenseBag | SparseBag | None:
+        """Some of the rows, over the features they have.
+
+        None where that would be too large: LIBSVM then works with the rows themselves, unless it
+        lacks the kernel.
+        """
+        needed = kernel is not None and not kernel.known_to_libsvm
+        if len(numbers) > MOST_ROWS and not needed:
             return None
+        if kernel is not None and len(numbers) > MOST_MATRIX_ROWS:
+            raise CommandLineError(
+                f"a bag has {len(numbers):,} rows; with the {kernel.name} kernel it can have"
+                f" {MOST_MATRIX_ROWS:,}: LIBSVM does not know that kernel and needs all its values",
+                "choose --method resvm, or smaller bags: --n-pos, --n-unl",
+            )
         rows = self._numbered.rows
         marks = np.zeros(len(self._numbered.features), bool)
         n_entries = _blocks.mark(rows.indptr, rows.indices, rows.values, numbers, marks)
@@ -81,8 +99,10 @@ class BagRows:
         places[present] = np.arange(width)
         cells = len(numbers) * width
         dense = n_entries >= LEAST_DENSITY * cells
-        if cells > MOST_CELLS if dense else n_entries > MOST_ENTRIES:
+        large = cells > MOST_CELLS if dense else n_entries > MOST_ENTRIES
+        if large and not needed:
             return None
+        dense &= not large and not (kernel is not None and kernel.counts_smaller)
         if not dense:
             taken = rows.take(numbers)
             return SparseBag(features, Rows(taken.indptr, places[taken.indices], taken.values))
@@ -125,10 +145,11 @@ class SparseBag:
         places = columns.places(rows.indices).astype(np.int32)
         return cls(columns.present, Rows(rows.indptr, places, rows.values))
 
-    def dot_products(self) -> FloatArray:
+    def dot_products(self, *, smaller: bool = False) -> FloatArray:
         """rows x rows."""
         everywhere = np.arange(len(self.features), dtype=np.int32)
-        return SparseMatrix.of(self.rows, len(everywhere)).products(self.rows, everywhere)
+        matrix = SparseMatrix.of(self.rows, len(everywhere))
+        return matrix.products(self.rows, everywhere, smaller=smaller)
 
     def combined(self, coefficients: FloatArray) -> Rows:
         """The sum of the rows, each times its coefficient, as one sparse row."""
@@ -138,7 +159,7 @@ class SparseBag:
 
 
 def kernel_values(kernel: Kernel, dots: FloatArray) -> FloatArray:
-    """rows x rows, by LIBSVM's formulas; these may overflow too."""
+    """rows x rows, by the kernel's formula; these may overflow too."""
     norms = dots.diagonal().copy()
     with np.errstate(over="ignore", invalid="ignore"):
         return kernel.values(dots, norms, norms)
@@ -159,6 +180,15 @@ def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
     return matrix
 
 
+def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
+    """rows x rows of a bag."""
+    if kernel.counts_smaller:
+        assert isinstance(bag, SparseBag)
+        kernel.norms(bag.rows)  # refuses what cannot be counts
+        return kernel_values(kernel, bag.dot_products(smaller=True))
+    return kernel_values(kernel, bag.dot_products())
+
+
 def dot_products(rows: Rows) -> FloatArray:
     """All rows with all rows; densely, unless they are too sparse or too wide for that."""
     sparse = SparseBag.of(rows)
@@ -167,3 +197,11 @@ def dot_products(rows: Rows) -> FloatArray:
     if cells > MOST_PRODUCT_CELLS or len(rows.values) < LEAST_DENSITY * cells:
         return sparse.dot_products()
     return DenseBag(sparse.features, dense_matrix(sparse.rows, width)).dot_products()
+
+
+def kernel_products(rows: Rows, kernel: Kernel) -> FloatArray:
+    """All rows with all rows: what the kernel's values are made from."""
+    if not kernel.counts_smaller:
+        return dot_products(rows)
+    kernel.norms(rows)  # refuses what cannot be counts
+    return SparseBag.of(rows).dot_products(smaller=True)

@@ -58,6 +58,10 @@ static int pooled(void)
     for (size_t i = 0; i < height * width; i++)
         if (!(block[i] <= 0.0))
             violated("an exponent above zero");
+    double *shares = room(height * width, sizeof *shares);
+    memcpy(shares, block, height * width * sizeof *shares);
+    fill_shares(shares, height, width, rows, supports);
+    free(shares);
     double *powers = room(height * width, sizeof *powers);
     memcpy(powers, block, height * width * sizeof *powers);
     fill_powers(powers, height * width);
@@ -90,7 +94,8 @@ static int sparse(void)
     double *block = numbers(height * n_rows), *room_for = numbers(TOGETHER * height);
     struct columns by_column = {starts_of, n_lines, lines, values, n_entries};
     int done = !weigh_rows(&rows, &held, sums);
-    done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for);
+    done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for,
+                           (int)below(2));
     done &= !mark_features(&rows, chosen, n_numbers, marks, reach, &count);
     done &= !spread_rows(&rows, chosen, n_numbers, places, reach, matrix, n_lines + 1);
     free(starts), free(chosen), free(features), free(places), free(values), free(weights);

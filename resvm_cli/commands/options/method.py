@@ -26,7 +26,8 @@ Kernel = Annotated[
         "-t",
         "--kernel",
         metavar="NAME",
-        help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3.",
+        help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3; for fingerprints"
+        " tanimoto (bits) or minmax (counts).",
     ),
 ]
 Tolerance = Annotated[

@@ -25,14 +25,15 @@ def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
 
 def parse_kernel(text: str) -> KernelName:
     """A kernel by name or by LIBSVM's number."""
-    from resvm_cli.svm.kernels import KERNEL_NAMES
+    from resvm_cli.svm.kernels import KERNEL_NAMES, LIBSVM_KERNELS
 
-    kernels: dict[str, KernelName] = {"polynomial": "poly"}
-    for number, name in enumerate(KERNEL_NAMES):
-        kernels |= {name: name, str(number): name}
+    kernels: dict[str, KernelName] = {name: name for name in KERNEL_NAMES}
+    kernels |= {"polynomial": "poly"}
+    kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
     if text.lower() not in kernels:
         raise CommandLineError(
-            f"-t/--kernel is '{text}'; linear, poly, rbf, sigmoid or 0 to 3 was expected"
+            f"-t/--kernel is '{text}'; linear, poly, rbf, sigmoid, 0 to 3, tanimoto or minmax"
+            " was expected"
         )
     return kernels[text.lower()]
 

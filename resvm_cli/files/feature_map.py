@@ -1,0 +1,86 @@
+"""The feature map: which column each feature comes from, so that other files become the same.
+
+JSON: ``columns`` says how each column became features, ``features`` has their names in order.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from resvm_cli.errors import DataError
+from resvm_cli.files.streams import name_of, read_pieces
+
+KIND = "resvm-feature-map"
+FORMAT = 1
+
+
+@dataclass
+class MappedColumn:
+    """How one column becomes features."""
+
+    name: str
+    kind: str  # number, text or morgan
+    first: int = 0  # the feature of a number, or the first bit of a fingerprint
+    fill: float | None = None  # what a missing number counts as
+    values: dict[str, int] = field(default_factory=dict)  # of a text: the feature of each
+    bits: int = 0
+    radius: int = 0
+    counts: bool = False
+
+    def content(self) -> dict[str, Any]:
+        """As it is written."""
+        if self.kind == "text":
+            return {"name": self.name, "kind": self.kind, "values": self.values}
+        if self.kind == "morgan":
+            parameters = {"bits": self.bits, "radius": self.radius, "counts": self.counts}
+            return {"name": self.name, "kind": self.kind, "first": self.first, **parameters}
+        return {"name": self.name, "kind": self.kind, "first": self.first, "fill": self.fill}
+
+
+@dataclass
+class FeatureMap:
+    """Columns, and the names of the features that they became, counted from 1."""
+
+    columns: list[MappedColumn] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, *names: str) -> int:
+        """Number new features; the number of the first."""
+        self.names.extend(names)
+        return len(self.names) - len(names) + 1
+
+    def format(self) -> bytes:
+        """As JSON text."""
+        content = {
+            "kind": KIND,
+            "format": FORMAT,
+            "columns": [column.content() for column in self.columns],
+            "features": self.names,
+        }
+        return (json.dumps(content, indent=1) + "\n").encode("ascii")
+
+
+def read_feature_map(path: str) -> FeatureMap:
+    """A map that convert wrote."""
+    name = name_of(path)
+    try:
+        content = json.loads(b"".join(read_pieces(path)))
+        if content["kind"] != KIND or content["format"] != FORMAT:
+            raise ValueError("kind")
+        columns = [MappedColumn(**column) for column in content["columns"]]
+        names = [str(one) for one in content["features"]]
+        for column in columns:
+            if column.kind not in ("number", "text", "morgan"):
+                raise ValueError("kind")
+            places = [*column.values.values()] if column.kind == "text" else [column.first]
+            if column.kind == "morgan":
+                places.append(column.first + column.bits - 1)
+            if not all(type(place) is int and 1 <= place <= len(names) for place in places):
+                raise ValueError("features")
+        return FeatureMap(columns, names)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DataError(
+            f"{name}: not a feature map", "one is written by resvm convert with --map FILE"
+        ) from None

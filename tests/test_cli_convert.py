@@ -1,0 +1,442 @@
+"""resvm convert, as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
+
+from resvm_cli.errors import DataError
+from resvm_cli.files import tables
+from resvm_cli.files.svmlight import read_file
+from resvm_cli.jobs.convert import ConvertRequest
+from resvm_cli.jobs.convert import convert as convert_job
+from resvm_cli.jobs.table_features import ColumnRoles
+from tests.programs import run
+
+CSV = (
+    b"id,y,mw,vendor,logp\n"
+    b'a 1,g,1.5,acme,0.1\nb,h,0,"b,ig",-3e-7\nc,,2,acme,123456789.123456789\nd,g,4,zeta,1\n'
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "d.csv").write_bytes(CSV)
+    return tmp_path
+
+
+def converted(resvm, folder, *arguments, code=0, **more):
+    ran = resvm("convert", *arguments, cwd=folder, **more)
+    assert ran.code == code, ran.err
+    return ran
+
+
+ROLES = ("--label-column", "y", "--positive-label", "g", "--id-column", "id")
+
+
+def test_text_labels_categories_and_ids(resvm, folder):
+    ran = converted(resvm, folder, "d.csv", *ROLES, "--map", "map.json")
+    assert ran.out.decode().splitlines() == [
+        "1 1:1.5 2:0.1 3:1 # a 1",
+        "0 2:-3e-07 4:1 # b",
+        "0 1:2 2:123456789.12345679 3:1 # c",
+        "1 1:4 2:1 5:1 # d",
+    ]
+    names = json.loads((folder / "map.json").read_text())["features"]
+    assert names == ["mw", "logp", "vendor=acme", "vendor=b,ig", "vendor=zeta"]
+    assert "4 rows, 2 of them positive, 5 features" in ran.err
+    assert "the column 'vendor' holds texts" in ran.err
+    assert converted(resvm, folder, "d.csv", *ROLES, "-q").err == ""
+
+
+def test_positives_and_unlabeled_rows_at_once(resvm, folder):
+    whole = converted(resvm, folder, "d.csv", *ROLES).out.splitlines()
+    converted(resvm, folder, "d.csv", *ROLES, "-P", "pos.svm", "-U", "unl.svm")
+    assert (folder / "pos.svm").read_bytes().splitlines() == [whole[0], whole[3]]
+    assert (folder / "unl.svm").read_bytes().splitlines() == [whole[1], whole[2]]
+    ran = resvm("train", "-P", "pos.svm", "-U", "unl.svm", "--n-pos", 2, "--n-unl", 2, cwd=folder)
+    assert ran.code == 0, ran.err
+
+
+def test_stdin_compression_and_tabs_make_no_difference(resvm, folder):
+    expected = converted(resvm, folder, "d.csv", *ROLES).out
+    assert converted(resvm, folder, "-", *ROLES, stdin=CSV).out == expected
+    (folder / "d.gz").write_bytes(gzip.compress(CSV))
+    assert converted(resvm, folder, "d.gz", *ROLES).out == expected
+    tabs = CSV.replace(b'"b,ig"', b"b;ig").replace(b",", b"\t").replace(b"b;ig", b"b,ig")
+    assert converted(resvm, folder, "-", *ROLES, stdin=tabs).out == expected
+    for rule in ("mean", "median"):  # which read twice
+        again = converted(resvm, folder, "-", *ROLES, "--missing", rule, stdin=CSV)
+        assert again.out == expected
+
+
+def test_numeric_labels_stay_as_they_are(resvm, folder):
+    text = b"y,a\n1,2\n-1,0\n2.5,3\n"
+    out = converted(resvm, folder, "-", "--label-column", "y", stdin=text).out
+    assert out == b"1 1:2\n-1\n2.5 1:3\n"
+    more = ("--label-column", "1", "--positive-label", "2.50")
+    assert converted(resvm, folder, "-", *more, stdin=text).out == b"0 1:2\n0\n1 1:3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (b"a,b\n1,2\n3,\n", (), "stdin:3:3: no value in the column 'b'"),
+        (b"a,b\n1,2\n3,NA\n", (), "stdin:3:3: no value in the column 'b'"),
+        (b"a,b\n1,2\n3,nan\n", (), "stdin:3:3: no value in the column 'b'"),
+        (b"a,b\n1,2\n3,x\n", (), "stdin:3:3: 'x' in the column 'b'; a number was expected"),
+        (b"a,b\n1,2\n3,1_0\n", (), "stdin:3:3: '1_0' in the column 'b'"),
+        (b"a,b\n1,2\n3,inf\n", (), "stdin:3:3: not finite in the column 'b'"),
+        (b"a,b\n1,x\n3,\n", (), "stdin:3:3: no value in the column 'b'"),
+        (b"a,b\n1,2\n", ("--label-column", "c"), "stdin: no column 'c' (--label-column)"),
+        (b"a,b\n1,2\n", ("--id-column", "c"), "stdin: no column 'c' (--id-column)"),
+        (b"a,b\n1,x\n", ("--label-column", "b"), "stdin:2:3: the label is 'x'"),
+        (b"a,b\n1,\n", ("--label-column", "b"), "stdin:2:3: the label is ''"),
+        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is no id"),
+        (b"a,b\n", (), "stdin: no rows"),
+        (
+            b"a,b\n1,x\n2,\n",
+            ("--label-column", "b", "--positive-label", "z"),
+            "stdin: no row has the label z",
+        ),
+        (b"a,b\n1,\n", ("--missing", "drop"), "stdin: no rows are left"),
+        (
+            b"a,b\n1,\n2,\n",
+            ("--missing", "mean"),
+            "stdin: the column 'b' has no number to take the mean",
+        ),
+        (b"1 2:3\n", ("--label-column", "y"), "stdin: has no named columns"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_with_its_place(
+    text, arguments, message, resvm, folder
+):
+    ran = converted(resvm, folder, "-", *arguments, "-o", "x.svm", stdin=text, code=3)
+    assert f"resvm: error: {message}" in ran.err
+    assert not (folder / "x.svm").exists()
+
+
+def test_labels_that_are_there_are_listed(resvm, folder):
+    ran = converted(resvm, folder, "d.csv", "--label-column", "y", "--positive-label", "G", code=3)
+    assert "labels that are there: g, h, (none)" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("zero", [b"0 1:1 2:4 3:1", b"0 2:2 4:1", b"0 1:6", b"0 1:5 2:6 3:1"]),
+        ("drop", [b"0 1:1 2:4 3:1", b"0 1:5 2:6 3:1"]),
+        ("mean", [b"0 1:1 2:4 3:1", b"0 1:4 2:2 4:1", b"0 1:6 2:4", b"0 1:5 2:6 3:1"]),
+        ("median", [b"0 1:1 2:4 3:1", b"0 1:5 2:2 4:1", b"0 1:6 2:4", b"0 1:5 2:6 3:1"]),
+    ],
+)
+def test_missing_values_by_each_rule(rule, expected, resvm, folder):
+    text = b"a,b,c\n1,4,x\n?,2,y\n6,,NULL\n5,6,x\n"
+    ran = converted(resvm, folder, "-", "--missing", rule, stdin=text)
+    assert ran.out.splitlines() == expected
+    assert ("2 rows were left out" in ran.err) == (rule == "drop")
+
+
+def test_the_next_file_gets_the_same_features(resvm, folder):
+    first = b"c,a,b\nx,1,4\ny,,2\n"
+    converted(resvm, folder, "-", "--missing", "mean", "--map", "m", "-o", "f", stdin=first)
+    more = b"b,other,c,a\n,9,y,7\n5,9,new,\n"
+    ran = converted(resvm, folder, "-", "--like", "m", stdin=more)
+    assert ran.out.splitlines() == [b"0 1:7 2:3 4:1", b"0 1:1 2:5"]
+    assert "1 texts are not in m" in ran.err
+    ran = converted(resvm, folder, "-", "--like", "m", stdin=b"a,b\n1,2\n", code=3)
+    assert "no column 'c', which the feature map asks for" in ran.err
+    (folder / "m").write_text("{}")
+    ran = converted(resvm, folder, "-", "--like", "m", stdin=more, code=3)
+    assert "m: not a feature map" in ran.err
+
+
+def test_columns_are_chosen_left_out_or_called_categories(resvm, folder):
+    text = b"a,b,c\n1,2,3\n4,5,6\n"
+    assert (
+        converted(resvm, folder, "-", "--columns", "c,a", stdin=text).out
+        == b"0 1:1 2:3\n0 1:4 2:6\n"
+    )
+    assert converted(resvm, folder, "-", "--drop", "a,b", stdin=text).out == b"0 1:3\n0 1:6\n"
+    out = converted(resvm, folder, "-", "--categorical", "b", stdin=text).out
+    assert out == b"0 1:1 2:3 3:1\n0 1:4 2:6 4:1\n"
+    ran = converted(resvm, folder, "-", "--drop", "a,b,c", stdin=text, code=2)
+    assert "no column is left" in ran.err
+
+
+def test_names_are_not_taken_for_categories(resvm, folder):
+    text = b"n,a\n" + b"".join(b"name%d,1\n" % number for number in range(1200))
+    ran = converted(resvm, folder, "-", stdin=text, code=3)
+    assert "stdin:1002:1: the column 'n' has more than 1,000 different texts" in ran.err
+    assert "--id-column n" in ran.err
+    asked = converted(resvm, folder, "-", "--categorical", "n", stdin=text)
+    assert "1,200 of them" in asked.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-P", "p"), "-P and -U go together"),
+        (("-P", "p", "-U", "u"), "-P and -U need --positive-label"),
+        (("-P", "p", "-U", "u", "-o", "x", *ROLES), "-o and -P/-U exclude each other"),
+        (("-P", "p", "-U", "p", *ROLES), "two outputs have the same name"),
+        (("-o", "d.csv"), "d.csv: is the input"),
+        (("--to", "npz"), "--to npz needs a file"),
+        (("--positive-label", "g"), "--positive-label needs --label-column"),
+        (("--missing", "guess"), "--missing is 'guess'"),
+        (("--to", "xls"), "--to is 'xls'"),
+        (("--separator", "ab"), "--separator is 'ab'"),
+    ],
+)
+def test_contradictions_are_refused_before_anything_is_written(arguments, message, resvm, folder):
+    ran = converted(resvm, folder, "d.csv", *arguments, code=2)
+    assert message in ran.err
+    assert [path.name for path in folder.iterdir()] == ["d.csv"]
+    assert (folder / "d.csv").read_bytes() == CSV
+
+
+NUMBERS = st.one_of(
+    st.just(0.0), st.floats(allow_nan=False, allow_infinity=False), st.integers(-9, 9).map(float)
+)
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), min_size=1, max_size=6)
+    )
+)
+def test_a_table_comes_back_from_svmlight_text_to_the_bit(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("round")
+    matrix = np.array(values)
+    names = [f"c {number}" for number in range(matrix.shape[1])]
+    rows = [",".join(["id", "y", *names])]
+    rows += [
+        ",".join([f"r{number}", repr(number / 3), *map(repr, row)])
+        for number, row in enumerate(values)
+    ]
+    (folder / "a.csv").write_text("\n".join(rows) + "\n")
+    roles = ColumnRoles(label="y", row_id="id")
+
+    def job(source: str, target: str, roles: ColumnRoles = ColumnRoles(), **more) -> None:  # noqa: B008
+        request = ConvertRequest(str(folder / source), roles, target=str(folder / target), **more)
+        convert_job(request, progress=lambda stage, done, total: None)
+
+    job("a.csv", "b.svm", roles, write_map=str(folder / "map"))
+    sparse, labels = load_svmlight_file(str(folder / "b.svm"), n_features=matrix.shape[1])
+    assert np.array_equal(sparse.toarray(), matrix)
+    assert labels.tolist() == [number / 3 for number in range(len(values))]
+    job("b.svm", "c.csv", like=str(folder / "map"))
+    job("c.csv", "d.svm", ColumnRoles(label="label", row_id="id"))
+    assert (folder / "d.svm").read_bytes() == (folder / "b.svm").read_bytes()
+    assert (folder / "c.csv").read_text().splitlines()[0] == ",".join(["id", "label", *names])
+    job("b.svm", "e.npz")
+    job("e.npz", "f.svm")
+    assert (folder / "f.svm").read_bytes() == (folder / "b.svm").read_bytes()
+
+
+@pytest.fixture
+def matrix():
+    rng = np.random.default_rng(3)
+    return rng.standard_normal((30, 6)) * (rng.random((30, 6)) < 0.5)
+
+
+def dense(text: bytes, folder, width=6) -> np.ndarray:
+    (folder / "read.svm").write_bytes(text)
+    rows = read_file(str(folder / "read.svm")).rows
+    found = np.zeros((len(rows), width))
+    found[rows.row_numbers, rows.indices - 1] = rows.values
+    return found
+
+
+@pytest.mark.parametrize("kind", ["npy", "sparse.npz", "dense.npz", "mtx", "dense.mtx", "h5"])
+def test_arrays_of_every_kind(kind, matrix, resvm, folder):
+    path = folder / f"data.{kind}"
+    if kind == "npy":
+        np.save(path, matrix)
+    elif kind == "sparse.npz":
+        scipy.sparse.save_npz(path, scipy.sparse.csc_matrix(matrix))
+    elif kind == "dense.npz":
+        np.savez(path, X=matrix, y=np.arange(30.0), name=np.array([f"n{i}" for i in range(30)]))
+    elif kind == "mtx":
+        scipy.io.mmwrite(path, scipy.sparse.coo_matrix(matrix), precision=17)
+    elif kind == "dense.mtx":
+        scipy.io.mmwrite(path, matrix, precision=17)
+    else:
+        import h5py
+
+        with h5py.File(path, "w") as file:
+            file["X"] = matrix
+            file["y"] = np.arange(30)
+            file["name"] = [f"n{i}" for i in range(30)]
+    named = kind in ("dense.npz", "h5")
+    roles = ("--label-column", "y", "--id-column", "name") if named else ()
+    ran = converted(resvm, folder, path.name, *roles)
+    assert np.array_equal(dense(ran.out, folder), matrix)
+    if named:
+        block = read_file(str(folder / "read.svm"), with_comments=True)
+        assert block.labels.tolist() == list(range(30))
+        assert block.comments == [f"n{i}" for i in range(30)]
+    piped = converted(resvm, folder, "-", *roles, stdin=path.read_bytes())
+    assert piped.out == ran.out
+    (folder / "broken").write_bytes(path.read_bytes()[:-40])
+    if kind != "dense.mtx":
+        assert resvm("convert", "broken", *roles, cwd=folder).code == 3
+
+
+def test_parquet(resvm, folder):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table(
+        {
+            "id": ["a", "b", "c"],
+            "n": pyarrow.array([1, None, 3], pyarrow.int64()),
+            "x": [0.1, 0.2, 0.0],
+            "flag": [True, False, True],
+            "kind": pyarrow.array(["u", "v", None]).dictionary_encode(),
+        }
+    )
+    pyarrow.parquet.write_table(table, folder / "d.parquet")
+    ran = converted(resvm, folder, "d.parquet", "--id-column", "id", code=3)
+    assert "d.parquet: row 2, column n: no value" in ran.err
+    ran = converted(resvm, folder, "d.parquet", "--id-column", "id", "--missing", "mean")
+    assert ran.out.splitlines() == [
+        b"0 1:1 2:0.1 3:1 4:1 # a",
+        b"0 1:2 2:0.2 5:1 # b",
+        b"0 1:3 3:1 # c",
+    ]
+
+
+def test_arrays_are_written_as_numpy_and_scipy_read_them(matrix, resvm, folder):
+    np.save(folder / "a.npy", matrix)
+    converted(resvm, folder, "a.npy", "-o", "b.npz")
+    assert np.array_equal(scipy.sparse.load_npz(folder / "b.npz").toarray(), matrix)
+    converted(resvm, folder, "b.npz", "-o", "c.npy")
+    assert np.array_equal(np.load(folder / "c.npy"), matrix)
+    converted(resvm, folder, "d.csv", *ROLES, "-o", "e.npz")
+    stored = np.load(folder / "e.npz")
+    assert stored["labels"].tolist() == [1, 0, 0, 1]
+    assert stored["ids"].tolist() == ["a 1", "b", "c", "d"]
+
+
+def test_python_objects_are_never_loaded(resvm, folder):
+    np.save(folder / "o.npy", np.array([[{}]], object), allow_pickle=True)
+    for source, text in (("o.npy", None), ("-", (folder / "o.npy").read_bytes())):
+        ran = converted(resvm, folder, source, stdin=text, code=3)
+        assert "Python objects, which are never loaded" in ran.err
+
+
+def test_several_matrices_need_a_name(matrix, resvm, folder):
+    np.savez(folder / "m.npz", one=matrix, two=2 * matrix)
+    ran = converted(resvm, folder, "m.npz", code=3)
+    assert "holds 2 matrices: one, two" in ran.err
+    ran = converted(resvm, folder, "m.npz", "--array", "two")
+    assert np.array_equal(dense(ran.out, folder), 2 * matrix)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "arguments"),
+    [
+        ("pyarrow", "d.parquet", ()),
+        ("h5py", "d.h5", ()),
+        ("rdkit", "d.csv", ("--smiles-column", "vendor")),
+    ],
+)
+def test_a_package_that_is_not_there_is_named(package, name, arguments, folder):
+    if name == "d.parquet":
+        (folder / name).write_bytes(b"PAR1" + bytes(20))
+    elif name == "d.h5":
+        (folder / name).write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(20))
+    block = f"import sys; sys.modules[{package!r}] = None; from resvm_cli.cli import main; main()"
+    ran = run([sys.executable, "-c", block, "convert", name, *arguments], cwd=folder)
+    assert ran.code == 3, ran.err
+    assert f"not installed: {package}" in ran.err
+    assert "resvm-cli[convert]" in ran.err
+
+
+def test_fingerprints_are_rdkits(resvm, folder):
+    from rdkit import Chem
+    from rdkit.Chem import AllChem
+
+    smiles = ["CCO", "c1ccccc1C(=O)O", "CC(=O)Nc1ccc(O)cc1", "C"]
+    text = "smiles,mw\n" + "".join(f"{one},1\n" for one in smiles)
+    out = converted(resvm, folder, "-", "--smiles-column", "smiles", stdin=text.encode()).out
+    found = dense(out, folder, 2048)
+    counted = converted(
+        *(resvm, folder, "-", "--smiles-column", "smiles", "--counts", "--columns", "mw"),
+        stdin=text.encode(),
+    ).out
+    counts = dense(counted, folder, 2049)
+    assert (counts[:, 0] == 1).all()
+    generator = AllChem.GetMorganGenerator(radius=2, fpSize=2048)
+    for row, one in enumerate(smiles):
+        molecule = Chem.MolFromSmiles(one)
+        assert np.array_equal(found[row], generator.GetFingerprintAsNumPy(molecule))
+        assert np.array_equal(counts[row, 1:], generator.GetCountFingerprintAsNumPy(molecule))
+
+
+def test_a_bad_molecule_has_its_line_and_can_be_left_out(resvm, folder):
+    text = b"smiles\nCCO\nC1CC\n\nCC\n"
+    ran = converted(resvm, folder, "-", "--smiles-column", "smiles", stdin=text, code=3)
+    assert ran.err.startswith("resvm: error: stdin:3:1: RDKit reads no molecule from 'C1CC'")
+    ran = converted(
+        resvm, folder, "-", "--smiles-column", "smiles", "--missing", "drop", stdin=text
+    )
+    assert len(ran.out.splitlines()) == 2
+
+
+def test_labels_of_svmlight_text_are_marked_and_split_too(resvm, folder):
+    text = b"3 1:1 # a\n-1 2:1\n3.0 2:2\n4:1\n"
+    more = ("--positive-label", "3", "-P", "p", "-U", "u")
+    converted(resvm, folder, "-", *more, stdin=text)
+    assert (folder / "p").read_bytes() == b"1 1:1 # a\n1 2:2\n"
+    assert (folder / "u").read_bytes() == b"0 2:1\n0 4:1\n"
+    ran = converted(resvm, folder, "-", *more, stdin=b"3 1:1\n", code=3)
+    assert "every row has the label 3; none is left as unlabeled" in ran.err
+
+
+def test_many_columns_with_one_missing_value_keep_their_order(resvm, folder):
+    rows = np.arange(1.0, 601.0).reshape(3, 200)
+    lines = [",".join(f"c{number}" for number in range(200))]
+    lines += [",".join(map(str, row)) for row in rows]
+    lines[2] = lines[2].replace("301.0", "NA")
+    text = "\n".join(lines).encode()
+    out = converted(resvm, folder, "-", "--missing", "zero", stdin=text).out
+    rows[1, 100] = 0
+    assert np.array_equal(dense(out, folder, 200), rows)
+
+
+def test_a_row_of_zeros_without_label_is_still_a_row(resvm, folder):
+    assert converted(resvm, folder, "-", stdin=b"a,b\n0,0\n1,0\n").out == b"0\n0 1:1\n"
+
+
+def test_zero_based_files_are_shifted(resvm, folder):
+    out = converted(resvm, folder, "-", "--zero-based", "--to", "csv", stdin=b"1 0:5 2:7\n").out
+    assert out == b"label,1,2,3\n1,5,0,7\n"
+
+
+def test_the_job_refuses_a_table_without_rows(folder):
+    (folder / "e.csv").write_bytes(b"a,b\n")
+    with pytest.raises(DataError, match=r"e\.csv: no rows"):
+        convert_job(
+            ConvertRequest(str(folder / "e.csv"), ColumnRoles(), target=str(folder / "x")),
+            progress=lambda stage, done, total: None,
+        )
+
+
+def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_ROWS", 1)
+    monkeypatch.setattr(tables, "LEAST_ROWS", 1)
+    (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
+    request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
+    convert_job(request, progress=lambda stage, done, total: None)
+    assert (folder / "t.svm").read_text() == "0 1:1 2:1\n0 2:1 3:1\n0 3:1 4:1\n"

@@ -1,0 +1,119 @@
+"""Files known by their first bytes, and the command that would help."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from resvm_cli.files.file_kinds import kind_of, require_svmlight, separator_of
+from tests.conftest import train_arguments
+
+
+def npz() -> bytes:
+    file = io.BytesIO()
+    scipy.sparse.save_npz(file, scipy.sparse.eye(3, format="csr"))
+    return file.getvalue()
+
+
+def npy() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.ones((3, 2)))
+    return file.getvalue()
+
+
+CSV = b"id,y,x1\na,1,0.5\n"
+FOREIGN = {
+    "table": CSV,
+    "npz": npz(),
+    "npy": npy(),
+    "hdf5": b"\x89HDF\r\n\x1a\n" + bytes(100),
+    "parquet": b"PAR1" + bytes(100),
+    "matrix market": b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n",
+    "excel": b"PK\x03\x04" + bytes(22) + b"\x13\x00\x00\x00[Content_Types].xml",
+    "zip": b"PK\x03\x04" + bytes(22) + b"\x05\x00\x00\x00a.txtx",
+    "utf-16": "id,y\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_file_is_known_by_its_first_bytes(kind):
+    assert kind_of(FOREIGN[kind]) == kind
+
+
+@pytest.mark.parametrize(
+    "line", [b"1 1:2\n", b"1\n", b"1:2 3:4\n", b"+1\t1:2\n", b"# a, b\n1 1:2\n", b"1 2:1 # a,b\n"]
+)
+def test_svmlight_text_passes(line):
+    assert kind_of(line) == "svmlight"
+    assert b"".join(require_svmlight(iter([line]), "x")) == line
+
+
+@pytest.mark.parametrize("line", [b"1 1:0,5\n", b"x\n", b"1 1 2\n", b"1 1:2;2:3\n"])
+def test_a_bad_line_of_svmlight_text_is_left_to_the_parser(line):
+    assert kind_of(line) == "svmlight"
+
+
+@pytest.mark.parametrize(
+    ("line", "mark"), [("a,b;c,d", ","), ("a\tb,c\td", "\t"), ('"a,b,c";d', ";"), ("a", ",")]
+)
+def test_the_separator_is_what_there_is_most_of_outside_quotes(line, mark):
+    assert separator_of(line) == mark
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_text_cut_anywhere_stays_the_same(step):
+    text = b"1 1:2 2:3\n" * 30
+    pieces = [text[at : at + step] for at in range(0, len(text), step)]
+    assert b"".join(require_svmlight(iter(pieces), "x")) == text
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, resvm, tmp_path):
+    (tmp_path / "my data").write_bytes(FOREIGN[kind])
+    expected = {
+        "table": "resvm convert 'my data' --label-column y -o data.svm",
+        "excel": "save the sheet as CSV",
+        "zip": "unzip 'my data'",
+        "utf-16": "iconv -f UTF-16",
+    }.get(kind, "resvm convert 'my data' -o data.svm")
+    for command in (
+        ("train", "-P", "my data", "-U", problem / "unl.svm"),
+        ("train", "-P", problem / "pos.svm", "-U", "my data"),
+        ("predict", model, "my data"),
+    ):
+        ran = resvm(*command, cwd=tmp_path)
+        assert ran.code == 3
+        assert "resvm: error: my data: a" in ran.err or kind in ran.err.lower()
+        assert "not svmlight text\n" in ran.err
+        assert expected in ran.err.splitlines()[-1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my data"]
+
+
+def test_a_pipe_is_recognised_and_the_command_names_it(model, resvm):
+    ran = resvm("predict", model, "-", stdin=CSV)
+    assert ran.code == 3
+    assert "stdin: a table (CSV or the like), not svmlight text" in ran.err
+    assert "resvm convert - --label-column y -o data.svm" in ran.err
+
+
+def test_a_table_is_recognised_where_rows_are_not_checked(problem, resvm, tmp_path):
+    (tmp_path / "u.csv").write_bytes(CSV * 400)
+    arguments = train_arguments(problem)
+    arguments[arguments.index("-U") + 1] = tmp_path / "u.csv"
+    ran = resvm(*arguments, "--no-check", "--features", 5, "-g", 1, "-o", tmp_path / "m")
+    assert ran.code == 3
+    assert "not svmlight text" in ran.err
+
+
+def test_check_reports_the_kind_and_goes_on_with_the_next_file(problem, resvm, tmp_path):
+    (tmp_path / "a.csv").write_bytes(CSV)
+    ran = resvm("check", tmp_path / "a.csv", problem / "pos.svm", "--json")
+    assert ran.code == 3
+    table, sound = json.loads(ran.out)["files"]
+    assert (table["sound"], table["n_rows"], sound["sound"]) == (False, 0, True)
+    (line,) = table["bad_lines"]
+    assert line.endswith(f"resvm convert {tmp_path / 'a.csv'} --label-column y -o data.svm")
