@@ -16,8 +16,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # One stamp for each set of dependencies, so that the demo does not wait for linters.
-$(VENV)/.core: $(BIN)/python pyproject.toml resvm_cli/files/_svmlight.c \
+# Python prefers extensions built for it alone, so older ones would hide those for every version.
+$(VENV)/.core: $(BIN)/python pyproject.toml setup.py resvm_cli/files/_svmlight.c \
 		resvm_cli/files/_numbers.c resvm_cli/svm/_blocks.c
+	rm -f resvm_cli/files/*.so resvm_cli/svm/*.so
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 $(VENV)/.test: $(VENV)/.core

@@ -13,10 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.dataset import Columns, Rows
-from resvm_cli.svm import _blocks
+from resvm_cli.svm import _blocks, kernels
 from resvm_cli.svm.nodes import NODE
-from resvm_cli.svm.pool import Uses
+from resvm_cli.svm.pool import Pool, Uses
+from resvm_cli.svm.products import dot_products, kernel_values
 from resvm_cli.svm.weights import Weights
+from tests.misuse import (
+    array_arguments,
+    assert_refused,
+    laid_out_otherwise,
+    of_other_kinds,
+    read_only,
+)
 from tests.programs import PATIENCE_SECONDS
 
 RNG = np.random.default_rng(17)
@@ -50,6 +58,21 @@ def test_a_power_does_not_depend_on_its_place():
     exponents = -50 * RNG.random(37)
     together = powers(exponents)
     assert together.tolist() == [powers([one])[0] for one in exponents]
+
+
+def test_a_build_without_its_own_powers_takes_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(_blocks, "OWN_POWERS", 0)
+    monkeypatch.delattr(_blocks, "powers")
+    monkeypatch.delattr(_blocks, "add_rbf")
+    exponents = -RNG.random((7, 5))
+    expected = np.exp(exponents)
+    assert kernels.powers(exponents) is exponents
+    assert exponents.tobytes() == expected.tobytes()
+    kernel = kernels.Kernel("rbf", gamma=0.3)
+    places = np.arange(len(ROWS))
+    uses = Uses.of(places, places, np.ones(len(ROWS)), len(ROWS), len(ROWS))
+    found = Pool([(kernel, uses)], ROWS, Columns(ROWS.indices), dense=True).sums(ROWS)
+    np.testing.assert_allclose(found, kernel_values(kernel, dot_products(ROWS)), rtol=1e-11)
 
 
 @pytest.mark.parametrize("n_members", [1, 7, 8, 9, 31, 32, 33, 40, 71])
@@ -98,60 +121,190 @@ def ones(count, kind=np.float64):
     return np.ones(count, kind)
 
 
-def multiply(starts=(0, 1, 2), lines=(0, 2), block=None, room=None):
-    """A matrix of three lines and two columns, the second of which every feature is, with ROWS."""
-    _blocks.multiply(
-        *ENTRIES,
-        ones(30, "i4"),
-        *(np.array(starts), np.array(lines, np.int32), np.array([3.0, 5.0])),
-        np.zeros((3, 40)) if block is None else block,
-        np.zeros((8, 3)) if room is None else room,
-    )
-
-
 def test_a_sparse_matrix_is_multiplied_entry_by_entry():
+    # a matrix of three lines and two columns, the second of which every feature is
+    matrix = (np.array([0, 1, 2]), np.array([0, 2], np.int32), np.array([3.0, 5.0]))
     block = np.full((3, 40), np.nan)
-    multiply(block=block)
+    _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)))
     sums = [ROWS.values[a:b].tolist() for a, b in itertools.pairwise(ROWS.indptr)]
     assert not block[:2].any()
     assert block[2].tolist() == [functools.reduce(lambda t, v: t + v * 5.0, s, 0.0) for s in sums]
 
 
+OF_ROWS = {"starts": ROWS.indptr, "indices": ROWS.indices, "values": ROWS.values}
+USES = {
+    "starts": np.array([0, 2, 3]),
+    "members": np.array([0, 1, 1], np.int32),
+    "coefficients": ones(3),
+}
+CALLS = {
+    "exponents": (
+        _blocks.exponents,
+        {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2), "gamma": 1.0},
+    ),
+    "powers": (_blocks.powers, {"block": -ones(4)}),
+    "add": (_blocks.add, {"block": ones((2, 4)), **USES, "sums": ones((2, 4)), "width": 4}),
+    "add_rbf": (
+        _blocks.add_rbf,
+        {
+            "block": ones((2, 4)),
+            "row_norms": ones(4),
+            "support_norms": ones(2),
+            "gamma": 1.0,
+            **USES,
+            "sums": ones((2, 4)),
+        },
+    ),
+    "weigh": (
+        _blocks.weigh,
+        {
+            **OF_ROWS,
+            "places": ones(30, "i4"),
+            "weights": ones(16),
+            "sums": ones((40, 8)),
+            "width": 8,
+        },
+    ),
+    "multiply": (
+        _blocks.multiply,
+        {
+            **OF_ROWS,
+            "places": ones(30, "i4"),
+            "column_starts": np.array([0, 1, 2]),
+            "lines": np.array([0, 2], "i4"),
+            "line_values": ones(2),
+            "block": ones((3, 40)),
+            "room": ones((8, 3)),
+        },
+    ),
+    "mark": (_blocks.mark, {**OF_ROWS, "numbers": np.arange(40), "marks": np.zeros(30, bool)}),
+    "spread": (
+        _blocks.spread,
+        {
+            **OF_ROWS,
+            "numbers": np.arange(40),
+            "places": np.arange(30, dtype="i4"),
+            "matrix": np.zeros((40, 30)),
+            "width": 30,
+        },
+    ),
+    "gram": (
+        _blocks.gram,
+        {
+            "values": ones(9),
+            "height": 3,
+            "numbers": np.array([2, 0]),
+            "nodes": np.zeros((2, 3), NODE),
+        },
+    ),
+}
+WRITTEN = {"block", "sums", "room", "marks", "matrix", "nodes"}
+# features beyond the places are passed over, and of how many rows the numbers are is free
+OF_ANY_LENGTH = {("powers", "block"), ("weigh", "places"), ("multiply", "places")}
+OF_ANY_LENGTH |= {("mark", "numbers")}
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_of_other_kinds_are_refused_by_name(function, name):
+    for other in of_other_kinds(CALLS[function][1][name]):
+        assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
+    for said, other in laid_out_otherwise(CALLS[function][1][name]):
+        assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_only_arrays_that_are_read_may_be_read_only(function, name):
+    call, arguments = CALLS[function]
+    fixed = read_only(arguments[name])
+    if name in WRITTEN and (function, name) != ("add", "block"):
+        assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
+    else:
+        call(*{**arguments, name: fixed}.values())
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
+    if (function, name) in OF_ANY_LENGTH:
+        return
+    whole = CALLS[function][1][name].reshape(-1)
+    for shorter in (whole[:-1], whole[:0]):
+        assert_refused(CALLS, function, name, shorter.copy(), ValueError, "fit")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
+    longer = np.zeros(CALLS[function][1][name].size + 1, CALLS[function][1][name].dtype)
+    if name in WRITTEN and (function, name) not in {*OF_ANY_LENGTH, ("mark", "marks")}:
+        assert_refused(CALLS, function, name, longer, ValueError, "fit")
+
+
 @pytest.mark.parametrize(
-    "call",
+    ("function", "name", "values"),
     [
-        lambda: _blocks.weigh(*ENTRIES, ones(30, "i4"), ones(15), np.zeros((40, 8)), 8),
-        lambda: _blocks.weigh(*ENTRIES, ones(30, "i4"), ones(16), np.zeros((39, 8)), 8),
-        lambda: _blocks.weigh(*ENTRIES, ones(30, "i4"), ones(16), np.zeros((40, 7)), 7),
-        lambda: _blocks.weigh(*ENTRIES, ones(30, "i4"), ones(16), np.zeros((40, 8)), 0),
-        lambda: _blocks.weigh(ones(0, "i8"), *ENTRIES[1:], ones(30, "i4"), ones(16), ones(0), 8),
-        lambda: multiply(np.array([0, 2, 1])),
-        lambda: multiply(np.array([0, 1, 3])),
-        lambda: multiply(np.array([0, -1, 2])),
-        lambda: multiply(np.array([0, 1])),
-        lambda: multiply(lines=(0, 3)),
-        lambda: multiply(lines=(0, -1)),
-        lambda: multiply(block=np.zeros((3, 39))),
-        lambda: multiply(room=np.zeros((8, 2))),
-        lambda: _blocks.mark(*ENTRIES, np.array([40]), ones(30, bool)),
-        lambda: _blocks.mark(*ENTRIES, np.array([-1]), ones(30, bool)),
-        lambda: _blocks.mark(*ENTRIES, np.arange(40), ones(29, bool)),
-        lambda: _blocks.mark(ROWS.indptr[::-1].copy(), *ENTRIES[1:], np.array([0]), ones(30, bool)),
-        lambda: _blocks.mark(ROWS.indptr, ROWS.indices[:9], ROWS.values, np.array([3]), ones(30)),
-        lambda: _blocks.spread(*ENTRIES, np.arange(40), ones(30, "i4"), np.zeros((40, 1)), 1),
-        lambda: _blocks.spread(*ENTRIES, np.arange(40), -ones(30, "i4"), np.zeros((40, 9)), 9),
-        lambda: _blocks.spread(*ENTRIES, np.arange(40), ones(29, "i4"), np.zeros((40, 9)), 9),
-        lambda: _blocks.spread(*ENTRIES, np.arange(40), ones(30, "i4"), np.zeros((39, 9)), 9),
-        lambda: _blocks.gram(ones(9), 3, np.array([3]), np.empty((1, 2), NODE)),
-        lambda: _blocks.gram(ones(9), 3, np.array([-1]), np.empty((1, 2), NODE)),
-        lambda: _blocks.gram(ones(8), 3, np.array([0]), np.empty((1, 2), NODE)),
-        lambda: _blocks.gram(ones(9), 3, np.array([0, 1]), np.empty((2, 2), NODE)),
-        lambda: _blocks.gram(ones(9), 0, np.array([0]), np.empty((1, 2), NODE)),
+        ("add", "starts", [-1, 2, 3]),
+        ("add", "starts", [0, 3, 2]),
+        ("add", "starts", [0, 2, 4]),
+        ("add", "members", [0, 1, 2]),
+        ("add", "members", [0, -1, 1]),
+        ("add_rbf", "starts", [-1, 2, 3]),
+        ("add_rbf", "starts", [0, 3, 2]),
+        ("add_rbf", "starts", [0, 2, 4]),
+        ("add_rbf", "members", [0, 1, 2]),
+        ("add_rbf", "members", [0, -1, 1]),
+        ("weigh", "starts", ROWS.indptr[::-1]),
+        ("weigh", "starts", ROWS.indptr + 1),
+        ("weigh", "places", [2] * 30),
+        ("multiply", "starts", ROWS.indptr - 1),
+        ("multiply", "places", [2] * 30),
+        ("multiply", "column_starts", [0, 2, 1]),
+        ("multiply", "column_starts", [0, 1, 3]),
+        ("multiply", "column_starts", [0, -1, 2]),
+        ("multiply", "lines", [0, 3]),
+        ("multiply", "lines", [0, -1]),
+        ("mark", "starts", ROWS.indptr[::-1]),
+        ("mark", "indices", ROWS.indices + 1),
+        ("mark", "indices", ROWS.indices - 1),
+        ("mark", "numbers", [40]),
+        ("mark", "numbers", [-1]),
+        ("spread", "starts", ROWS.indptr + 1),
+        ("spread", "indices", ROWS.indices + 1),
+        ("spread", "numbers", [*range(39), 40]),
+        ("spread", "places", [30] * 30),
+        ("spread", "places", [-1] * 30),
+        ("gram", "numbers", [0, 3]),
+        ("gram", "numbers", [-1, 0]),
     ],
 )
-def test_what_does_not_fit_is_refused(call):
-    with pytest.raises(ValueError, match="do not fit"):
-        call()
+def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
+    kind = CALLS[function][1][name].dtype
+    assert_refused(CALLS, function, name, np.array(values, kind), ValueError, "does not fit")
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "value", "said"),
+    [
+        ("add", "width", 0, "block does not fit width"),
+        ("add", "width", -4, "block does not fit width"),
+        ("add", "width", 3, "block does not fit width"),
+        ("weigh", "width", 0, "width does not fit"),
+        ("weigh", "width", 7, "width does not fit"),
+        ("weigh", "width", -8, "width does not fit"),
+        ("weigh", "width", 2**62, "weights does not fit width"),
+        ("spread", "width", 0, "matrix does not fit"),
+        ("spread", "width", 29, "matrix does not fit"),
+        ("gram", "height", 0, "values does not fit height"),
+        ("gram", "height", 2, "values does not fit height"),
+        ("gram", "height", 2**62, "values does not fit height"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(function, name, value, said):
+    call, arguments = CALLS[function]
+    with pytest.raises(ValueError, match=said):
+        call(*{**arguments, name: value}.values())
 
 
 def test_each_thread_hears_of_its_own_iterations():

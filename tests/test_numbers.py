@@ -11,6 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.files import _numbers
+from tests.misuse import (
+    array_arguments,
+    assert_refused,
+    laid_out_otherwise,
+    of_other_kinds,
+    read_only,
+)
 
 
 def written(numbers: np.ndarray) -> list[str]:
@@ -125,49 +132,67 @@ def test_text_outgrows_its_first_room():
     assert _numbers.lines(labels, longest, 3, b" ").decode("ascii") == line * 1000
 
 
-INDICES, VALUES = np.arange(3, dtype="i4"), np.ones(3)
+CALLS = {
+    "rows": (
+        _numbers.rows,
+        {
+            "indptr": np.array([0, 1, 3]),
+            "indices": np.arange(3, dtype="i4"),
+            "values": np.ones(3),
+            "ends": np.zeros(2, np.int64),
+        },
+    ),
+    "lines": (
+        _numbers.lines,
+        {
+            "labels": np.ones(2, np.int64),
+            "table": np.ones(6),
+            "n_columns": 3,
+            "separator": b",",
+        },
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("indptr", "indices", "values", "n_ends"),
-    [
-        ([1, 1, 3], INDICES, VALUES, 2),
-        ([0, -1, 3], INDICES, VALUES, 2),
-        ([0, 3, 1], INDICES, VALUES, 2),
-        ([0, 1, 4], INDICES, VALUES, 2),
-        ([0, 2**62, 3], INDICES, VALUES, 2),
-        ([], INDICES, VALUES, 2),
-        ([0, 1, 3], INDICES[:2], VALUES, 2),
-        ([0, 1, 3], INDICES, VALUES[:2], 2),
-        ([0, 1, 3], INDICES, VALUES.astype("f4"), 2),
-        ([0, 1, 3], INDICES.astype("i8"), VALUES, 2),
-        ([0, 1, 3], INDICES, VALUES, 1),
-        ([0, 1, 3], INDICES, VALUES, 3),
-    ],
-)
-def test_rows_that_do_not_fit_are_refused(indptr, indices, values, n_ends):
-    good = np.array([0, 1, 3], np.int64), INDICES, VALUES, np.zeros(2, np.int64)
-    assert _numbers.rows(*good) == b"0:11:1 2:1"
-    with pytest.raises(ValueError, match="fit"):
-        _numbers.rows(np.array(indptr, np.int64), indices, values, np.zeros(n_ends, np.int64))
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_of_other_kinds_are_refused_by_name(function, name):
+    for other in of_other_kinds(CALLS[function][1][name]):
+        if name != "labels" or other is not None:
+            assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
 
 
-@pytest.mark.parametrize(
-    ("n_labels", "table", "n_columns"),
-    [
-        (2, np.ones(6), 0),
-        (2, np.ones(6), -3),
-        (2, np.ones(6), 4),
-        (1, np.ones(6), 3),
-        (3, np.ones(6), 3),
-        (2, np.ones(5), 3),
-        (2, np.ones(13, "f4"), 3),
-        (None, np.ones(6), 4),
-        (None, np.ones(6), 2**62),
-    ],
-)
-def test_lines_that_do_not_fit_are_refused(n_labels, table, n_columns):
-    assert _numbers.lines(np.ones(2, np.int64), np.ones(6), 3, b",") == b"1,1.0,1.0,1.0\n" * 2
-    labels = None if n_labels is None else np.ones(n_labels, np.int64)
-    with pytest.raises(ValueError, match="fit"):
-        _numbers.lines(labels, table, n_columns, b",")
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
+    for said, other in laid_out_otherwise(CALLS[function][1][name]):
+        assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_only_arrays_that_are_read_may_be_read_only(function, name):
+    call, arguments = CALLS[function]
+    fixed = read_only(arguments[name])
+    if name == "ends":
+        assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
+    else:
+        call(*{**arguments, name: fixed}.values())
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_of_other_lengths_are_refused_by_name(function, name):
+    whole = CALLS[function][1][name]
+    for other in (whole[:0], whole[:-1], np.append(whole, whole[-1:])):
+        assert_refused(CALLS, function, name, other, ValueError, "fit")
+
+
+@pytest.mark.parametrize("indptr", [[1, 1, 3], [0, -1, 3], [0, 3, 1], [0, 1, 4], [0, 2**62, 3]])
+def test_rows_beyond_the_entries_are_refused(indptr):
+    assert _numbers.rows(*CALLS["rows"][1].values()) == b"0:11:1 2:1"
+    assert_refused(CALLS, "rows", "indptr", np.array(indptr), ValueError, "fit")
+
+
+@pytest.mark.parametrize("n_columns", [0, -3, 4, 2**62])
+def test_columns_that_the_table_does_not_have_are_refused(n_columns):
+    assert _numbers.lines(*CALLS["lines"][1].values()) == b"1,1.0,1.0,1.0\n" * 2
+    assert_refused(CALLS, "lines", "n_columns", n_columns, ValueError, "")
+    with pytest.raises(ValueError, match="table does not fit n_columns"):
+        _numbers.lines(None, np.ones(6), n_columns, b",")

@@ -21,7 +21,7 @@ def pooled_sums(kernel, support, coefficients, queries, dense):
     row, member = np.nonzero(coefficients)
     uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
-    made = Pool(kernel, rows, uses, Columns(rows.indices), dense=dense)
+    made = Pool([(kernel, uses)], rows, Columns(rows.indices), dense=dense)
     return made.sums(block)
 
 

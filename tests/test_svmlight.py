@@ -19,7 +19,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError, FileError
-from resvm_cli.files import svmlight
+from resvm_cli.files import _svmlight, svmlight
 from resvm_cli.files.streams import whole_lines
 from resvm_cli.files.svmlight import (
     Block,
@@ -27,6 +27,13 @@ from resvm_cli.files.svmlight import (
     parse_pieces,
     read_blocks,
     read_file,
+)
+from tests.misuse import (
+    array_arguments,
+    assert_refused,
+    laid_out_otherwise,
+    of_other_kinds,
+    read_only,
 )
 from tests.programs import PATIENCE_SECONDS
 
@@ -403,25 +410,119 @@ def test_arbitrary_bytes_are_read_or_refused_but_never_crash(text):
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 40_000), st.integers(1, 20_000), st.integers(0, 3))
 def test_newlines_are_counted_step_by_step(length, step, seed):
-    from resvm_cli.files import _svmlight
-
     text = np.random.default_rng(seed).choice([10, 65], length, p=[seed / 3, 1 - seed / 3])
     text = text.astype(np.uint8)
     counts = np.empty(-(-length // step), np.int64)
     _svmlight.newlines(text.tobytes(), step, counts)
     expected = [int((text[at : at + step] == 10).sum()) for at in range(0, length, step)]
     assert counts.tolist() == expected
-    if length:
-        with pytest.raises(ValueError, match="no room"):
-            _svmlight.newlines(text.tobytes(), step, counts[:-1])
 
 
-def test_the_c_function_refuses_text_without_a_closing_newline():
-    from resvm_cli.files import _svmlight
+# The tokenizer counts in 64 lanes of a byte each, which overflow behind 255 newlines.
+@pytest.mark.parametrize("rounds", [254, 255, 256, 257, 510, 511, 512, 1021])
+@pytest.mark.parametrize("rest", [0, 1, 63])
+def test_a_stretch_of_newlines_overflows_no_lane(rounds, rest):
+    length = 64 * rounds + rest
+    counts = np.zeros(1, np.int64)
+    _svmlight.newlines(b"\n" * length, length, counts)
+    assert counts.tolist() == [length]
+    for lane in (0, 31, 63):
+        _svmlight.newlines((b"x" * lane + b"\n" + b"x" * (63 - lane)) * rounds, length, counts)
+        assert counts.tolist() == [rounds]
 
-    arrays = [np.empty(4, np.int64) for _ in range(5)]
-    with pytest.raises(ValueError, match="newline"):
-        _svmlight.scan(b"1 1:1", False, 1, *arrays, np.empty(8), np.empty(4, "i4"), np.empty(4))
+
+@pytest.mark.parametrize("step", [2**63 - 1, 2**62, 9])
+def test_a_step_may_be_longer_than_the_text(step):
+    counts = np.zeros(1, np.int64)
+    _svmlight.newlines(b"1 2:3\n\n", step, counts)
+    assert counts.tolist() == [2]
+
+
+@pytest.mark.parametrize("step", [0, -1])
+def test_a_step_of_nothing_is_refused(step):
+    with pytest.raises(ValueError, match="step must be positive"):
+        _svmlight.newlines(b"\n", step, np.zeros(1, np.int64))
+
+
+LINES = np.frombuffer(b"1 2:3 # a\n-1 1:1\n", np.uint8)
+PER_ROW = {
+    "ends": np.zeros(4, np.int64),
+    "labels": np.zeros(4),
+    "qids": np.zeros(4, np.int64),
+    "lines": np.zeros(4, np.int64),
+    "starts": np.zeros(4, np.int64),
+    "comments": np.zeros((4, 2), np.int64),
+}
+CALLS = {
+    "scan": (
+        _svmlight.scan,
+        {
+            "text": LINES,
+            "zero_based": False,
+            "first_line": 1,
+            **PER_ROW,
+            "indices": np.zeros(9, np.int32),
+            "values": np.zeros(9),
+        },
+    ),
+    "columns": (
+        _svmlight.columns,
+        {
+            "text": LINES,
+            "separator": 0,
+            "first": 0,
+            "second": 0,
+            "firsts": np.zeros(4),
+            "seconds": np.zeros(4),
+        },
+    ),
+    "newlines": (
+        _svmlight.newlines,
+        {"text": LINES, "step": 9, "counts": np.zeros(2, np.int64)},
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_of_other_kinds_are_refused_by_name(function, name):
+    for other in of_other_kinds(CALLS[function][1][name]):
+        assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
+    for said, other in laid_out_otherwise(CALLS[function][1][name]):
+        assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_only_the_text_may_be_read_only(function, name):
+    call, arguments = CALLS[function]
+    fixed = read_only(arguments[name])
+    if name == "text":
+        call(*{**arguments, name: fixed}.values())
+    else:
+        assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
+
+
+@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
+def test_arrays_of_other_lengths_are_refused_by_name(function, name):
+    whole = CALLS[function][1][name].reshape(-1)
+    if name != "text":
+        for other in (whole[:0], whole[:-1], np.append(whole, whole[-1:])):
+            assert_refused(CALLS, function, name, other, ValueError, "does not fit")
+
+
+@pytest.mark.parametrize("function", ["scan", "columns"])
+def test_text_without_a_closing_newline_is_refused(function):
+    assert_refused(CALLS, function, "text", b"1 1:1", ValueError, "must end in a newline")
+
+
+def test_a_column_far_beyond_the_line_is_missed_at_once():
+    call, arguments = CALLS["columns"]
+    for separator in (0, 9):
+        far = {**arguments, "separator": separator, "first": 2**62, "second": 2**63 - 1}
+        assert call(*far.values())[0] == _svmlight.NO_VALUE
 
 
 @given(

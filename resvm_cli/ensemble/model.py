@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.ensemble.scaling import Scaling
-from resvm_cli.svm import _blocks
-from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.products import LEAST_DENSITY
 from resvm_cli.svm.weights import Weights
@@ -166,10 +165,9 @@ def numeric_fingerprint() -> str:
     steps = np.arange(BLOCK_ROWS * 96, dtype=np.float64).reshape(BLOCK_ROWS, 96)
     wave = (steps * 0.37) % 1.0 - 0.5
     product = wave @ wave[:64].T
-    powers = -np.abs(product)
-    _blocks.powers(powers)
+    values = powers(-np.abs(product))
     digest = hashlib.sha256()
-    for part in (product, powers, np.tanh(product)):
+    for part in (product, values, np.tanh(product)):
         digest.update(part.tobytes())
     return digest.hexdigest()[:16]
 

@@ -20,7 +20,7 @@ from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.svm import _blocks, libsvm
-from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.nodes import GramArena
 from resvm_cli.svm.pool import Uses
 from resvm_cli.svm.problem import Problem, Solution
@@ -88,7 +88,7 @@ class SharedKernels:
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name == "rbf":
                 np.multiply(shared, kernel.gamma, out=values)
-                _blocks.powers(values)
+                powers(values)
             else:
                 np.copyto(values, shared)
                 nothing = np.zeros(len(values))  # these kernels have no use for norms

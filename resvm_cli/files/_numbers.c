@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NUMBER_ROOM 24 /* -2.2250738585072014e-308 */
@@ -342,6 +343,55 @@ static enum status format_lines(const int64_t *labels, const double *table, size
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* An array that a function is given, and what is asked of it: items of one of two formats and of this
+ * size, without gaps, and writable where it is written to. */
+struct array {
+    const char *name, *format, *other, *kind;
+    size_t size;
+    int written;
+    Py_buffer buffer;
+};
+
+/* Formats as in Python's struct, where an int64 is `l` or `q`, by system. */
+#define ARRAY(name, format, other, type, kind, written) \
+    {name, format, other, kind, sizeof(type), written, {0}}
+#define INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 0)
+#define INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 0)
+#define FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 0)
+#define WRITTEN_INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 1)
+
+/* For PyArg_ParseTuple: hold an array's buffer, or say by its name what is wrong with it. */
+static int take(PyObject *object, void *address)
+{
+    struct array *array = address;
+    Py_buffer *buffer = &array->buffer;
+    if (!object) { /* one behind it was refused */
+        PyBuffer_Release(buffer);
+        return 1;
+    }
+    if (PyObject_GetBuffer(object, buffer, PyBUF_RECORDS_RO) < 0) {
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s", array->name, array->kind);
+        return 0;
+    }
+    const char *format = buffer->format ? buffer->format : "B";
+    if ((strcmp(format, array->format) != 0 && strcmp(format, array->other) != 0) ||
+        (size_t)buffer->itemsize != array->size)
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s, not of format '%s'", array->name,
+                     array->kind, format);
+    else if (!PyBuffer_IsContiguous(buffer, 'C'))
+        PyErr_Format(PyExc_ValueError, "%s must be contiguous", array->name);
+    else if ((uintptr_t)buffer->buf % (array->size < 8 ? array->size : 8))
+        PyErr_Format(PyExc_ValueError, "%s must be aligned", array->name);
+    else if (array->written && buffer->readonly)
+        PyErr_Format(PyExc_ValueError, "%s must be writable", array->name);
+    else
+        return Py_CLEANUP_SUPPORTED;
+    PyBuffer_Release(buffer);
+    return 0;
+}
+
+static size_t count(const struct array *array) { return (size_t)array->buffer.len / array->size; }
+
 struct interpreter {
     PyThreadState *state;
 };
@@ -364,45 +414,36 @@ static char *python_number(void *context, double number, char *to)
     return end;
 }
 
-/* Makes room for more text; drops the bytes and sets an error where there is none. */
-static int grow(PyObject **bytes, struct output *out)
+/* Makes room for so many more bytes of text; 0 where there is none. */
+static int grow(struct output *out, size_t more)
 {
-    if (out->capacity > PY_SSIZE_T_MAX / 2) {
-        Py_CLEAR(*bytes);
-        PyErr_NoMemory();
+    char *text = more < PTRDIFF_MAX - out->capacity ? realloc(out->text, out->capacity + more) : NULL;
+    if (!text)
         return 0;
-    }
-    return _PyBytes_Resize(bytes, (Py_ssize_t)(2 * out->capacity)) == 0;
+    out->text = text;
+    out->capacity += more;
+    return 1;
 }
 
-/* Bytes for `numbers` numbers, as many as they usually need. */
-static PyObject *first_room(size_t numbers)
+/* Room for `numbers` numbers, as much as they usually need. */
+static int first_room(struct output *out, size_t numbers)
 {
-    if (numbers > PY_SSIZE_T_MAX / 32)
-        return PyErr_NoMemory();
-    return PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(16 * numbers + 64));
+    return numbers < PTRDIFF_MAX / 32 && grow(out, 16 * numbers + 64);
 }
 
-/* Points the output at its bytes, which may have moved. */
-static void aim(struct output *out, PyObject *bytes)
+/* The text as bytes, or NULL with an error. The stable ABI cannot shorten bytes, so they are a copy. */
+static PyObject *finished(struct output *out, enum status status)
 {
-    out->text = PyBytes_AS_STRING(bytes);
-    out->capacity = (size_t)PyBytes_GET_SIZE(bytes);
-}
-
-/* The finished bytes, cut to what was used; NULL with an error where there is none. */
-static PyObject *finished(PyObject *bytes, enum status status, const struct output *out)
-{
-    if (status == DONE) {
-        _PyBytes_Resize(&bytes, (Py_ssize_t)out->used); /* sets NULL where it fails */
-        return bytes;
-    }
-    Py_XDECREF(bytes);
-    if (status == MISFIT)
-        PyErr_SetString(PyExc_ValueError, "indptr does not fit the entries");
-    else if (status == OUT_OF_MEMORY)
+    PyObject *bytes = NULL;
+    if (status == DONE)
+        bytes = PyBytes_FromStringAndSize(out->text, (Py_ssize_t)out->used);
+    else if (status == MISFIT)
+        PyErr_SetString(PyExc_ValueError,
+                        "indptr does not fit: it must ascend from 0 to at most the entries");
+    else
         PyErr_NoMemory();
-    return NULL;
+    free(out->text);
+    return bytes;
 }
 
 PyDoc_STRVAR(rows_doc,
@@ -413,33 +454,37 @@ PyDoc_STRVAR(rows_doc,
 
 static PyObject *rows(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer starts, indices, values, ends;
-    if (!PyArg_ParseTuple(args, "y*y*y*w*", &starts, &indices, &values, &ends))
+    struct array indptr = INT64("indptr"), indices = INT32("indices"), values = FLOAT64("values"),
+                 ends = WRITTEN_INT64("ends");
+    if (!PyArg_ParseTuple(args, "O&O&O&O&", take, &indptr, take, &indices, take, &values, take, &ends))
         return NULL;
     PyObject *bytes = NULL;
-    size_t n_starts = (size_t)starts.len / sizeof(int64_t);
-    size_t n_entries = (size_t)values.len / sizeof(double);
-    if (n_starts == 0 || starts.len % sizeof(int64_t) || values.len % sizeof(double) ||
-        (size_t)indices.len != n_entries * sizeof(int32_t) ||
-        (size_t)ends.len != (n_starts - 1) * sizeof(int64_t)) {
-        PyErr_SetString(PyExc_ValueError, "indptr, indices, values and ends do not fit");
-    } else if ((bytes = first_room(n_entries))) {
+    size_t n_entries = count(&values);
+    if (count(&indptr) == 0) {
+        PyErr_SetString(PyExc_ValueError,
+                        "indptr does not fit: it must have one more than there are rows");
+    } else if (count(&indices) != n_entries) {
+        PyErr_SetString(PyExc_ValueError, "indices and values do not fit each other");
+    } else if (count(&ends) != count(&indptr) - 1) {
+        PyErr_SetString(PyExc_ValueError, "ends does not fit indptr");
+    } else {
         struct output out = {0};
         enum status status = FULL;
-        do {
-            aim(&out, bytes);
-            struct interpreter interpreter;
-            interpreter.state = PyEval_SaveThread();
-            status = format_rows(starts.buf, n_starts - 1, indices.buf, values.buf, n_entries,
-                                 ends.buf, &out, python_number, &interpreter);
-            PyEval_RestoreThread(interpreter.state);
-        } while (status == FULL && grow(&bytes, &out));
-        bytes = finished(bytes, status, &out);
+        struct interpreter interpreter;
+        interpreter.state = PyEval_SaveThread();
+        for (int roomy = first_room(&out, n_entries); roomy && status == FULL;) {
+            status = format_rows(indptr.buffer.buf, count(&ends), indices.buffer.buf,
+                                 values.buffer.buf, n_entries, ends.buffer.buf, &out, python_number,
+                                 &interpreter);
+            roomy = status != FULL || grow(&out, out.capacity);
+        }
+        PyEval_RestoreThread(interpreter.state);
+        bytes = finished(&out, status);
     }
-    PyBuffer_Release(&starts);
-    PyBuffer_Release(&indices);
-    PyBuffer_Release(&values);
-    PyBuffer_Release(&ends);
+    PyBuffer_Release(&indptr.buffer);
+    PyBuffer_Release(&indices.buffer);
+    PyBuffer_Release(&values.buffer);
+    PyBuffer_Release(&ends.buffer);
     return bytes;
 }
 
@@ -449,34 +494,40 @@ PyDoc_STRVAR(lines_doc,
 "One line for each row of a table of doubles: the row's label where labels are given (int64, or\n"
 "None) and its numbers as repr writes them, parted by the separator.");
 
+static int take_unless_none(PyObject *object, void *address)
+{
+    return object == Py_None ? 1 : take(object, address);
+}
+
 static PyObject *lines(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer labels, table;
+    struct array labels = INT64("labels"), table = FLOAT64("table");
     Py_ssize_t n_columns;
     char separator;
-    if (!PyArg_ParseTuple(args, "z*y*nc", &labels, &table, &n_columns, &separator))
+    if (!PyArg_ParseTuple(args, "O&O&nc", take_unless_none, &labels, take, &table, &n_columns,
+                          &separator))
         return NULL;
     PyObject *bytes = NULL;
-    size_t n_numbers = (size_t)table.len / sizeof(double);
-    size_t n_rows = n_columns > 0 ? n_numbers / (size_t)n_columns : 0;
-    if (n_columns < 1 || table.len % sizeof(double) || n_numbers % (size_t)n_columns ||
-        (labels.buf && (size_t)labels.len != n_rows * sizeof(int64_t))) {
-        PyErr_SetString(PyExc_ValueError, "labels, table and n_columns do not fit");
-    } else if ((bytes = first_room(n_numbers))) {
+    size_t n_numbers = count(&table), width = n_columns > 0 ? (size_t)n_columns : 0;
+    if (width == 0 || n_numbers % width) {
+        PyErr_SetString(PyExc_ValueError, "table does not fit n_columns");
+    } else if (labels.buffer.obj && count(&labels) != n_numbers / width) {
+        PyErr_SetString(PyExc_ValueError, "labels does not fit table and n_columns");
+    } else {
         struct output out = {0};
         enum status status = FULL;
-        do {
-            aim(&out, bytes);
-            struct interpreter interpreter;
-            interpreter.state = PyEval_SaveThread();
-            status = format_lines(labels.buf, table.buf, n_rows, (size_t)n_columns, separator, &out,
-                                  python_number, &interpreter);
-            PyEval_RestoreThread(interpreter.state);
-        } while (status == FULL && grow(&bytes, &out));
-        bytes = finished(bytes, status, &out);
+        struct interpreter interpreter;
+        interpreter.state = PyEval_SaveThread();
+        for (int roomy = first_room(&out, n_numbers); roomy && status == FULL;) {
+            status = format_lines(labels.buffer.buf, table.buffer.buf, n_numbers / width, width,
+                                  separator, &out, python_number, &interpreter);
+            roomy = status != FULL || grow(&out, out.capacity);
+        }
+        PyEval_RestoreThread(interpreter.state);
+        bytes = finished(&out, status);
     }
-    PyBuffer_Release(&labels);
-    PyBuffer_Release(&table);
+    PyBuffer_Release(&labels.buffer);
+    PyBuffer_Release(&table.buffer);
     return bytes;
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_INDEX 2147483646u /* 2^31 - 2: LIBSVM keeps indices in an int */
@@ -439,6 +440,9 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
                         p++;
                     p += *p == '"';
                 } while (*p == '"');
+            } else if (!separator && *p == '\n') {
+                status = NO_VALUE; /* however many columns are missing */
+                goto fail;
             } else {
                 while (*p != '\n' && (separator ? *p != separator : !is_blank(*p)))
                     p++;
@@ -495,6 +499,55 @@ static int64_t count_newlines(text p, size_t length)
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* An array that a function is given, and what is asked of it: items of one of two formats and of this
+ * size, without gaps, and writable where it is written to. */
+struct array {
+    const char *name, *format, *other, *kind;
+    size_t size;
+    int written;
+    Py_buffer buffer;
+};
+
+/* Formats as in Python's struct, where an int64 is `l` or `q`, by system. */
+#define ARRAY(name, format, other, type, kind, written) \
+    {name, format, other, kind, sizeof(type), written, {0}}
+#define BYTES(name) ARRAY(name, "B", "B", unsigned char, "bytes", 0)
+#define WRITTEN_INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 1)
+#define WRITTEN_INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 1)
+#define WRITTEN_FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 1)
+
+/* For PyArg_ParseTuple: hold an array's buffer, or say by its name what is wrong with it. */
+static int take(PyObject *object, void *address)
+{
+    struct array *array = address;
+    Py_buffer *buffer = &array->buffer;
+    if (!object) { /* one behind it was refused */
+        PyBuffer_Release(buffer);
+        return 1;
+    }
+    if (PyObject_GetBuffer(object, buffer, PyBUF_RECORDS_RO) < 0) {
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s", array->name, array->kind);
+        return 0;
+    }
+    const char *format = buffer->format ? buffer->format : "B";
+    if ((strcmp(format, array->format) != 0 && strcmp(format, array->other) != 0) ||
+        (size_t)buffer->itemsize != array->size)
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s, not of format '%s'", array->name,
+                     array->kind, format);
+    else if (!PyBuffer_IsContiguous(buffer, 'C'))
+        PyErr_Format(PyExc_ValueError, "%s must be contiguous", array->name);
+    else if ((uintptr_t)buffer->buf % (array->size < 8 ? array->size : 8))
+        PyErr_Format(PyExc_ValueError, "%s must be aligned", array->name);
+    else if (array->written && buffer->readonly)
+        PyErr_Format(PyExc_ValueError, "%s must be writable", array->name);
+    else
+        return Py_CLEANUP_SUPPORTED;
+    PyBuffer_Release(buffer);
+    return 0;
+}
+
+static size_t count(const struct array *array) { return (size_t)array->buffer.len / array->size; }
+
 struct interpreter {
     PyThreadState *state;
 };
@@ -504,7 +557,7 @@ static int python_decimal(void *context, text start, size_t length, double *out)
 {
     struct interpreter *interpreter = context;
     char stack[64];
-    char *copy = length < sizeof stack ? stack : PyMem_RawMalloc(length + 1);
+    char *copy = length < sizeof stack ? stack : malloc(length + 1);
     if (!copy)
         return 0;
     memcpy(copy, start, length);
@@ -515,8 +568,17 @@ static int python_decimal(void *context, text start, size_t length, double *out)
     PyErr_Clear();
     interpreter->state = PyEval_SaveThread();
     if (copy != stack)
-        PyMem_RawFree(copy);
+        free(copy);
     return !failed;
+}
+
+static int ends_in_newline(const struct array *source)
+{
+    const unsigned char *bytes = source->buffer.buf;
+    if (count(source) == 0 || bytes[count(source) - 1] == '\n')
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "text must end in a newline");
+    return 0;
 }
 
 PyDoc_STRVAR(scan_doc,
@@ -527,33 +589,36 @@ PyDoc_STRVAR(scan_doc,
 
 static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer source, arrays[8];
+    struct array source = BYTES("text");
+    struct array arrays[] = {WRITTEN_INT64("ends"),    WRITTEN_FLOAT64("labels"),
+                             WRITTEN_INT64("qids"),    WRITTEN_INT64("lines"),
+                             WRITTEN_INT64("starts"),  WRITTEN_INT64("comments"),
+                             WRITTEN_INT32("indices"), WRITTEN_FLOAT64("values")};
     int zero_based;
     long long first_line;
-    if (!PyArg_ParseTuple(args, "y*pLw*w*w*w*w*w*w*w*", &source, &zero_based, &first_line, &arrays[0],
-                          &arrays[1], &arrays[2], &arrays[3], &arrays[4], &arrays[5], &arrays[6],
-                          &arrays[7]))
+    if (!PyArg_ParseTuple(args, "O&pLO&O&O&O&O&O&O&O&", take, &source, &zero_based, &first_line, take,
+                          &arrays[0], take, &arrays[1], take, &arrays[2], take, &arrays[3], take,
+                          &arrays[4], take, &arrays[5], take, &arrays[6], take, &arrays[7]))
         return NULL;
 
     PyObject *answer = NULL;
-    const unsigned char *bytes = source.buf;
-    size_t row_capacity = (size_t)arrays[5].len / (2 * sizeof(int64_t));
-    for (int i = 0; i < 5; i++)
-        if ((size_t)arrays[i].len / 8 < row_capacity)
-            row_capacity = (size_t)arrays[i].len / 8;
-    size_t nonzero_capacity = (size_t)arrays[6].len / sizeof(int32_t);
-    if ((size_t)arrays[7].len / sizeof(double) < nonzero_capacity)
-        nonzero_capacity = (size_t)arrays[7].len / sizeof(double);
-
-    if (source.len > 0 && bytes[source.len - 1] != '\n') {
-        PyErr_SetString(PyExc_ValueError, "text must end in a newline");
-    } else {
-        struct sink sink = {arrays[0].buf, arrays[1].buf, arrays[2].buf,  arrays[3].buf, arrays[4].buf,
-                            arrays[5].buf, row_capacity,  arrays[6].buf, arrays[7].buf, nonzero_capacity};
+    size_t row_capacity = count(&arrays[0]), nonzero_capacity = count(&arrays[6]);
+    const struct array *misfit = count(&arrays[7]) == nonzero_capacity ? NULL : &arrays[7];
+    for (int i = 1; i < 6; i++)
+        if (count(&arrays[i]) != (i == 5 ? 2 : 1) * row_capacity)
+            misfit = &arrays[i];
+    if (misfit) {
+        PyErr_Format(PyExc_ValueError, "%s does not fit %s", misfit->name,
+                     misfit == &arrays[7] ? "indices" : "ends");
+    } else if (ends_in_newline(&source)) {
+        struct sink sink = {arrays[0].buffer.buf, arrays[1].buffer.buf, arrays[2].buffer.buf,
+                            arrays[3].buffer.buf, arrays[4].buffer.buf, arrays[5].buffer.buf,
+                            row_capacity,         arrays[6].buffer.buf, arrays[7].buffer.buf,
+                            nonzero_capacity};
         struct interpreter interpreter;
         interpreter.state = PyEval_SaveThread();
-        struct outcome result = scan_lines(bytes, (size_t)source.len, zero_based, first_line, &sink,
-                                           python_decimal, &interpreter);
+        struct outcome result = scan_lines(source.buffer.buf, count(&source), zero_based, first_line,
+                                           &sink, python_decimal, &interpreter);
         PyEval_RestoreThread(interpreter.state);
         if (result.status == OUT_OF_MEMORY)
             PyErr_NoMemory();
@@ -564,9 +629,9 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
                                    (Py_ssize_t)result.token_start, (Py_ssize_t)result.token_end,
                                    (long long)result.previous_index);
     }
-    PyBuffer_Release(&source);
+    PyBuffer_Release(&source.buffer);
     for (int i = 0; i < 8; i++)
-        PyBuffer_Release(&arrays[i]);
+        PyBuffer_Release(&arrays[i].buffer);
     return answer;
 }
 
@@ -578,26 +643,27 @@ PyDoc_STRVAR(columns_doc,
 
 static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer source, firsts, seconds;
+    struct array source = BYTES("text"), firsts = WRITTEN_FLOAT64("firsts"),
+                 seconds = WRITTEN_FLOAT64("seconds");
     int separator;
     long long first, second;
-    if (!PyArg_ParseTuple(args, "y*iLLw*w*", &source, &separator, &first, &second, &firsts, &seconds))
+    if (!PyArg_ParseTuple(args, "O&iLLO&O&", take, &source, &separator, &first, &second, take, &firsts,
+                          take, &seconds))
         return NULL;
     PyObject *answer = NULL;
-    const unsigned char *bytes = source.buf;
-    size_t capacity = (size_t)firsts.len / sizeof(double);
-    if (second >= 0 && (size_t)seconds.len / sizeof(double) < capacity)
-        capacity = (size_t)seconds.len / sizeof(double);
-    if (source.len > 0 && bytes[source.len - 1] != '\n') {
-        PyErr_SetString(PyExc_ValueError, "text must end in a newline");
-    } else if (separator < 0 || separator > 127 || separator == '\n' || separator == '"' || first < 0) {
-        PyErr_SetString(PyExc_ValueError, "no such separator or column");
-    } else {
+    if (separator < 0 || separator > 127 || separator == '\n' || separator == '"') {
+        PyErr_SetString(PyExc_ValueError, "separator is no such separator: it must part fields");
+    } else if (first < 0) {
+        PyErr_SetString(PyExc_ValueError, "first is no such column: it must not be negative");
+    } else if (second >= 0 && count(&seconds) != count(&firsts)) {
+        PyErr_SetString(PyExc_ValueError, "seconds does not fit firsts");
+    } else if (ends_in_newline(&source)) {
         struct interpreter interpreter;
         interpreter.state = PyEval_SaveThread();
-        struct outcome result = scan_columns(bytes, (size_t)source.len, (unsigned char)separator, first,
-                                             second, firsts.buf, seconds.buf, capacity, python_decimal,
-                                             &interpreter);
+        struct outcome result = scan_columns(source.buffer.buf, count(&source),
+                                             (unsigned char)separator, first, second,
+                                             firsts.buffer.buf, seconds.buffer.buf, count(&firsts),
+                                             python_decimal, &interpreter);
         PyEval_RestoreThread(interpreter.state);
         if (result.status == OUT_OF_MEMORY)
             PyErr_NoMemory();
@@ -607,9 +673,9 @@ static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
                                    (Py_ssize_t)result.line_start, (Py_ssize_t)result.token_start,
                                    (Py_ssize_t)result.token_end);
     }
-    PyBuffer_Release(&source);
-    PyBuffer_Release(&firsts);
-    PyBuffer_Release(&seconds);
+    PyBuffer_Release(&source.buffer);
+    PyBuffer_Release(&firsts.buffer);
+    PyBuffer_Release(&seconds.buffer);
     return answer;
 }
 
@@ -620,24 +686,30 @@ PyDoc_STRVAR(newlines_doc,
 
 static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer source, counts;
-    Py_ssize_t step;
-    if (!PyArg_ParseTuple(args, "y*nw*", &source, &step, &counts))
+    struct array source = BYTES("text"), counts = WRITTEN_INT64("counts");
+    Py_ssize_t given;
+    if (!PyArg_ParseTuple(args, "O&nO&", take, &source, &given, take, &counts))
         return NULL;
     PyObject *answer = NULL;
-    if (step < 1 || (source.len + step - 1) / step > counts.len / (Py_ssize_t)sizeof(int64_t)) {
-        PyErr_SetString(PyExc_ValueError, "counts has no room for every step of the text");
+    size_t step = given > 0 ? (size_t)given : 0, left = count(&source);
+    if (step == 0) {
+        PyErr_SetString(PyExc_ValueError, "step must be positive");
+    } else if (count(&counts) != left / step + (left % step > 0)) {
+        PyErr_SetString(PyExc_ValueError, "counts does not fit: it must have one for each step of text");
     } else {
         Py_BEGIN_ALLOW_THREADS
-        int64_t *out = counts.buf;
-        for (Py_ssize_t at = 0; at < source.len; at += step)
-            *out++ = count_newlines((text)source.buf + at,
-                                    (size_t)(source.len - at < step ? source.len - at : step));
+        text at = source.buffer.buf;
+        for (int64_t *out = counts.buffer.buf; left > 0; out++) {
+            size_t length = left < step ? left : step;
+            *out = count_newlines(at, length);
+            at += length;
+            left -= length;
+        }
         Py_END_ALLOW_THREADS
         answer = Py_NewRef(Py_None);
     }
-    PyBuffer_Release(&source);
-    PyBuffer_Release(&counts);
+    PyBuffer_Release(&source.buffer);
+    PyBuffer_Release(&counts.buffer);
     return answer;
 }
 

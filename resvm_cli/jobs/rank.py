@@ -26,6 +26,7 @@ from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, requ
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.solver_libraries import silenced
 
 SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"
 ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of bag"
@@ -144,7 +145,11 @@ def rank(
         stored = model_dir.load(request.model)
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
-    with parallel.inner_threads_held(), TrainingData(source, False, progress) as data:
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(source, False, progress) as data,
+    ):
         groups = data.groups()  # first: training takes long
         if stored is None:
             plan, judge = _trained(request, data, groups, progress, tell)

@@ -26,6 +26,7 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.solver_libraries import silenced
 
 AutoName: TypeAlias = Literal["committee", "single"]
 AUTO_NAMES: tuple[AutoName, ...] = ("committee", "single")
@@ -116,6 +117,7 @@ def train(
 
     with (
         parallel.inner_threads_held(),
+        silenced(),
         TrainingData(source, choice.params.method == "cwsvm", progress) as data,
     ):
         trained = train_on(data, choice, jobs=jobs, progress=progress, notice=tell)

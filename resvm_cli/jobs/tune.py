@@ -21,6 +21,7 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
 from resvm_cli.parallel import available_cores
+from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import Pooled
 from resvm_cli.tuning.criteria import criterion
@@ -94,6 +95,7 @@ def tune(
 
     with (
         parallel.inner_threads_held(),
+        silenced(),
         TrainingData(request.source, keep_all=False, progress=progress) as data,
     ):
         for text in data.notes:

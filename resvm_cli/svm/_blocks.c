@@ -3,7 +3,7 @@
  *
  * Each result is a sum in one fixed order, whatever its neighbours are. The cores know nothing of
  * Python, so that the fuzz target can include this file; they check every number they are given
- * before they follow it, and return 0 where one is out of range. */
+ * before they follow it, and return NULL, or a complaint about the argument that holds a wrong one. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,12 +11,14 @@
 #include <string.h>
 
 /* One binary for every x86-64: the loader picks the widest vectors. No multiplication is fused with
- * an addition (-ffp-contract=off), unless it says so, and so all give the same bits. */
+ * an addition (-ffp-contract=off), unless it says so, and so all give the same bits. Without such a
+ * choice e^x takes half as long again as numpy's, which is then to be preferred: OWN_POWERS is 0. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(RESVM_WITHOUT_PYTHON)
-#define CHOOSES
+#define OWN_POWERS 1
 #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
+#define OWN_POWERS 0
 #define WIDEST
 #endif
 
@@ -86,7 +88,7 @@ static inline __attribute__((always_inline)) void fill_powers_by(double *at, siz
     }
 }
 
-#ifdef CHOOSES
+#if OWN_POWERS
 __attribute__((target("avx512f"))) static void fill_powers_avx512(double *at, size_t count)
 {
     fill_powers_by(at, count, 1);
@@ -101,7 +103,7 @@ __attribute__((target("avx2,fma"))) static void fill_powers_fma(double *at, size
 /* Processors that fuse, which nearly all do, give the same bits as one another. */
 static void fill_powers(double *at, size_t count)
 {
-#ifdef CHOOSES
+#if OWN_POWERS
     if (__builtin_cpu_supports("avx512f"))
         fill_powers_avx512(at, count);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -111,47 +113,50 @@ static void fill_powers(double *at, size_t count)
         fill_powers_by(at, count, 0);
 }
 
+static const char bad_starts[] = "starts does not fit: it must ascend from 0 or more to the entries";
+
 /* sums[member] += coefficient * line, for each entry of each line. Entries of line i lie between
- * starts[i] and starts[i + 1]. Returns 0, with some sums unfinished, where an entry is out of range. */
-WIDEST static int add_weighted(const double *block, size_t height, size_t width,
-                               const int64_t *starts, const int32_t *members,
-                               const double *coefficients, size_t n_entries, double *sums,
-                               size_t n_members)
+ * starts[i] and starts[i + 1]. With a complaint some sums are unfinished. */
+WIDEST static const char *add_weighted(const double *block, size_t height, size_t width,
+                                       const int64_t *starts, const int32_t *members,
+                                       const double *coefficients, size_t n_entries, double *sums,
+                                       size_t n_members)
 {
     for (size_t line = 0; line < height; line++) {
         const double *at = block + line * width;
         int64_t first = starts[line], last = starts[line + 1];
         if (first < 0 || last < first || (uint64_t)last > n_entries)
-            return 0;
+            return bad_starts;
         for (int64_t entry = first; entry < last; entry++) {
             int32_t member = members[entry];
             if (member < 0 || (size_t)member >= n_members)
-                return 0;
+                return "members does not fit: sums has no line for one";
             double *sum = sums + (size_t)member * width;
             const double coefficient = coefficients[entry];
             for (size_t i = 0; i < width; i++)
                 sum[i] += coefficient * at[i];
         }
     }
-    return 1;
+    return NULL;
 }
 
 /* All of that for each line in turn, while it is in the nearest cache: dot products to exponents, to
  * powers, to the members' sums. */
-static int add_rbf_values(double *block, size_t height, size_t width, const double *row_norms,
-                          const double *support_norms, double gamma, const int64_t *starts,
-                          const int32_t *members, const double *coefficients, size_t n_entries,
-                          double *sums, size_t n_members)
+static const char *add_rbf_values(double *block, size_t height, size_t width,
+                                  const double *row_norms, const double *support_norms,
+                                  double gamma, const int64_t *starts, const int32_t *members,
+                                  const double *coefficients, size_t n_entries, double *sums,
+                                  size_t n_members)
 {
-    for (size_t line = 0; line < height; line++) {
+    const char *wrong = NULL;
+    for (size_t line = 0; line < height && !wrong; line++) {
         double *at = block + line * width;
         fill_exponents(at, 1, width, row_norms, support_norms + line, gamma);
         fill_powers(at, width);
-        if (!add_weighted(at, 1, width, starts + line, members, coefficients, n_entries, sums,
-                          n_members))
-            return 0;
+        wrong = add_weighted(at, 1, width, starts + line, members, coefficients, n_entries, sums,
+                             n_members);
     }
-    return 1;
+    return wrong;
 }
 
 /* Sparse rows: the entries of row i lie between starts[i] and starts[i + 1]. */
@@ -163,15 +168,24 @@ struct rows {
     size_t n_entries;
 };
 
-static int bounds(const struct rows *rows, size_t number, size_t *first, size_t *last)
+/* Where the entries of a row lie; the number is below the count. */
+static const char *bounds(const struct rows *rows, size_t number, size_t *first, size_t *last)
 {
-    if (number >= rows->count)
-        return 0;
     int64_t from = rows->starts[number], to = rows->starts[number + 1];
     *first = (size_t)from;
     *last = (size_t)to;
-    return from >= 0 && to >= from && (uint64_t)to <= rows->n_entries;
+    return from >= 0 && to >= from && (uint64_t)to <= rows->n_entries ? NULL : bad_starts;
 }
+
+static int are_below(const int64_t *numbers, size_t n_numbers, size_t limit)
+{
+    for (size_t i = 0; i < n_numbers; i++)
+        if (numbers[i] < 0 || (uint64_t)numbers[i] >= limit)
+            return 0;
+    return 1;
+}
+
+static const char bad_numbers[] = "numbers does not fit starts: there is no row of one";
 
 /* Members are taken so many at a time, whose sums stay in registers; what is left, in steps. */
 #define TILE 32
@@ -187,45 +201,46 @@ struct weights {
     size_t n_lines, width;
 };
 
-static inline __attribute__((always_inline)) int add_row(const struct rows *rows, size_t number,
-                                                         const struct weights *weights,
-                                                         size_t member, size_t tile, double *sums)
+static inline __attribute__((always_inline)) const char *
+add_row(const struct rows *rows, size_t number, const struct weights *weights, size_t member,
+        size_t tile, double *sums)
 {
     const double *lines = weights->tiles + member * weights->n_lines;
     double sum[TILE] = {0};
     size_t first, last;
-    if (!bounds(rows, number, &first, &last))
-        return 0;
+    const char *wrong = bounds(rows, number, &first, &last);
+    if (wrong)
+        return wrong;
     for (size_t entry = first; entry < last; entry++) {
         uint32_t index = (uint32_t)rows->indices[entry]; /* a negative one is beyond reach */
         int32_t place = index < weights->reach ? weights->places[index] : -1;
         if (place < 0)
             continue;
         if ((size_t)place >= weights->n_lines)
-            return 0;
+            return "places does not fit: weights has no line for one";
         const double *line = lines + (size_t)place * tile;
         const double value = rows->values[entry];
         for (size_t i = 0; i < tile; i++)
             sum[i] += value * line[i];
     }
     memcpy(sums + number * weights->width + member, sum, tile * sizeof *sum);
-    return 1;
+    return NULL;
 }
 
 /* sums[row][member] = the row times the member's weights, added in the order of the row's entries.
  * The width is a multiple of STEP. */
-WIDEST static int weigh_rows(const struct rows *rows, const struct weights *weights, double *sums)
+WIDEST static const char *weigh_rows(const struct rows *rows, const struct weights *weights,
+                                     double *sums)
 {
+    const char *wrong = NULL;
     size_t member = 0;
     for (; member + TILE <= weights->width; member += TILE)
-        for (size_t number = 0; number < rows->count; number++)
-            if (!add_row(rows, number, weights, member, TILE, sums))
-                return 0;
+        for (size_t number = 0; number < rows->count && !wrong; number++)
+            wrong = add_row(rows, number, weights, member, TILE, sums);
     for (; member + STEP <= weights->width; member += STEP)
-        for (size_t number = 0; number < rows->count; number++)
-            if (!add_row(rows, number, weights, member, STEP, sums))
-                return 0;
-    return 1;
+        for (size_t number = 0; number < rows->count && !wrong; number++)
+            wrong = add_row(rows, number, weights, member, STEP, sums);
+    return wrong;
 }
 
 /* A sparse matrix by its columns: the entries of column c lie between starts[c] and starts[c + 1]. */
@@ -243,8 +258,9 @@ struct columns {
 /* block[line][row] = line . row, added in the order of the row's entries; features at their places,
  * those without one passed over. The block has `height` lines, one column a row; `room` holds
  * TOGETHER times as many numbers. */
-static int multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
-                         const struct columns *matrix, double *block, size_t height, double *room)
+static const char *multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
+                                 const struct columns *matrix, double *block, size_t height,
+                                 double *room)
 {
     for (size_t start = 0; start < rows->count; start += TOGETHER) {
         size_t count = rows->count - start < TOGETHER ? rows->count - start : TOGETHER;
@@ -252,23 +268,24 @@ static int multiply_rows(const struct rows *rows, const int32_t *places, size_t 
         for (size_t number = 0; number < count; number++) {
             double *sums = room + number * height;
             size_t first, last;
-            if (!bounds(rows, start + number, &first, &last))
-                return 0;
+            const char *wrong = bounds(rows, start + number, &first, &last);
+            if (wrong)
+                return wrong;
             for (size_t entry = first; entry < last; entry++) {
                 uint32_t index = (uint32_t)rows->indices[entry];
                 int32_t place = index < reach ? places[index] : -1;
                 if (place < 0)
                     continue;
                 if ((size_t)place >= matrix->count)
-                    return 0;
+                    return "places does not fit: column_starts has no column for one";
                 int64_t from = matrix->starts[place], to = matrix->starts[place + 1];
                 if (from < 0 || to < from || (uint64_t)to > matrix->n_entries)
-                    return 0;
+                    return "column_starts does not fit: it must ascend from 0 or more to the lines";
                 const double value = rows->values[entry];
                 for (int64_t other = from; other < to; other++) {
                     size_t line = (uint32_t)matrix->lines[other];
                     if (line >= height)
-                        return 0;
+                        return "lines does not fit: block has no such line";
                     sums[line] += value * matrix->values[other];
                 }
             }
@@ -277,45 +294,51 @@ static int multiply_rows(const struct rows *rows, const int32_t *places, size_t 
             for (size_t number = 0; number < count; number++)
                 block[line * rows->count + start + number] = room[number * height + line];
     }
-    return 1;
+    return NULL;
 }
 
 /* Mark the features that any of some rows has; counts their entries. */
-static int mark_features(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
-                         unsigned char *marks, size_t reach, int64_t *count)
+static const char *mark_features(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
+                                 unsigned char *marks, size_t reach, int64_t *count)
 {
     *count = 0;
-    for (size_t i = 0; i < n_numbers; i++) {
+    const char *wrong = are_below(numbers, n_numbers, rows->count) ? NULL : bad_numbers;
+    for (size_t i = 0; i < n_numbers && !wrong; i++) {
         size_t first, last;
-        if (numbers[i] < 0 || !bounds(rows, (size_t)numbers[i], &first, &last))
-            return 0;
+        wrong = bounds(rows, (size_t)numbers[i], &first, &last);
+        if (wrong)
+            return wrong;
         for (size_t entry = first; entry < last; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry];
             if (index >= reach)
-                return 0;
+                return "indices does not fit: marks has no place for one";
             marks[index] = 1;
         }
         *count += (int64_t)(last - first);
     }
-    return 1;
+    return wrong;
 }
 
 /* Some rows as lines of a dense matrix of zeros, features at their places. */
-static int spread_rows(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
-                       const int32_t *places, size_t reach, double *matrix, size_t width)
+static const char *spread_rows(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
+                               const int32_t *places, size_t reach, double *matrix, size_t width)
 {
-    for (size_t i = 0; i < n_numbers; i++) {
+    const char *wrong = are_below(numbers, n_numbers, rows->count) ? NULL : bad_numbers;
+    for (size_t i = 0; i < n_numbers && !wrong; i++) {
         size_t first, last;
-        if (numbers[i] < 0 || !bounds(rows, (size_t)numbers[i], &first, &last))
-            return 0;
+        wrong = bounds(rows, (size_t)numbers[i], &first, &last);
+        if (wrong)
+            return wrong;
         for (size_t entry = first; entry < last; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry];
-            if (index >= reach || places[index] < 0 || (size_t)places[index] >= width)
-                return 0;
+            if (index >= reach)
+                return "indices does not fit: places has none for one";
+            if (places[index] < 0 || (size_t)places[index] >= width)
+                return "places does not fit: matrix is not as wide as one";
             matrix[i * width + (size_t)places[index]] = rows->values[entry];
         }
     }
-    return 1;
+    return wrong;
 }
 
 /* LIBSVM's svm_node. */
@@ -326,19 +349,19 @@ struct node {
 
 /* Kernel values between some rows as LIBSVM wants them: for each row a line of nodes, its serial
  * number and then its value with every row. The indices of such nodes are not looked at. */
-static int fill_nodes(const double *values, size_t height, const int64_t *numbers, size_t n_numbers,
-                      struct node *nodes)
+static const char *fill_nodes(const double *values, size_t height, const int64_t *numbers,
+                              size_t n_numbers, struct node *nodes)
 {
-    for (size_t i = 0; i < n_numbers; i++)
-        if (numbers[i] < 0 || (size_t)numbers[i] >= height)
-            return 0;
+    if (!are_below(numbers, n_numbers, height))
+        return "numbers does not fit height: values has no line of one";
     for (size_t i = 0; i < n_numbers; i++) {
         const double *line = values + (size_t)numbers[i] * height;
-        *nodes++ = (struct node){0, (double)(i + 1)};
+        struct node *at = nodes + i * (n_numbers + 1);
+        *at++ = (struct node){0, (double)(i + 1)};
         for (size_t j = 0; j < n_numbers; j++)
-            *nodes++ = (struct node){0, line[numbers[j]]};
+            at[j] = (struct node){0, line[numbers[j]]};
     }
-    return 1;
+    return NULL;
 }
 
 /* LIBSVM tells how many iterations it needed only in what it prints, and only here is it heard: by
@@ -357,32 +380,85 @@ static void listen(const char *text)
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-static size_t doubles(const Py_buffer *buffer) { return (size_t)buffer->len / sizeof(double); }
-static size_t longs(const Py_buffer *buffer) { return (size_t)buffer->len / sizeof(int64_t); }
-static size_t ints(const Py_buffer *buffer) { return (size_t)buffer->len / sizeof(int32_t); }
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+/* An array that a function is given, and what is asked of it: items of one of two formats and of this
+ * size, without gaps, and writable where it is written to. */
+struct array {
+    const char *name, *format, *other, *kind;
+    size_t size;
+    int written;
+    Py_buffer buffer;
+};
 
-/* Let the buffers go, and say None, or what did not fit. */
-static PyObject *finish(Py_buffer *buffers, size_t count, int fits, const char *complaint)
+/* Formats as in Python's struct, where an int64 is `l` or `q`, by system; padding of nodes varies too. */
+#define ARRAY(name, format, other, type, kind, written) \
+    {name, format, other, kind, sizeof(type), written, {0}}
+#define INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 0)
+#define INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 0)
+#define FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 0)
+#define WRITTEN_FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 1)
+#define WRITTEN_BOOL(name) ARRAY(name, "?", "?", unsigned char, "bool", 1)
+#define WRITTEN_NODES(name) \
+    ARRAY(name, "T{i:index:xxxxd:value:}", "T{i:index:d:value:}", struct node, "nodes", 1)
+
+/* For PyArg_ParseTuple: hold an array's buffer, or say by its name what is wrong with it. */
+static int take(PyObject *object, void *address)
 {
-    for (size_t i = 0; i < count; i++)
-        PyBuffer_Release(&buffers[i]);
-    if (fits)
-        return Py_NewRef(Py_None);
-    PyErr_SetString(PyExc_ValueError, complaint);
-    return NULL;
+    struct array *array = address;
+    Py_buffer *buffer = &array->buffer;
+    if (!object) { /* one behind it was refused */
+        PyBuffer_Release(buffer);
+        return 1;
+    }
+    if (PyObject_GetBuffer(object, buffer, PyBUF_RECORDS_RO) < 0) {
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s", array->name, array->kind);
+        return 0;
+    }
+    const char *format = buffer->format ? buffer->format : "B";
+    if ((strcmp(format, array->format) != 0 && strcmp(format, array->other) != 0) ||
+        (size_t)buffer->itemsize != array->size)
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s, not of format '%s'", array->name,
+                     array->kind, format);
+    else if (!PyBuffer_IsContiguous(buffer, 'C'))
+        PyErr_Format(PyExc_ValueError, "%s must be contiguous", array->name);
+    else if ((uintptr_t)buffer->buf % (array->size < 8 ? array->size : 8))
+        PyErr_Format(PyExc_ValueError, "%s must be aligned", array->name);
+    else if (array->written && buffer->readonly)
+        PyErr_Format(PyExc_ValueError, "%s must be writable", array->name);
+    else
+        return Py_CLEANUP_SUPPORTED;
+    PyBuffer_Release(buffer);
+    return 0;
 }
 
-/* Rows from the buffers of their starts, indices and values. */
-static int rows_from(const Py_buffer *buffers, struct rows *rows)
+static size_t count(const struct array *array) { return (size_t)array->buffer.len / array->size; }
+
+/* Let the arrays go; returns 0, having said what was wrong, where something was. */
+static int finish(struct array *arrays, size_t n_arrays, const char *wrong)
 {
-    size_t n_starts = longs(&buffers[0]);
-    rows->starts = buffers[0].buf;
-    rows->count = n_starts > 0 ? n_starts - 1 : 0;
-    rows->indices = buffers[1].buf;
-    rows->values = buffers[2].buf;
-    rows->n_entries = least(ints(&buffers[1]), doubles(&buffers[2]));
-    return n_starts > 0;
+    for (size_t i = 0; i < n_arrays; i++)
+        PyBuffer_Release(&arrays[i].buffer);
+    if (wrong)
+        PyErr_SetString(PyExc_ValueError, wrong);
+    return !wrong;
+}
+
+#define FINISH(arrays, wrong) \
+    (finish(arrays, sizeof arrays / sizeof *arrays, wrong) ? Py_NewRef(Py_None) : NULL)
+
+static int is_product(size_t size, size_t a, size_t b)
+{
+    return a == 0 ? size == 0 : size % a == 0 && size / a == b;
+}
+
+/* Rows from the arrays of their starts, indices and values. */
+static const char *take_rows(const struct array *arrays, struct rows *rows)
+{
+    size_t n_starts = count(&arrays[0]);
+    *rows = (struct rows){arrays[0].buffer.buf, n_starts - 1, arrays[1].buffer.buf,
+                          arrays[2].buffer.buf, count(&arrays[2])};
+    if (n_starts == 0)
+        return "starts does not fit: it must have one more than there are rows";
+    return count(&arrays[1]) == rows->n_entries ? NULL : "indices and values do not fit each other";
 }
 
 PyDoc_STRVAR(exponents_doc,
@@ -392,19 +468,23 @@ PyDoc_STRVAR(exponents_doc,
 
 static PyObject *exponents(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[3]; /* block, row_norms, support_norms */
+    struct array arrays[] = {WRITTEN_FLOAT64("block"), FLOAT64("row_norms"),
+                             FLOAT64("support_norms")};
     double gamma;
-    if (!PyArg_ParseTuple(args, "w*y*y*d", &buffers[0], &buffers[1], &buffers[2], &gamma))
+    if (!PyArg_ParseTuple(args, "O&O&O&d", take, &arrays[0], take, &arrays[1], take, &arrays[2],
+                          &gamma))
         return NULL;
-    size_t width = doubles(&buffers[1]), height = doubles(&buffers[2]);
-    size_t size = doubles(&buffers[0]);
-    int fits = width > 0 && height == size / width && size % width == 0;
-    if (fits) {
+    size_t width = count(&arrays[1]), height = count(&arrays[2]);
+    const char *wrong = NULL;
+    if (!is_product(count(&arrays[0]), width, height))
+        wrong = "block does not fit row_norms and support_norms";
+    if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        fill_exponents(buffers[0].buf, height, width, buffers[1].buf, buffers[2].buf, gamma);
+        fill_exponents(arrays[0].buffer.buf, height, width, arrays[1].buffer.buf,
+                       arrays[2].buffer.buf, gamma);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 3, fits, "the block does not fit the norms");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(powers_doc,
@@ -414,13 +494,13 @@ PyDoc_STRVAR(powers_doc,
 
 static PyObject *powers(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer block;
-    if (!PyArg_ParseTuple(args, "w*", &block))
+    struct array arrays[] = {WRITTEN_FLOAT64("block")};
+    if (!PyArg_ParseTuple(args, "O&", take, &arrays[0]))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    fill_powers(block.buf, doubles(&block));
+    fill_powers(arrays[0].buffer.buf, count(&arrays[0]));
     Py_END_ALLOW_THREADS
-    return finish(&block, 1, 1, "");
+    return FINISH(arrays, NULL);
 }
 
 PyDoc_STRVAR(add_doc,
@@ -430,24 +510,31 @@ PyDoc_STRVAR(add_doc,
 
 static PyObject *add(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[5]; /* block, starts, members, coefficients, sums */
-    Py_ssize_t width;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*w*n", &buffers[0], &buffers[1], &buffers[2], &buffers[3],
-                          &buffers[4], &width))
+    struct array arrays[] = {FLOAT64("block"), INT64("starts"), INT32("members"),
+                             FLOAT64("coefficients"), WRITTEN_FLOAT64("sums")};
+    Py_ssize_t given;
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&n", take, &arrays[0], take, &arrays[1], take, &arrays[2],
+                          take, &arrays[3], take, &arrays[4], &given))
         return NULL;
-    size_t size = doubles(&buffers[0]), n_sums = doubles(&buffers[4]);
-    size_t n_starts = longs(&buffers[1]);
-    size_t n_entries = least(ints(&buffers[2]), doubles(&buffers[3]));
-    int fits = width > 0 && n_starts > 0 && size % (size_t)width == 0 &&
-               n_sums % (size_t)width == 0 && size / (size_t)width == n_starts - 1;
-    if (fits) {
+    size_t width = given > 0 ? (size_t)given : 0;
+    size_t n_starts = count(&arrays[1]), n_sums = count(&arrays[4]);
+    const char *wrong = NULL;
+    if (width == 0 || count(&arrays[0]) % width)
+        wrong = "block does not fit width";
+    else if (n_starts != count(&arrays[0]) / width + 1)
+        wrong = "starts does not fit block: it must have one more than there are lines";
+    else if (count(&arrays[2]) != count(&arrays[3]))
+        wrong = "coefficients does not fit members";
+    else if (n_sums % width)
+        wrong = "sums does not fit width";
+    if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        fits = add_weighted(buffers[0].buf, n_starts - 1, (size_t)width, buffers[1].buf,
-                            buffers[2].buf, buffers[3].buf, n_entries, buffers[4].buf,
-                            n_sums / (size_t)width);
+        wrong = add_weighted(arrays[0].buffer.buf, n_starts - 1, width, arrays[1].buffer.buf,
+                             arrays[2].buffer.buf, arrays[3].buffer.buf, count(&arrays[3]),
+                             arrays[4].buffer.buf, n_sums / width);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 5, fits, "the block does not fit its entries or the sums");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(add_rbf_doc,
@@ -457,24 +544,33 @@ PyDoc_STRVAR(add_rbf_doc,
 
 static PyObject *add_rbf(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[7]; /* block, row_norms, support_norms, starts, members, coefficients, sums */
+    struct array arrays[] = {WRITTEN_FLOAT64("block"), FLOAT64("row_norms"),
+                             FLOAT64("support_norms"), INT64("starts"), INT32("members"),
+                             FLOAT64("coefficients"), WRITTEN_FLOAT64("sums")};
     double gamma;
-    if (!PyArg_ParseTuple(args, "w*y*y*dy*y*y*w*", &buffers[0], &buffers[1], &buffers[2], &gamma,
-                          &buffers[3], &buffers[4], &buffers[5], &buffers[6]))
+    if (!PyArg_ParseTuple(args, "O&O&O&dO&O&O&O&", take, &arrays[0], take, &arrays[1], take,
+                          &arrays[2], &gamma, take, &arrays[3], take, &arrays[4], take, &arrays[5],
+                          take, &arrays[6]))
         return NULL;
-    size_t size = doubles(&buffers[0]), n_sums = doubles(&buffers[6]);
-    size_t width = doubles(&buffers[1]), height = doubles(&buffers[2]);
-    size_t n_entries = least(ints(&buffers[4]), doubles(&buffers[5]));
-    int fits = width > 0 && height == size / width && size % width == 0 && n_sums % width == 0 &&
-               longs(&buffers[3]) == height + 1;
-    if (fits) {
+    size_t width = count(&arrays[1]), height = count(&arrays[2]), n_sums = count(&arrays[6]);
+    const char *wrong = NULL;
+    if (width == 0 || !is_product(count(&arrays[0]), width, height))
+        wrong = "block does not fit row_norms and support_norms";
+    else if (count(&arrays[3]) != height + 1)
+        wrong = "starts does not fit block: it must have one more than there are lines";
+    else if (count(&arrays[4]) != count(&arrays[5]))
+        wrong = "coefficients does not fit members";
+    else if (n_sums % width)
+        wrong = "sums does not fit row_norms";
+    if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        fits = add_rbf_values(buffers[0].buf, height, width, buffers[1].buf, buffers[2].buf, gamma,
-                              buffers[3].buf, buffers[4].buf, buffers[5].buf, n_entries,
-                              buffers[6].buf, n_sums / width);
+        wrong = add_rbf_values(arrays[0].buffer.buf, height, width, arrays[1].buffer.buf,
+                               arrays[2].buffer.buf, gamma, arrays[3].buffer.buf,
+                               arrays[4].buffer.buf, arrays[5].buffer.buf, count(&arrays[5]),
+                               arrays[6].buffer.buf, n_sums / width);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 7, fits, "the block does not fit the norms, its entries or the sums");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(weigh_doc,
@@ -485,22 +581,29 @@ PyDoc_STRVAR(weigh_doc,
 
 static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[6]; /* starts, indices, values, places, weights, sums */
-    Py_ssize_t width;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*w*n", &buffers[0], &buffers[1], &buffers[2], &buffers[3],
-                          &buffers[4], &buffers[5], &width))
+    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT32("places"),
+                             FLOAT64("weights"), WRITTEN_FLOAT64("sums")};
+    Py_ssize_t given;
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&n", take, &arrays[0], take, &arrays[1], take,
+                          &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], &given))
         return NULL;
+    size_t width = given > 0 ? (size_t)given : 0;
     struct rows rows;
-    int fits = rows_from(buffers, &rows) && width > 0 && width % STEP == 0 &&
-               doubles(&buffers[5]) / (size_t)width == rows.count;
-    if (fits) {
-        struct weights weights = {buffers[3].buf, ints(&buffers[3]), buffers[4].buf,
-                                  doubles(&buffers[4]) / (size_t)width, (size_t)width};
+    const char *wrong = take_rows(arrays, &rows);
+    if (!wrong && (width == 0 || width % STEP))
+        wrong = "width does not fit: it must be a multiple of STEP";
+    else if (!wrong && count(&arrays[4]) % width)
+        wrong = "weights does not fit width";
+    else if (!wrong && !is_product(count(&arrays[5]), width, rows.count))
+        wrong = "sums does not fit starts and width";
+    if (!wrong) {
+        struct weights weights = {arrays[3].buffer.buf, count(&arrays[3]), arrays[4].buffer.buf,
+                                  count(&arrays[4]) / width, width};
         Py_BEGIN_ALLOW_THREADS
-        fits = weigh_rows(&rows, &weights, buffers[5].buf);
+        wrong = weigh_rows(&rows, &weights, arrays[5].buffer.buf);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 6, fits, "the rows do not fit the weights or the sums");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(multiply_doc,
@@ -511,24 +614,33 @@ PyDoc_STRVAR(multiply_doc,
 
 static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[9]; /* as they are named above */
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*w*w*", &buffers[0], &buffers[1], &buffers[2],
-                          &buffers[3], &buffers[4], &buffers[5], &buffers[6], &buffers[7],
-                          &buffers[8]))
+    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT32("places"),
+                             INT64("column_starts"), INT32("lines"), FLOAT64("line_values"),
+                             WRITTEN_FLOAT64("block"), WRITTEN_FLOAT64("room")};
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&O&O&O&", take, &arrays[0], take, &arrays[1], take,
+                          &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], take,
+                          &arrays[6], take, &arrays[7], take, &arrays[8]))
         return NULL;
     struct rows rows;
-    size_t n_starts = longs(&buffers[4]), height = doubles(&buffers[8]) / TOGETHER;
-    int fits = rows_from(buffers, &rows) && n_starts > 0 && rows.count > 0 &&
-               doubles(&buffers[7]) / rows.count == height;
-    if (fits) {
-        struct columns matrix = {buffers[4].buf, n_starts - 1, buffers[5].buf, buffers[6].buf,
-                                 least(ints(&buffers[5]), doubles(&buffers[6]))};
+    size_t n_starts = count(&arrays[4]), height = count(&arrays[8]) / TOGETHER;
+    const char *wrong = take_rows(arrays, &rows);
+    if (!wrong && n_starts == 0)
+        wrong = "column_starts does not fit: it must have one more than there are columns";
+    else if (!wrong && count(&arrays[5]) != count(&arrays[6]))
+        wrong = "line_values does not fit lines";
+    else if (!wrong && count(&arrays[8]) % TOGETHER)
+        wrong = "room does not fit: it must be a multiple of TOGETHER";
+    else if (!wrong && !is_product(count(&arrays[7]), rows.count, height))
+        wrong = "block does not fit starts and room";
+    if (!wrong) {
+        struct columns matrix = {arrays[4].buffer.buf, n_starts - 1, arrays[5].buffer.buf,
+                                 arrays[6].buffer.buf, count(&arrays[6])};
         Py_BEGIN_ALLOW_THREADS
-        fits = multiply_rows(&rows, buffers[3].buf, ints(&buffers[3]), &matrix, buffers[7].buf,
-                             height, buffers[8].buf);
+        wrong = multiply_rows(&rows, arrays[3].buffer.buf, count(&arrays[3]), &matrix,
+                              arrays[7].buffer.buf, height, arrays[8].buffer.buf);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 9, fits, "the rows do not fit the matrix or the block");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(mark_doc,
@@ -539,24 +651,21 @@ PyDoc_STRVAR(mark_doc,
 
 static PyObject *mark(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[5]; /* starts, indices, values, numbers, marks */
-    if (!PyArg_ParseTuple(args, "y*y*y*y*w*", &buffers[0], &buffers[1], &buffers[2], &buffers[3],
-                          &buffers[4]))
+    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT64("numbers"),
+                             WRITTEN_BOOL("marks")};
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&", take, &arrays[0], take, &arrays[1], take, &arrays[2],
+                          take, &arrays[3], take, &arrays[4]))
         return NULL;
     struct rows rows;
-    int64_t count = 0;
-    int fits = rows_from(buffers, &rows);
-    if (fits) {
+    int64_t n_entries = 0;
+    const char *wrong = take_rows(arrays, &rows);
+    if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        fits = mark_features(&rows, buffers[3].buf, longs(&buffers[3]), buffers[4].buf,
-                             (size_t)buffers[4].len, &count);
+        wrong = mark_features(&rows, arrays[3].buffer.buf, count(&arrays[3]), arrays[4].buffer.buf,
+                              count(&arrays[4]), &n_entries);
         Py_END_ALLOW_THREADS
     }
-    PyObject *done = finish(buffers, 5, fits, "the rows do not fit their numbers or the marks");
-    if (!done)
-        return NULL;
-    Py_DECREF(done);
-    return PyLong_FromLongLong(count);
+    return finish(arrays, 5, wrong) ? PyLong_FromLongLong(n_entries) : NULL;
 }
 
 PyDoc_STRVAR(spread_doc,
@@ -566,21 +675,24 @@ PyDoc_STRVAR(spread_doc,
 
 static PyObject *spread(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[6]; /* starts, indices, values, numbers, places, matrix */
-    Py_ssize_t width;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*w*n", &buffers[0], &buffers[1], &buffers[2], &buffers[3],
-                          &buffers[4], &buffers[5], &width))
+    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT64("numbers"),
+                             INT32("places"), WRITTEN_FLOAT64("matrix")};
+    Py_ssize_t given;
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&n", take, &arrays[0], take, &arrays[1], take,
+                          &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], &given))
         return NULL;
+    size_t width = given > 0 ? (size_t)given : 0, n_numbers = count(&arrays[3]);
     struct rows rows;
-    int fits = rows_from(buffers, &rows) && width > 0 &&
-               doubles(&buffers[5]) / (size_t)width == longs(&buffers[3]);
-    if (fits) {
+    const char *wrong = take_rows(arrays, &rows);
+    if (!wrong && (width == 0 || !is_product(count(&arrays[5]), width, n_numbers)))
+        wrong = "matrix does not fit numbers and width";
+    if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        fits = spread_rows(&rows, buffers[3].buf, longs(&buffers[3]), buffers[4].buf,
-                           ints(&buffers[4]), buffers[5].buf, (size_t)width);
+        wrong = spread_rows(&rows, arrays[3].buffer.buf, n_numbers, arrays[4].buffer.buf,
+                            count(&arrays[4]), arrays[5].buffer.buf, width);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 6, fits, "the rows do not fit their numbers, places or the matrix");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(gram_doc,
@@ -590,19 +702,24 @@ PyDoc_STRVAR(gram_doc,
 
 static PyObject *gram(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer buffers[3]; /* values, numbers, nodes */
+    struct array arrays[] = {FLOAT64("values"), INT64("numbers"), WRITTEN_NODES("nodes")};
     Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "y*ny*w*", &buffers[0], &given, &buffers[1], &buffers[2]))
+    if (!PyArg_ParseTuple(args, "O&nO&O&", take, &arrays[0], &given, take, &arrays[1], take,
+                          &arrays[2]))
         return NULL;
-    size_t height = given > 0 ? (size_t)given : 0, count = longs(&buffers[1]);
-    size_t n_nodes = (size_t)buffers[2].len / sizeof(struct node);
-    int fits = height > 0 && doubles(&buffers[0]) / height == height && n_nodes / (count + 1) == count;
-    if (fits) {
+    size_t height = given > 0 ? (size_t)given : 0, n_numbers = count(&arrays[1]);
+    const char *wrong = NULL;
+    if (height == 0 || !is_product(count(&arrays[0]), height, height))
+        wrong = "values does not fit height";
+    else if (!is_product(count(&arrays[2]), n_numbers, n_numbers + 1))
+        wrong = "nodes does not fit numbers";
+    if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        fits = fill_nodes(buffers[0].buf, height, buffers[1].buf, count, buffers[2].buf);
+        wrong = fill_nodes(arrays[0].buffer.buf, height, arrays[1].buffer.buf, n_numbers,
+                           arrays[2].buffer.buf);
         Py_END_ALLOW_THREADS
     }
-    return finish(buffers, 3, fits, "the kernel values do not fit their numbers or the nodes");
+    return FINISH(arrays, wrong);
 }
 
 PyDoc_STRVAR(listener_doc,
@@ -649,7 +766,8 @@ PyMODINIT_FUNC PyInit__blocks(void)
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "TILE", TILE) < 0 ||
                    PyModule_AddIntConstant(module, "STEP", STEP) < 0 ||
-                   PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0))
+                   PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0 ||
+                   PyModule_AddIntConstant(module, "OWN_POWERS", OWN_POWERS) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -3,6 +3,7 @@ from typing import Any
 TILE: int
 STEP: int
 TOGETHER: int
+OWN_POWERS: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
 def powers(block: Any, /) -> None: ...

@@ -82,8 +82,7 @@ class Kernel:
         if self.name == "linear":
             return dots
         if self.name == "rbf":
-            _blocks.powers(self.exponents(dots, norms, pool_norms))
-            return dots
+            return powers(self.exponents(dots, norms, pool_norms))
         dots *= self.gamma
         dots += self.coef0
         if self.name == "sigmoid":
@@ -98,6 +97,14 @@ class Kernel:
     def exponent_errors(self, norms: Any, pool_norms: Any) -> Any:
         """rbf: how far off exponents may be, having come from norms."""
         return self.gamma * CANCELLATION * (norms + pool_norms)
+
+
+def powers(exponents: FloatArray) -> FloatArray:
+    """e^x in place of each x <= 0: numpy's, unless this build has its own, which is then faster."""
+    if not _blocks.OWN_POWERS:
+        return np.exp(exponents, out=exponents)
+    _blocks.powers(exponents)
+    return exponents
 
 
 def _integer_power(base: FloatArray, exponent: int) -> FloatArray:

@@ -14,7 +14,13 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, squared_distances
+from resvm_cli.svm.kernels import (
+    EXPONENT_TOLERANCE,
+    UNDERFLOW,
+    Kernel,
+    powers,
+    squared_distances,
+)
 from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
 # Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
@@ -120,14 +126,14 @@ class Pool:
     ) -> None:
         """Add to the members' sums what these support rows give, from their dot products."""
         kernel, norms, uses = users.kernel, self._norms[numbers], users.of(numbers)
-        if kernel.name == "rbf" and not doubtful:
+        if kernel.name == "rbf" and not doubtful and _blocks.OWN_POWERS:
             _blocks.add_rbf(values, query, norms, kernel.gamma, *uses, sums)
             return
         if kernel.name == "rbf":
             kernel.exponents(values, norms, query)
             for number in doubtful:
                 self._mend(kernel, values, numbers, number, block)
-            _blocks.powers(values)
+            powers(values)
         else:
             values = kernel.values(values, norms, query)
         _blocks.add(values, *uses, sums, len(query))

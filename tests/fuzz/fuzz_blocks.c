@@ -64,10 +64,10 @@ static int pooled(void)
     for (size_t i = 0; i < height * width; i++)
         if (!(fabs(powers[i] - exp(block[i])) <= 0x1p-52 * powers[i] + 5e-324))
             violated("a power that is not e^x");
-    int done = add_weighted(block, height, width, starts, members, coefficients, n_entries, sums,
-                            n_members);
-    done &= add_rbf_values(powers, height, width, rows, supports, 0.5, starts, members, coefficients,
-                           n_entries, sums, n_members);
+    int done = !add_weighted(block, height, width, starts, members, coefficients, n_entries, sums,
+                             n_members);
+    done &= !add_rbf_values(powers, height, width, rows, supports, 0.5, starts, members, coefficients,
+                            n_entries, sums, n_members);
     free(block), free(rows), free(supports), free(coefficients), free(sums);
     free(starts), free(members), free(powers);
     return done;
@@ -89,10 +89,10 @@ static int sparse(void)
     int32_t *lines = indices(n_entries, height + 1);
     double *block = numbers(height * n_rows), *room_for = numbers(TOGETHER * height);
     struct columns by_column = {starts_of, n_lines, lines, values, n_entries};
-    int done = weigh_rows(&rows, &held, sums);
-    done &= multiply_rows(&rows, places, reach, &by_column, block, height, room_for);
-    done &= mark_features(&rows, chosen, n_numbers, marks, reach, &count);
-    done &= spread_rows(&rows, chosen, n_numbers, places, reach, matrix, n_lines + 1);
+    int done = !weigh_rows(&rows, &held, sums);
+    done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for);
+    done &= !mark_features(&rows, chosen, n_numbers, marks, reach, &count);
+    done &= !spread_rows(&rows, chosen, n_numbers, places, reach, matrix, n_lines + 1);
     free(starts), free(chosen), free(features), free(places), free(values), free(weights);
     free(sums), free(matrix), free(marks), free(starts_of), free(lines), free(block), free(room_for);
     return done;
@@ -104,7 +104,7 @@ static int as_nodes(void)
     double *values = numbers(height * height);
     int64_t *chosen = row_numbers(count, height);
     struct node *nodes = room(count * (count + 1), sizeof *nodes);
-    int done = fill_nodes(values, height, chosen, count, nodes);
+    int done = !fill_nodes(values, height, chosen, count, nodes);
     if (done && count > 0 && nodes[0].value != 1.0)
         violated("the first serial number is not 1");
     free(values), free(chosen), free(nodes);

@@ -1,0 +1,287 @@
+"""Informed settings, and several of them as one model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.model import Ensemble, Group, Member, Predictor
+from resvm_cli.ensemble.out_of_bag import decide_out_of_bag
+from resvm_cli.ensemble.params import ResvmParams, Setting
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.ensemble.rank_intervals import MemberResamples
+from resvm_cli.files import model_dir
+from resvm_cli.files.model_text import format_members
+from resvm_cli.jobs.merge import merge, train_members
+from resvm_cli.jobs.train import TrainingChoice, save, train_on
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.tuning.committee import (
+    DEFAULT_WEIGHT,
+    INFORMED,
+    TEMPERATURE,
+    informed_candidates,
+    pooled,
+    single,
+)
+from resvm_cli.tuning.search import Result, Task
+from resvm_cli.tuning.space import default_space, parse_axis
+from tests.libsvm_oracle import predict_values
+
+RNG = np.random.default_rng(31)
+FEATURES = np.concatenate([RNG.normal(0.8, 1.0, (30, 5)), RNG.normal(0.0, 1.0, (120, 5))])
+KNOWN = np.arange(150) < 30
+TEST = RNG.normal(0.4, 1.0, (60, 5))
+SETTINGS = (
+    Setting(ResvmParams(gamma=0.05, n_models=4, n_pos=10, n_unl=20, seed=2), 0.5),
+    Setting(ResvmParams(gamma=0.5, n_models=3, n_pos=15, n_unl=40, c_unl=10.0, seed=2), 0.3),
+    Setting(ResvmParams(gamma=0.05, n_models=5, n_pos=15, n_unl=30, seed=2), 0.2),
+)
+
+
+def data():
+    return MemoryData.from_matrix(sparse.csr_matrix(FEATURES), KNOWN)
+
+
+@pytest.fixture
+def trained():
+    return train_on(data(), TrainingChoice(SETTINGS, "mean"))
+
+
+def candidates(**given):
+    axes = [parse_axis(name, text) for name, text in given.items()]
+    space = default_space("resvm", "rbf", 100, 1000, 0.1, axes)
+    return informed_candidates(space, 100, 1000, 0.1, list(given))
+
+
+def results_of(some, scores):
+    pairs = zip(some, scores, strict=True)
+    return [Result(Task(one, 10), score, number) for number, (one, score) in enumerate(pairs)]
+
+
+def assert_same_files(first, second):
+    for path in sorted(first.rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (second / path.relative_to(first)).read_bytes(), path.name
+
+
+def test_the_first_informed_setting_is_the_untuned_one():
+    plain = train_on(data(), TrainingChoice.of(ResvmParams(n_models=2))).plan.plans[0]
+    space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
+    first = informed_candidates(space, 30, 120, plain.kernel.gamma)[0]
+    assert first["n_pos"] == plain.n_pos
+    assert first["unl_per_pos"] * first["n_pos"] == plain.n_unl
+    assert (first["w_pos"], first["c_unl"]) == (plain.w_pos, plain.c_unl)
+    assert first["gamma"] == pytest.approx(plain.kernel.gamma)
+
+
+def test_informed_settings_are_distinct_and_keep_to_what_was_given():
+    everything = candidates()
+    assert len(everything) == len(INFORMED) == len(set(everything))
+    fixed = candidates(gamma="0.7", c_unl="1..5")
+    assert {one["gamma"] for one in fixed} == {0.7}
+    assert all(1 <= one["c_unl"] <= 5 for one in fixed)
+    assert len(fixed) == len(set(fixed)) < len(everything)
+
+
+def test_settings_of_one_kernel_follow_each_other():
+    gammas = [one["gamma"] for one in candidates()]
+    changes = sum(a != b for a, b in itertools.pairwise(gammas))
+    assert changes == len(set(gammas)) - 1
+
+
+def test_the_best_are_pooled_by_their_scores_and_the_untuned_one_always():
+    some = candidates()[:6]
+    scores = [0.70, 0.80, None, 0.79, 0.50, 0.78]
+    results = [
+        Result(Task(one, 10), score, n)
+        for n, (one, score) in enumerate(zip(some, scores, strict=True))
+    ]
+    found = pooled(results, some[0], 11, 3)
+    assert [one.result.number for one in found] == [1, 3, 5, 0]
+    assert [one.n_models for one in found] == [3, 3, 3, 2]
+    powers = np.exp(np.array([0.0, -0.01, -0.02, -0.1]) / TEMPERATURE)
+    expected = (1 - DEFAULT_WEIGHT) * powers / powers.sum()
+    expected[3] += DEFAULT_WEIGHT
+    assert [one.weight for one in found] == pytest.approx(expected.tolist())
+    assert math.fsum(one.weight for one in found) == pytest.approx(1.0)
+
+
+def test_the_single_best_must_beat_the_untuned_one_by_its_error():
+    some = candidates()[:3]
+    results = [
+        Result(Task(one, 10), score, n)
+        for n, (one, score) in enumerate(zip(some, (0.70, 0.74, 0.72), strict=True))
+    ]
+    assert single(results, some[0], 50, 0.03).result.number == 1
+    assert single(results, some[0], 50, 0.05).result.number == 0
+
+
+def test_members_are_numbered_through_all_settings(trained):
+    plan = trained.plan
+    assert plan.n_models == 12
+    alone = train_on(data(), TrainingChoice.of(SETTINGS[0].params))
+    first, again = trained.ensemble.members[0], alone.ensemble.members[0]
+    assert first.coefficients.tobytes() == again.coefficients.tobytes()
+    bags = [tuple(problem.positive.tolist()) for problem in plan.problems(range(12))]
+    assert len(set(bags)) == 12  # no stream serves two members
+
+
+def test_its_mean_value_is_that_of_standardised_groups(trained, tmp_path):
+    machine = trained.ensemble
+    rows = Rows.from_dense(TEST)
+    columns = []
+    for number, member in enumerate(format_members(machine)):
+        (tmp_path / str(number)).write_bytes(member.text)
+        columns.append(predict_values(tmp_path / str(number), rows))
+    values = np.column_stack(columns)
+    found = Predictor(machine)
+    np.testing.assert_allclose(found.member_values(rows), values, atol=1e-10)
+    expected = sum(
+        group.weight
+        * (values[:, group.members.start : group.members.stop].mean(axis=1) - group.shift)
+        / group.scale
+        for group in machine.groups
+    ) / sum(group.weight for group in machine.groups)
+    np.testing.assert_allclose(found.decisions(rows).means, expected, atol=1e-9)
+    assert [group.weight for group in machine.groups] == [0.5, 0.3, 0.2]
+
+
+def test_groups_are_standardised_by_their_values_on_unlabeled_rows(trained):
+    by_row = trained.part.values.T
+    of_u = slice(30, 150)
+    for group in trained.ensemble.groups:
+        own = by_row[of_u, group.members.start : group.members.stop]
+        judged = ~np.isnan(own).all(axis=1)
+        means = np.nanmean(own[judged], axis=1)
+        assert group.shift == pytest.approx(means.mean())
+        assert group.scale == pytest.approx(means.std())
+
+
+def test_a_group_that_may_not_judge_a_row_does_not_count():
+    groups = [
+        Group(Kernel("rbf", 1.0), range(2), 0.75),
+        Group(Kernel("rbf", 2.0), range(2, 3), 0.25),
+    ]
+    values = np.array([[1.0, 3.0, 10.0]])
+    for absent, expected in (
+        ([True, True, True], 0.75 * 2 + 0.25 * 10),
+        ([True, False, True], 0.75 * 1 + 0.25 * 10),
+        ([False, True, False], 3.0),
+        ([False, False, False], math.nan),
+    ):
+        found = decide_out_of_bag(values, np.array([absent]), groups).means[0]
+        assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_resampled_means_are_those_of_the_members_drawn():
+    groups = [
+        Group(Kernel("rbf", 1.0), range(3), 0.7, 0.1, 2.0),
+        Group(Kernel("rbf", 2.0), range(3, 7), 0.3),
+    ]
+    values = RNG.normal(size=(50, 7))
+    absent = RNG.random((50, 7)) < 0.7
+    own = decide_out_of_bag(values, absent, groups).means
+    resamples = MemberResamples(7, 6, 1)
+    found = resamples.values(own, values, absent, "mean", groups)
+    for number in range(6):
+        times = resamples._weights[:, number]
+        for row in range(50):
+            total = weight = 0.0
+            for group in groups:
+                counts = times[group.members] * absent[row, group.members]
+                if counts.sum():
+                    mean = (counts * values[row, group.members]).sum() / counts.sum()
+                    total += group.weight * (mean - group.shift) / group.scale
+                    weight += group.weight
+            expected = total / weight if weight else own[row]
+            assert found[number, row] == pytest.approx(expected, rel=1e-5, abs=1e-6, nan_ok=True)
+
+
+def test_a_committee_reads_back_to_the_same_bits(trained, tmp_path):
+    save(trained, str(tmp_path / "m"), force=False)
+    stored = model_dir.load(str(tmp_path / "m"))
+    assert stored.plan == trained.plan
+    assert stored.ensemble.groups == trained.ensemble.groups
+    assert stored.decision == trained.conclusion.rule
+    rows = Rows.from_dense(TEST)
+    first, again = Predictor(trained.ensemble), Predictor(stored.ensemble)
+    assert first.member_values(rows).tobytes() == again.member_values(rows).tobytes()
+    assert first.decisions(rows).means.tobytes() == again.decisions(rows).means.tobytes()
+
+
+def test_its_parts_join_to_the_bytes_of_one_run(trained, tmp_path):
+    save(trained, str(tmp_path / "whole"), force=False)
+    paths = []
+    for first, last in ((0, 3), (3, 5), (5, 12)):
+        paths.append(str(tmp_path / f"part-{first}"))
+        train_members(data(), SETTINGS, range(first, last), paths[-1], decision="mean")
+    merge(paths, str(tmp_path / "joined"))
+    assert_same_files(tmp_path / "whole", tmp_path / "joined")
+
+
+def test_kernels_of_one_pool_do_not_depend_on_a_rows_neighbours(trained):
+    predictor = Predictor(trained.ensemble)
+    rows = Rows.from_dense(TEST)
+    whole = predictor.member_values(rows)
+    for number in (0, 7, 59):
+        alone = predictor.member_values(rows.slice(number, number + 1))
+        assert alone.tobytes() == whole[number : number + 1].tobytes()
+
+
+def test_far_rows_of_a_pool_of_several_kernels_come_from_differences():
+    far = np.array([[1e6 + 0.1, 2.3], [1e6 + 1.1, 2.3], [0.5, 0.5]])
+    members = [
+        Member(np.array([0, 2]), np.ones(2), 0.0, 1),
+        Member(np.array([1, 2]), np.ones(2), 0.0, 1),
+    ]
+    groups = (Group(Kernel("rbf", 1.0), range(1)), Group(Kernel("rbf", 0.25), range(1, 2)))
+    machine = Ensemble(groups, Rows.from_dense(far), members, False)
+    found = Predictor(machine).member_values(Rows.from_dense(far[:1]))
+    assert found[0] == pytest.approx([1.0, math.exp(-0.25)], rel=1e-9)
+
+
+def test_auto_is_tuning_and_training_in_one_go(problem, resvm, tmp_path):
+    files = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q")
+    assert resvm("train", *files, "--auto", "-o", tmp_path / "auto").code == 0
+    assert resvm("tune", *files, "-o", tmp_path / "t").code == 0
+    best = tmp_path / "t" / "best.json"
+    assert resvm("train", *files, "--params", best, "-o", tmp_path / "two").code == 0
+    assert_same_files(tmp_path / "auto", tmp_path / "two")
+                path.read_bytes()
+                == (tmp_path / "two" / path.relative_to(tmp_path / "auto")).read_bytes()
+            )
+    manifest = json.loads((tmp_path / "auto" / "manifest.json").read_text())
+    assert manifest["decision"]["rule"] == "mean"
+    assert len(manifest["groups"]) > 1
+    assert sum(group["members"] for group in manifest["groups"]) == 200
+    content = json.loads(best.read_text())
+    assert content["format"] == 2
+    assert [one["weight"] for one in content["settings"]] == [
+        one["weight"] for one in manifest["groups"]
+    ]
+
+
+def test_auto_single_is_one_setting(problem, resvm, tmp_path):
+    files = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q")
+    assert resvm("train", *files, "--auto", "single", "-o", tmp_path / "m").code == 0
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    (group,) = manifest["groups"]
+    assert (group["members"], group["shift"], group["scale"]) == (50, 0.0, 1.0)
+    assert resvm("train", *files, "--auto", "other", "-o", tmp_path / "n").code == 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_committee_has_the_same_bytes_whatever_the_threads(jobs, trained, tmp_path):
+    again = train_on(data(), TrainingChoice(SETTINGS, "mean"), jobs=jobs)
+    save(again, str(tmp_path / "m"), force=False)
+    save(trained, str(tmp_path / "n"), force=False)
+    assert_same_files(tmp_path / "m", tmp_path / "n")
+                path.read_bytes()
+                == (tmp_path / "n" / path.relative_to(tmp_path / "m")).read_bytes()
+            )
