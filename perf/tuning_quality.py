@@ -27,15 +27,15 @@ from perf.paper_sets import Source, load
 from perf.table import put_between_marks
 from resvm_cli import parallel
 from resvm_cli.dataset import Rows, Survey, variance
-from resvm_cli.ensemble.methods import gamma_scale, settle
+from resvm_cli.ensemble.methods import gamma_scale
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.parts import train_part
 from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.evaluation.metrics import pr_auc_trapezoid
 from resvm_cli.experiments.contamination import Sizes, split
 from resvm_cli.files.svmlight import Block, format_block
+from resvm_cli.jobs.train import TrainingChoice, train_on
 from resvm_cli.tuning.criteria import METRIC_NAMES
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Result, Task, halving, sampled
@@ -103,10 +103,8 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
 def test_area(params: ResvmParams, drawn: Draw) -> float:
     """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
-    sizes = len(drawn.positives), len(drawn.unlabeled)
-    plan = settle(params, *sizes, data.n_features, data.variance)
-    part = train_part(plan, range(plan.n_models), data)
-    values = Predictor(part.fitted.ensemble).decisions(drawn.test).values
+    trained = train_on(data, TrainingChoice.of(params), jobs=1)
+    values = Predictor(trained.ensemble).decisions(drawn.test).values
     return 100 * pr_auc_trapezoid(drawn.truth, values)
 
 
