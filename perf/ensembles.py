@@ -60,11 +60,12 @@ class Ensemble:
         """Bags by resvm's own rule, with the penalties and kernel of its model, for the peers."""
         path = self.folder / "bags.npz"
         manifest = self._manifest("libsvm")
-        sizes, parameters = self.bench.sizes, manifest["parameters"]
+        sizes, group = self.bench.sizes, manifest["groups"][0]
+        parameters = group["parameters"]
         plan = settle(
             ResvmParams(
                 kernel=self.kernel,
-                gamma=manifest["kernel"].get("gamma", "auto"),
+                gamma=group["kernel"].get("gamma", "auto"),
                 n_models=self.n_models,
                 n_pos=sizes.n_pos,
                 n_unl=sizes.n_unl,

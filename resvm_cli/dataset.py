@@ -142,6 +142,12 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return ordered[first]
 
 
+def median(numbers: npt.NDArray[Any]) -> float:
+    """The middle one, or the mean of the two; np.median would import numpy.ma too."""
+    ordered = np.sort(numbers)
+    return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
+
+
 def _ends_to_indptr(ends: IntArray) -> IntArray:
     indptr = np.zeros(len(ends) + 1, np.int64)
     indptr[1:] = ends

@@ -16,7 +16,7 @@ def test_it_tells_what_a_model_holds(model, resvm):
         "intact: every digest verified",
         "resvm",
         "rbf, gamma 0.",
-        "n_models 9, n_pos 6, n_unl 30",
+        "n_models 9, n_pos 30, n_unl 50",
         "30 rows",
         "100 rows",
     ):

@@ -21,6 +21,7 @@ from resvm_cli.commands.options.method import CHOOSERS, MethodOptions
 from resvm_cli.commands.options.text import parse_choice, parse_kernel
 from resvm_cli.ensemble.methods import ResvmParams
 from resvm_cli.errors import CommandLineError
+from resvm_cli.jobs.train import TrainingChoice
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.svm.kernels import KERNEL_NAMES
 
@@ -129,10 +130,16 @@ PARAMETERS = {
 def test_every_option_of_the_method_reaches_the_parameters():
     assert set(names_of(MethodOptions)) == {*PARAMETERS, *CHOOSERS}
     options = MethodOptions(**{**PARAMETERS, "gamma": "0.25", "kernel": "1"})
-    params, scale = options.choose((), scale="minmax", seed=11)
-    assert params == ResvmParams(**PARAMETERS, seed=11)
+    choice, scale = options.choose((), scale="minmax", seed=11)
+    assert choice == TrainingChoice.of(ResvmParams(**PARAMETERS, seed=11))
     assert scale == "minmax"
-    assert MethodOptions().choose((), scale="none", seed=0)[0] == ResvmParams()
+    assert MethodOptions().choose((), scale="none", seed=0)[0] == TrainingChoice()
+
+
+def test_auto_keeps_what_was_given_and_leaves_the_scaling_open_where_it_was_not():
+    choice, scale = MethodOptions(auto="single").choose(("gamma",), scale="none", seed=0)
+    assert (choice.auto, choice.kept, scale) == ("single", ("gamma",), "auto")
+    assert MethodOptions(auto="committee").choose(("scale",), scale="none", seed=0)[1] == "none"
 
 
 def test_every_option_of_the_data_reaches_the_training_input():

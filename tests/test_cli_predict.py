@@ -57,7 +57,11 @@ def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path)
     expected = decide(psi, single=method == "cwsvm")
     assert np.array_equal(found[:, 2], expected.votes)
     assert np.array_equal(found[:, 1], expected.values)
-    assert np.array_equal(found[:, 0], expected.labels(0.0 if method == "cwsvm" else 0.5))
+    threshold = model_dir.load(str(tmp_path / "m")).decision.threshold
+    assert threshold.chosen == (method == "resvm")
+    if not threshold.chosen:
+        assert threshold.value == (0.0 if method == "cwsvm" else 0.5)
+    assert np.array_equal(found[:, 0], expected.labels(threshold.value))
 
 
 def test_it_separates_the_clouds(model, problem, resvm):
@@ -348,9 +352,50 @@ def called(ran):
     return np.array([int(line[0]) for line in lines]), np.array([float(line[1]) for line in lines])
 
 
+def out_of_bag(model):
+    """(set, row, d, mean, members) of every line of the stored table."""
+    lines = [line.split("\t") for line in (model / "out_of_bag.tsv").read_text().splitlines()[1:]]
+    return [
+        (kind, int(row), float(value), float(mean), int(members))
+        for kind, row, value, mean, members in lines
+    ]
+
+
+@pytest.mark.parametrize("rule", ["votes", "mean"])
+def test_rows_are_called_at_the_threshold_that_was_chosen(rule, model, problem, resvm):
+    kept = json.loads((model / "manifest.json").read_text())["decision"]
+    assert kept["rule"] == "votes"
+    threshold = kept["thresholds"][rule]
+    labels, values = called(resvm("predict", model, problem / "test.svm", "--decision", rule))
+    assert np.array_equal(labels == 1, values > threshold["value"])
+    again = called(resvm("predict", model, problem / "test.svm"))[1]
+    assert np.array_equal(values, again) == (rule == "votes")
+    column = 2 if rule == "votes" else 3
+    for kind, rate in (("P", threshold["recall"]), ("U", threshold["share_unlabeled"])):
+        judged = np.array([row[column] for row in out_of_bag(model) if row[0] == kind])
+        assert (judged > threshold["value"]).mean() == pytest.approx(rate)
+
+
+def test_the_mean_is_that_of_the_members(model, problem, resvm):
+    ran = resvm("predict", model, problem / "test.svm", "--decision", "mean", "--member-values")
+    found = columns(ran.out)
+    assert found[:, 1] == pytest.approx(found[:, 2:].mean(axis=1), rel=1e-12)
+
+
+def test_a_recall_of_true_positives_leaves_wrong_ones_out(model, problem, resvm):
+    plain = resvm("predict", model, problem / "test.svm", "-T", "recall=0.8")
+    told = resvm(
+        "predict", model, problem / "test.svm", "-T", "recall=0.8", "--contamination-pos", 0.2
+    )
+    assert told.code == 0, told.err
+    assert called(told)[0].sum() <= called(plain)[0].sum()
+    for arguments in (("-T", 0.5, "--contamination-pos", 0.2), ("--contamination-pos", 1)):
+        assert resvm("predict", model, problem / "test.svm", *arguments).code == 2
+    assert resvm("predict", model, problem / "test.svm", "--decision", "most").code == 2
+
+
 def test_a_recall_is_placed_by_out_of_bag_values(model, problem, resvm):
-    table = [line.split("\t") for line in (model / "out_of_bag.tsv").read_text().splitlines()[1:]]
-    stored = np.sort([float(row[1]) for row in table])[::-1]
+    stored = np.sort([value for kind, _, value, _, _ in out_of_bag(model) if kind == "P"])[::-1]
     assert len(stored) == 30
     ran = resvm("predict", model, problem / "test.svm", "-T", "recall=0.8")
     labels, values = called(ran)
@@ -362,10 +407,9 @@ def test_the_known_positive_that_sets_a_recall_lies_above_the_threshold(problem,
     # with bags this small most rows of P are in none: predicted, they get their stored value again
     sizes = ["--n-models", 4, "--n-pos", 2, "--n-unl", 4]
     assert resvm(*train_arguments(problem), *sizes, "-o", tmp_path / "m").code == 0
-    text = (tmp_path / "m" / "out_of_bag.tsv").read_text()
-    table = [line.split("\t") for line in text.splitlines()[1:]]
-    stored = np.array([float(value) for _, value, _ in table])
-    least = min(float(value) for _, value, members in table if members == "4" and float(value) > 0)
+    table = [row for row in out_of_bag(tmp_path / "m") if row[0] == "P"]
+    stored = np.array([value for _, _, value, _, _ in table])
+    least = min(value for _, _, value, _, members in table if members == 4 and 0 < value < 1)
     recall = (stored >= least).sum() / len(stored)
     ran = resvm("predict", tmp_path / "m", problem / "pos.svm", "-T", f"recall={recall}")
     labels, values = called(ran)
@@ -381,16 +425,18 @@ def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, prob
     ).out.decode()
     members = np.array([json.loads(line)["member_values"] for line in everything.splitlines()])
     manifest = json.loads((model / "manifest.json").read_text())
-    n_pos = manifest["parameters"]["n_pos"]
+    n_pos = manifest["groups"][0]["parameters"]["n_pos"]
     bags = [set(Stream(0, member).draw(30, n_pos).tolist()) for member in range(9)]
-    table = [line.split("\t") for line in (model / "out_of_bag.tsv").read_text().splitlines()[1:]]
-    for row, value, count in table:
-        absent = [member for member in range(9) if int(row) - 1 not in bags[member]]
-        assert int(count) == len(absent)
-        votes = (len(absent) + np.sign(members[int(row) - 1, absent]).sum()) / (2 * len(absent))
-        total = members[int(row) - 1, absent].sum() * 9 / len(absent)
+    for kind, row, value, mean, count in out_of_bag(model):
+        if kind == "U":
+            continue
+        absent = [member for member in range(9) if row - 1 not in bags[member]]
+        assert count == len(absent)
+        votes = (len(absent) + np.sign(members[row - 1, absent]).sum()) / (2 * len(absent))
+        total = members[row - 1, absent].sum() * 9 / len(absent)
         expected = total if votes == 0 else 1 + total if votes == 1 else votes
-        assert float(value) == pytest.approx(expected, abs=1e-9)
+        assert value == pytest.approx(expected, abs=1e-9)
+        assert mean == pytest.approx(total / 9, abs=1e-9)
 
 
 @pytest.mark.parametrize("form", ["text", "tsv", "csv", "jsonl"])

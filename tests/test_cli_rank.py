@@ -84,8 +84,10 @@ def test_hidden_positives_come_first_and_false_ones_are_the_most_suspicious(one_
     assert np.all(np.diff(values) >= 0)
 
 
-def test_values_are_those_of_the_members_whose_bags_lack_the_row(problem, resvm, tmp_path):
-    rows = table(resvm(*quick(problem, "-q", "-o", tmp_path / "m", "--with-known")))
+@pytest.mark.parametrize("rule", ["mean", "votes"])
+def test_values_are_those_of_the_members_whose_bags_lack_the_row(rule, problem, resvm, tmp_path):
+    more = () if rule == "mean" else ("--decision", rule)  # the mean is the default
+    rows = table(resvm(*quick(problem, "-q", "-o", tmp_path / "m", "--with-known", *more)))
     stored = model_dir.load(str(tmp_path / "m"))
     pos, unl = (read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm"))
     plan = settle(ResvmParams(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
@@ -106,7 +108,11 @@ def test_values_are_those_of_the_members_whose_bags_lack_the_row(problem, resvm,
         expected = votes
         if votes in (0.0, 1.0):
             expected = votes + sum(psi) * 9 / len(psi)
-        assert float(row["decision_value"]) == pytest.approx(expected, abs=1 / (4 * len(psi)))
+        found = float(row["decision_value"])
+        if rule == "mean":
+            assert found == pytest.approx(np.mean(psi), rel=1e-9)
+        else:
+            assert found == pytest.approx(expected, abs=1 / (4 * len(psi)))
 
 
 def test_rows_come_in_the_order_of_their_values_within_their_intervals(problem, resvm):

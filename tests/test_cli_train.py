@@ -170,18 +170,22 @@ def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
     for expected in (
         "30 positive, 100 unlabeled rows, 5 features",
         f"rbf, gamma {gamma:.6g}",
-        "C_P 5, C_U 1 (w_pos 1)",
-        "50, each of 6 positive and 30 unlabeled rows",
+        "C_P 1.16666666667, C_U 1 (w_pos 0.7)",
+        "50, each of 30 positive and 50 unlabeled rows",
+        "votes above 0.",
+        "% of U out of bag",
+        "ROC area 0.9",
     ):
         assert expected in ran.err
     manifest = json.loads((tmp_path / "resvm-model" / "manifest.json").read_text())
-    assert manifest["parameters"] == {
-        "c_pos": 5.0,
+    (group,) = manifest["groups"]
+    assert group["parameters"] == {
+        "c_pos": 0.7 * 50 / 30,
         "c_unl": 1.0,
-        "w_pos": 1.0,
+        "w_pos": 0.7,
         "n_models": 50,
-        "n_pos": 6,
-        "n_unl": 30,
+        "n_pos": 30,
+        "n_unl": 50,
         "tolerance": 0.001,
     }
     assert len(manifest["members"]) == 50
@@ -268,9 +272,10 @@ def test_libsvms_numbers_and_letters_mean_what_they_mean_there(problem, resvm, t
     )
     assert ran.code == 0, ran.err
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
-    assert manifest["kernel"] == {"name": "poly", "gamma": 0.5, "coef0": 1.0, "degree": 2}
-    assert manifest["parameters"]["c_unl"] == 3.0
-    assert manifest["parameters"]["tolerance"] == 0.01
+    (group,) = manifest["groups"]
+    assert group["kernel"] == {"name": "poly", "gamma": 0.5, "coef0": 1.0, "degree": 2}
+    assert group["parameters"]["c_unl"] == 3.0
+    assert group["parameters"]["tolerance"] == 0.01
     text = (tmp_path / "m" / "members" / "00000.model").read_text().splitlines()
     assert text[:5] == [
         "svm_type c_svc",

@@ -53,12 +53,13 @@ def test_what_tune_chose_is_what_train_trains(more, problem, resvm, tmp_path):
     assert ran.code == 0, ran.err
     manifest = json.loads(ran.out)["manifest"]
     assert manifest["method"] == best["method"]
-    assert manifest["kernel"]["name"] == best["kernel"]
+    (group,) = manifest["groups"]
+    assert group["kernel"]["name"] == best["kernel"]
     if best["kernel"] == "rbf":
-        assert manifest["kernel"]["gamma"] == best["gamma"]
+        assert group["kernel"]["gamma"] == best["gamma"]
     for name in ("c_unl", "n_pos", "n_unl", "n_models"):
         if name in best:
-            assert manifest["parameters"][name] == best[name]
+            assert group["parameters"][name] == best[name]
     trials = lines(tmp_path / "t")
     assert [one["trial"] for one in trials] == list(range(len(trials)))
     most = max(one["n_models"] for one in trials)
@@ -219,12 +220,12 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
     resvm(*quick(problem, tmp_path / "t", "--oob"))
     params = ("--params", tmp_path / "t" / "best.json")
     ran = resvm(*train_arguments(problem), *params, "-c", 1.0, "-o", tmp_path / "m", "--json")
-    manifest = json.loads(ran.out)["manifest"]
+    (group,) = json.loads(ran.out)["manifest"]["groups"]
     best = json.loads((tmp_path / "t" / "best.json").read_bytes())
-    assert manifest["parameters"]["c_unl"] == 1.0 != best["c_unl"]
-    assert manifest["parameters"]["w_pos"] == best["w_pos"]
+    assert group["parameters"]["c_unl"] == 1.0 != best["c_unl"]
+    assert group["parameters"]["w_pos"] == best["w_pos"]
     ran = resvm(*train_arguments(problem), *params, "-t", "linear", "-o", tmp_path / "l", "--json")
-    assert json.loads(ran.out)["manifest"]["kernel"] == {"name": "linear"}
+    assert json.loads(ran.out)["manifest"]["groups"][0]["kernel"] == {"name": "linear"}
     ran = resvm(*train_arguments(problem), *params, "--method", "cwsvm", "-o", tmp_path / "n")
     assert ran.code == 2
     assert "not of cwsvm" in ran.err
@@ -253,12 +254,13 @@ def test_params_that_are_none_are_refused(content, message, problem, resvm, tmp_
 
 def test_auto_tunes_then_trains_and_keeps_what_was_given(problem, resvm, tmp_path):
     arguments = [word for word in train_arguments(problem) if word != "-q"]
-    ran = resvm(*arguments, "--auto", "--n-models", 7, "-c", 2.5, "-o", tmp_path / "a", "--json")
+    ran = resvm(*arguments, "--auto", "--n-models", 40, "-c", 2.5, "-o", tmp_path / "a", "--json")
     assert ran.code == 0, ran.err
     assert "tuned out of bag" in ran.err
-    parameters = json.loads(ran.out)["manifest"]["parameters"]
-    assert (parameters["c_unl"], parameters["n_models"]) == (2.5, 7)
-    again = resvm(*arguments, "--auto", "--n-models", 7, "-c", 2.5, "-o", tmp_path / "b", "-j", 2)
+    groups = json.loads(ran.out)["manifest"]["groups"]
+    assert {group["parameters"]["c_unl"] for group in groups} == {2.5}
+    assert sum(group["members"] for group in groups) == 40
+    again = resvm(*arguments, "--auto", "--n-models", 40, "-c", 2.5, "-o", tmp_path / "b", "-j", 2)
     assert again.code == 0
     names = sorted(os.listdir(tmp_path / "a" / "members"))
     for name in names:
@@ -356,7 +358,8 @@ def test_a_search_sees_nothing_of_the_outer_fold_that_judges_it(more, problem, r
     held = outer.parts[0][:30] == 0
     moved = tmp_path / "moved.svm"
     pairs = zip(rows, held, strict=True)
-    moved.write_text("".join("1 1:-9\n" if out else row for row, out in pairs))
+    # none equal to another: a bag has seen the like of what it holds
+    moved.write_text("".join(f"1 1:-9.{n}\n" if out else row for n, (row, out) in enumerate(pairs)))
     before, said = searches("before", problem / "pos.svm")
     after, told = searches("after", moved)
     assert before[0]

@@ -125,7 +125,7 @@ def test_same_bytes_whatever_the_jobs(method, problem, resvm, tmp_path):
         models.append({p.name: p.read_bytes() for p in path.rglob("*") if p.is_file()})
     assert models[0] == models[1]
     manifest = json.loads(models[0]["manifest.json"])
-    assert manifest["solver"] == "liblinear"
+    assert manifest["groups"][0]["solver"] == "liblinear"
     assert "liblinear" in manifest["versions"]
 
 

@@ -66,19 +66,25 @@ def test_the_largest_random_number_still_gives_a_row():
 
 @pytest.mark.parametrize(
     ("n_pos", "expected"),
-    [(1, 5), (24, 5), (25, 5), (50, 10), (999, 199), (1000, 200), (9999, 200)],
+    [(1, 5), (5, 5), (6, 6), (50, 50), (199, 199), (200, 200), (9999, 200)],
 )
 def test_default_bag_sizes(n_pos, expected):
     settled = plan(n_pos)
-    assert (settled.n_pos, settled.n_unl, settled.n_models) == (expected, 5 * expected, 50)
+    assert (settled.n_pos, settled.n_unl, settled.n_models) == (expected, 2 * expected, 50)
+    assert settled.w_pos == 0.7
+
+
+def test_half_of_u_or_more_stays_out_of_a_bag_by_default():
+    assert plan(n_pos=60, n_unl=200).n_unl == 100
+    assert plan(n_pos=60, n_unl=1).n_unl == 1
 
 
 def test_resvm_penalties_follow_the_papers_formula():
     settled = plan(n_pos=50, n_unl=2000, c_unl=0.1, w_pos=4.8)
     (task,) = problems(settled, range(1))
-    assert (len(task.positive), len(task.unlabeled)) == (10, 50)
+    assert (len(task.positive), len(task.unlabeled)) == (50, 100)
     assert task.c_unl == 0.1
-    assert task.c_pos == pytest.approx(0.1 * 4.8 * 50 / 10, rel=1e-15)
+    assert task.c_pos == pytest.approx(0.1 * 4.8 * 100 / 50, rel=1e-15)
 
 
 def test_bagging_takes_all_of_p_and_balances_the_penalties():

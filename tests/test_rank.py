@@ -11,6 +11,7 @@ from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.jobs.rank import RankRequest, Recovery, rank
+from resvm_cli.jobs.train import TrainingChoice
 from resvm_cli.jobs.training_input import TrainingInput
 from tests.conftest import write_svm
 
@@ -40,7 +41,7 @@ def test_values_that_are_not_finite_are_refused_by_their_row(tmp_path):
     write_svm(tmp_path / "u.svm", features[10:])
     source = TrainingInput(str(tmp_path / "p.svm"), str(tmp_path / "u.svm"))
     with pytest.raises(DataError, match=f"row {unseen + 1} of U: .* not finite"):
-        rank(RankRequest(source, params), lambda *_: None)
+        rank(RankRequest(source, TrainingChoice.of(params)), lambda *_: None)
 
 
 def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.ensemble.methods import settle
+from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files.ranked_rows import Listing
@@ -38,7 +39,8 @@ def result():
     return RankResult(
         listing(unlabeled, False),
         4,
-        settle(ResvmParams(), 3, 4, 2, lambda: 1.0),
+        ModelPlan.of(settle(ResvmParams(), 3, 4, 2, lambda: 1.0)),
+        "mean",
         audit=False,
         with_known=False,
         n_unjudged=1,

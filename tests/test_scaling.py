@@ -15,6 +15,7 @@ from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.scaling import FeatureStats, Scaling
 from resvm_cli.errors import DataError
 from tests.conftest import train_arguments, write_svm
+from tests.programs import run, script_command
 
 RNG = np.random.default_rng(6)
 X = (RNG.standard_normal((60, 7)) * 10.0 ** RNG.integers(-3, 4, 7) + 3) * (
@@ -180,7 +181,7 @@ def test_a_scaled_model_on_raw_rows_is_an_unscaled_one_on_scaled_rows(
     for name, features in raw.items():
         padded = np.c_[features, np.zeros((len(features), 8 - features.shape[1]))]
         write_svm(other / f"{name}.svm", scaler.transform(padded))
-    gamma = ["-g", repr(manifest["kernel"]["gamma"])] if kernel == "rbf" else []
+    gamma = ["-g", repr(manifest["groups"][0]["kernel"]["gamma"])] if kernel == "rbf" else []
     resvm(*train_arguments(other), "-t", kernel, *gamma, "--n-models", 5, "-o", other / "plain")
     expected = resvm("predict", other / "plain", other / "test.svm", "--member-values").out
     found = resvm("predict", tmp_path / "scaled", tmp_path / "test.svm", "--member-values").out
@@ -191,10 +192,17 @@ def test_a_scaled_model_on_raw_rows_is_an_unscaled_one_on_scaled_rows(
 def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
     arguments = ["train", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--n-models", 2]
     dense_run = resvm(*arguments, "--scale", "standard", "-o", tmp_path / "a")
-    sparse_run = resvm(*arguments, "--scale", "maxabs", "-o", tmp_path / "b")
-    assert "rows become dense" in dense_run.err
-    assert "rows become dense" not in sparse_run.err
+    assert "rows become dense" not in dense_run.err  # it would take next to nothing
     assert "scaled by standard" in dense_run.err
+    assert resvm(*arguments, "--scale", "maxabs", "-o", tmp_path / "b").code == 0
+    script = (
+        "import sys; from resvm_cli.jobs import train; train.DENSE_BYTES = 1e6\n"
+        "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
+    )
+    for scale, announced in (("standard", True), ("maxabs", False)):
+        ran = run(script_command(script, *arguments, "--scale", scale, "-o", tmp_path / scale))
+        assert ran.code == 0, ran.err
+        assert ("rows become dense" in ran.err) == announced
     assert b"scaled by maxabs" in resvm("inspect", tmp_path / "b").out
     wrong = resvm(*arguments, "--scale", "log", "-o", tmp_path / "c")
     assert wrong.code == 2
@@ -203,7 +211,7 @@ def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
 def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, monkeypatch):
     from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.jobs import training_data
-    from resvm_cli.jobs.train import train
+    from resvm_cli.jobs.train import TrainingChoice, train
     from resvm_cli.jobs.training_input import TrainingInput
 
     models = []
@@ -211,7 +219,8 @@ def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, m
         monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
         source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), scale="standard")
         path = tmp_path / str(kept)
-        train(source, ResvmParams(n_models=4), str(path), progress=lambda *_: None)
+        choice = TrainingChoice.of(ResvmParams(n_models=4))
+        train(source, choice, str(path), progress=lambda *_: None)
         models.append({p.name: p.read_bytes() for p in Path(path).rglob("*") if p.is_file()})
     assert models[0] == models[1]
     assert len(models[0]) == 6  # manifest, out-of-bag values and four members

@@ -123,7 +123,7 @@ class SearchOptions:
         str | None,
         search_option(
             metavar="NAME",
-            help="informed (20 settings that do well on most data), random, grid or halving.",
+            help="informed (settings that do well on most data), random, grid or halving.",
             show_default="informed out of bag without ranges, else random",
         ),
     ] = None
@@ -172,7 +172,7 @@ def tune(
         method_option(
             metavar="N|auto",
             help="Members; auto grows the winner until halves of it agree.",
-            show_default="50; of a committee 200",
+            show_default="50; of a committee 20 for each setting more",
         ),
     ] = None,
     kernel: Kernel = "rbf",
@@ -245,7 +245,7 @@ def tune(
         strategy=strategy,
         committee=committee,
         trials=search.trials,
-        n_models=_members(n_models, committee),
+        n_models=_members(n_models),
         max_extensions=0 if search.no_extend else search.max_extensions,
         outer=estimate.outer,
         contamination_pos=space.contamination_pos,
@@ -275,12 +275,9 @@ def _methods(text: str) -> tuple[MethodName, ...]:
     return METHOD_NAMES if text == "all" else (parse_choice("--method", text, METHOD_NAMES),)
 
 
-def _members(text: str | None, committee: int) -> int | Literal["auto"]:
-    from resvm_cli.tuning.committee import MEMBERS
-    from resvm_cli.tuning.settings import USUAL_MEMBERS
-
+def _members(text: str | None) -> int | Literal["auto"] | None:
     if text is None:
-        return MEMBERS if committee > 1 else USUAL_MEMBERS
+        return None
     if text == "auto":
         return "auto"
     if not text.isdigit() or not int(text):

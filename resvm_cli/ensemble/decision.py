@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray
+from resvm_cli.dataset import FloatArray, distinct
 from resvm_cli.ensemble.model import RULE_NAMES, RuleName
 
 # Fewer rows than these, judged out of bag, place no threshold.
@@ -103,7 +103,7 @@ def choose_threshold(
 
 def possible_cuts(values: FloatArray) -> FloatArray:
     """One below all values, and between neighbouring ones, ascending."""
-    ordered = np.unique(values)
+    ordered = distinct(values)
     between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
     return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
 
@@ -124,7 +124,7 @@ def threshold_for_recall(
     known: FloatArray, unlabeled: FloatArray, recall: float, contamination_pos: float = 0.0
 ) -> Threshold:
     """The highest threshold above which this share of the true positives lies."""
-    cuts = np.unique(np.nextafter(known, -np.inf))  # just below a known positive
+    cuts = distinct(np.nextafter(known, -np.inf))  # just below a known positive
     recalls = called_shares(known, cuts)
     shares = called_shares(unlabeled, cuts) if len(unlabeled) else np.zeros(len(cuts))
     corrected = corrected_recall(recalls, shares, contamination_pos)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
+from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
@@ -193,11 +193,10 @@ class Predictor:
         """
         predictor = cls.__new__(cls)
         members = ensemble.members
-        used, place = np.unique(
-            np.concatenate([member.support for member in members]), return_inverse=True
-        )
+        supports = np.concatenate([member.support for member in members])
+        used = distinct(supports)
         uses = Uses.of(
-            place.reshape(-1),
+            np.searchsorted(used, supports),
             np.repeat(np.arange(len(members)), [len(member.support) for member in members]),
             np.concatenate([member.coefficients for member in members]),
             len(used),

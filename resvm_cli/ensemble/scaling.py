@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.dataset import FloatArray, IntArray, Rows, median
 from resvm_cli.errors import DataError
 
 ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
@@ -125,7 +125,7 @@ class FeatureSummary:
             ranges = (self.high - self.low)[self.high > self.low]
             if not len(ranges):
                 return None
-            ratio = float(ranges.max() / np.median(ranges))
+            ratio = float(ranges.max()) / median(ranges)
         if ratio > WIDE:
             return f"the widest feature is {ratio:,.0f} times as wide as the median one"
         largest = float(max(np.abs(self.low).max(), np.abs(self.high).max()))

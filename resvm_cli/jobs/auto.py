@@ -15,7 +15,7 @@ from resvm_cli.parallel import available_cores
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Task
-from resvm_cli.tuning.settings import SCREENING_MEMBERS, USUAL_MEMBERS, TuningSettings
+from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
 
 
@@ -46,7 +46,7 @@ def tune_quickly(
         out_of_bag=True,
         strategy="informed",
         committee=1 if single else committee.KEPT,
-        n_models=params.n_models or (USUAL_MEMBERS if single else committee.MEMBERS),
+        n_models=params.n_models,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )

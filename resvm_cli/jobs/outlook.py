@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resvm_cli.dataset import median
 from resvm_cli.ensemble.decision import LEAST_POSITIVES, LEAST_UNLABELED, Threshold
 from resvm_cli.ensemble.model import RuleName
 from resvm_cli.ensemble.parts import Conclusion, Part
@@ -81,8 +82,8 @@ def _empty_rows(data: PUData, conclusion: Conclusion, outlook: Outlook) -> list[
     count = max(TOP_ROWS, round(TOP_SHARE * len(unseen)))
     top = unseen[np.argsort(-values[unseen], kind="stable")[:count]]
     rows = data.fetch(np.sort(judged.unlabeled[top])).without_zeros()
-    usual = float(np.median(data.positives.without_zeros().lengths))
-    at_top = float(np.median(rows.lengths))
+    usual = median(data.positives.without_zeros().lengths)
+    at_top = median(rows.lengths)
     if at_top >= NEARLY_EMPTY * usual or usual < 2:
         return []
     return [

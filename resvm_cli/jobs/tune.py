@@ -29,7 +29,7 @@ from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
 from resvm_cli.tuning.validation import params_of
 
 
@@ -177,7 +177,8 @@ def winner_of(
 ) -> Winner:
     """What a search came to, as it is trained and written."""
     members = _members(outcome, sample, settings, log)
-    trial = log.trials[members[0].result.number]
+    best = members[0].result if len(members) == 1 else outcome.best
+    trial = log.trials[best.number]
     assert trial.scores is not None
     chosen = [
         Setting(
@@ -208,20 +209,19 @@ def winner_of(
 def _members(
     outcome: Outcome, sample: TuningSample, settings: TuningSettings, log: TrialLog
 ) -> list[Pooled]:
-    """Who takes part in the model, the best first."""
+    """Who takes part in the model."""
     best = outcome.best
-    n_models = best.task.n_models
-    if settings.strategy == "informed" and settings.n_models != "auto":
-        n_models = settings.n_models
+    asked = settings.n_models if isinstance(settings.n_models, int) else None
     untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
     if settings.committee > 1:
-        return committee.pooled(outcome.results, untuned, n_models, settings.committee)
+        return committee.pooled(outcome.results, untuned, asked, settings.committee)
     if settings.strategy == "informed":
         scores = log.trials[best.number].scores
         assert scores is not None
-        error = scores.deviation / np.sqrt(sample.folds.n_folds)
-        return [committee.single(outcome.results, untuned, n_models, float(error))]
-    return [Pooled(best, 1.0, n_models)]
+        error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
+        n_models = asked or USUAL_MEMBERS
+        return [committee.single(outcome.results, untuned, n_models, error)]
+    return [Pooled(best, 1.0, best.task.n_models)]
 
 
 def _outer_estimates(

@@ -20,13 +20,17 @@ from resvm_cli.ensemble.methods import (
 from resvm_cli.tuning.search import Result, best_first
 from resvm_cli.tuning.space import Candidate, Space
 
-KEPT = 10
-MEMBERS = 200  # of a committee in all
+KEPT = 10  # settings of a committee at most
 TEMPERATURE = 0.03  # of the criterion; smaller ones follow the best more closely
+# The untuned setting has this weight beside what its score gives it, less where others are far
+# better than it: what is chosen from few rows is not to be trusted alone.
+UNTUNED_WEIGHT = 0.6
+UNTUNED_FADES = 0.05
+UNTUNED_MEMBERS, OTHER_MEMBERS = 50, 20
+SINGLE_ERRORS = 3.0  # the one best must beat the untuned setting by so many standard errors
 # Rows of U that informed settings are judged on, and room for their kernel matrices.
 QUICK_MAX_UNL = 2000
 QUICK_GRAM_MB = 150.0
-DEFAULT_WEIGHT = 0.2  # of the untuned setting, whatever it scored
 
 
 @dataclass(frozen=True)
@@ -40,32 +44,25 @@ class Informed:
     c_unl: float
 
 
+_WHOLE = (DEFAULT_SHARE, DEFAULT_RATIO, DEFAULT_W_POS)
 _HALF = (0.5, 5.0, 0.5)
-_WHOLE = (1.0, 2.0, 0.5)
 _EVEN = (0.5, 5.0, 1.0)
-# The first is the setting without any tuning.
+
+
+def _settings(
+    bags: tuple[float, float, float], *pairs: tuple[float, float]
+) -> tuple[Informed, ...]:
+    return tuple(Informed(*bags, gamma, c_unl) for gamma, c_unl in pairs)
+
+
+_USUAL = tuple((gamma, c_unl) for gamma in (0.1, 0.3, 1.0, 3.0) for c_unl in (1.0, 10.0))
+# The first is the setting without any tuning; repeats of it count once.
 INFORMED = (
-    Informed(DEFAULT_SHARE, DEFAULT_RATIO, DEFAULT_W_POS, 1.0, 1.0),
-    Informed(*_HALF, 1.0, 1.0),
-    Informed(*_WHOLE, 1.0, 1.0),
-    Informed(*_EVEN, 1.0, 1.0),
+    *_settings(_WHOLE, (1.0, 1.0), *_USUAL, (0.1, 100.0), (0.3, 100.0), (0.3, 0.1), (1.0, 0.1)),
+    *_settings(_HALF, *_USUAL, (0.03, 100.0), (0.1, 0.1), (0.3, 0.1)),
+    *_settings(_EVEN, (0.3, 1.0), (0.3, 10.0), (1.0, 1.0), (1.0, 10.0)),
     Informed(1.0, 5.0, 0.5, 1.0, 1.0),
-    Informed(*_HALF, 0.3, 1.0),
-    Informed(*_EVEN, 0.3, 1.0),
-    Informed(*_WHOLE, 0.3, 1.0),
-    Informed(*_HALF, 0.1, 0.1),
-    Informed(*_HALF, 0.1, 10.0),
-    Informed(*_WHOLE, 0.1, 10.0),
-    Informed(*_HALF, 0.3, 10.0),
-    Informed(*_WHOLE, 0.3, 10.0),
-    Informed(*_WHOLE, 1.0, 10.0),
-    Informed(*_HALF, 1.0, 10.0),
-    Informed(*_HALF, 3.0, 1.0),
-    Informed(*_WHOLE, 3.0, 1.0),
-    Informed(*_HALF, 0.03, 100.0),
-    Informed(*_WHOLE, 0.1, 100.0),
-    Informed(*_WHOLE, 0.3, 100.0),
-    Informed(*_WHOLE, 3.0, 10.0),
+    *_settings((1.0, 2.0, 1.0), (0.3, 1.0), (1.0, 1.0)),
 )
 
 
@@ -116,42 +113,50 @@ class Pooled:
 
 
 def pooled(
-    results: Sequence[Result], untuned: Candidate | None, n_models: int, kept: int = KEPT
+    results: Sequence[Result],
+    untuned: Candidate | None,
+    n_models: int | None = None,
+    kept: int = KEPT,
 ) -> list[Pooled]:
-    """The best ones and the untuned one, weighted by their scores."""
+    """The untuned candidate and the best of those that are better, weighted by their scores.
+
+    Where the untuned one was not judged, the best of all.
+    """
     judged = best_first(results)
-    best = judged[:kept]
-    if all(result.task.candidate != untuned for result in best):
-        best += [result for result in judged if result.task.candidate == untuned]
-    top = best[0].score or 0.0
-    powers = [math.exp(((result.score or 0.0) - top) / TEMPERATURE) for result in best]
-    has_untuned = any(result.task.candidate == untuned for result in best)
-    share = 1.0 - DEFAULT_WEIGHT if has_untuned else 1.0
-    members = _shared_out(n_models, len(best))
-    return [
-        Pooled(
-            result,
-            share * power / sum(powers)
-            + (1.0 - share if result.task.candidate == untuned else 0.0),
-            count,
-        )
-        for result, power, count in zip(best, powers, members, strict=True)
-    ]
+    own = [result for result in judged if result.task.candidate == untuned]
+    better = [result for result in judged if not own or _score(result) > _score(own[0])]
+    chosen = [*own, *better[: kept - len(own)]]
+    top = max(map(_score, chosen))
+    powers = [math.exp((_score(result) - top) / TEMPERATURE) for result in chosen]
+    bonus = UNTUNED_WEIGHT * math.exp((_score(own[0]) - top) / UNTUNED_FADES) if own else 0.0
+    weights = [(1.0 - bonus) * power / sum(powers) for power in powers]
+    weights[0] += bonus
+    members = _members(n_models, len(chosen), bool(own))
+    return [Pooled(*parts) for parts in zip(chosen, weights, members, strict=True)]
 
 
 def single(
     results: Sequence[Result], untuned: Candidate | None, n_models: int, error: float
 ) -> Pooled:
-    """The best one, if it beats the untuned one by its standard error; else that one."""
+    """The best one, if it beats the untuned one by far more than its standard error; else that."""
     judged = best_first(results)
     best = judged[0]
     own = next((result for result in judged if result.task.candidate == untuned), None)
-    if own is not None and (best.score or 0.0) <= (own.score or 0.0) + error:
+    if own is not None and _score(best) <= _score(own) + SINGLE_ERRORS * error:
         best = own
     return Pooled(best, 1.0, n_models)
 
 
-def _shared_out(total: int, n_groups: int) -> list[int]:
-    """Members for each group, the best ones first to get what is left over."""
-    total = max(total, n_groups)
-    return [total // n_groups + (number < total % n_groups) for number in range(n_groups)]
+def _score(result: Result) -> float:
+    return result.score or 0.0
+
+
+def _members(total: int | None, n_groups: int, has_untuned: bool) -> list[int]:
+    """Members for each group, more for the untuned one; so many in all where that was said."""
+    usual = [OTHER_MEMBERS] * n_groups
+    if has_untuned:
+        usual[0] = UNTUNED_MEMBERS
+    if total is None:
+        return usual
+    ends = [round(total * sum(usual[: number + 1]) / sum(usual)) for number in range(n_groups)]
+    return [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]

@@ -32,7 +32,7 @@ class TuningSettings:
     strategy: StrategyName = "random"
     committee: int = 1  # so many of the best are pooled
     trials: int = 100
-    n_models: int | Literal["auto"] = USUAL_MEMBERS  # of the model in all
+    n_models: int | Literal["auto"] | None = None  # of the model in all; None: as is usual
     max_extensions: int = 3
     outer: int = 0
     contamination_pos: float | None = None
@@ -42,7 +42,7 @@ class TuningSettings:
 
     @property
     def search(self) -> Settings:
-        n_models = USUAL_MEMBERS if self.n_models == "auto" else self.n_models
+        n_models = self.n_models if isinstance(self.n_models, int) else USUAL_MEMBERS
         if self.strategy == "informed":
             n_models = min(n_models, SCREENING_MEMBERS)
         return Settings(self.strategy, self.trials, n_models, self.max_extensions, self.base.seed)

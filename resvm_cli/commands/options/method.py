@@ -80,7 +80,9 @@ class MethodOptions:
     n_models: Annotated[
         int | None,
         method_option(
-            metavar="N", help="Members of the ensemble.", show_default="50; with --auto 200"
+            metavar="N",
+            help="Members of the ensemble.",
+            show_default="50; with --auto 20 for each setting more",
         ),
     ] = None
     n_pos: Annotated[
