@@ -159,7 +159,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with parallel.inner_threads_held():
         run(arguments)
-    text = tables(read_log(Path(arguments.log)))
+    records = read_log(Path(arguments.log))
+    text = tables([record for record in records if record["method"] in arguments.methods])
     print(text)
     if arguments.markdown:
         put_between_marks(Path(arguments.markdown), text + "\n")

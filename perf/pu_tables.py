@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare
 
+from perf.pu_warnings import warnings_table
+from perf.table import markdown_table
 from resvm_cli.evaluation.significance import average_ranks, holm, wilcoxon_two_sided
 
 PLAIN, AUTO = "train", "train --auto"
@@ -28,8 +30,8 @@ class Log:
             if needed in record:
                 cell = record["task"], record["contamination"], record["draw"]
                 self.figures[record["method"]][cell] = record
-        shared = set.intersection(*(set(answers) for answers in self.figures.values()))
-        self.cells = sorted(shared)
+        answered = [set(answers) for answers in self.figures.values()]
+        self.cells = sorted(set.intersection(*answered) if answered else ())
         self.methods = list(self.figures)
         self.tasks = list(dict.fromkeys(r["task"] for r in records if r["task"] in self._names))
         self.contaminations = sorted({share for _, share, _ in self.cells})
@@ -74,12 +76,8 @@ def tables(records: Sequence[dict[str, Any]]) -> str:
     audits = Log(records, "audit")
     if audits.cells:
         parts.append(_audit(audits))
+    parts.append(warnings_table(records))
     return "\n\n".join(parts)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _percent(share: float) -> str:
@@ -109,7 +107,7 @@ def _overall(log: Log) -> str:
         name = f"**`{method}`**" if method.startswith("train") else method
         rows.append([name, f"{ranks[method]:.2f}", *cells, f"{np.median(seconds):.2f}"])
     title = "**All methods, by their mean rank in average precision** (CPU seconds: median)"
-    return f"{title}\n\n{_table(head, rows)}"
+    return f"{title}\n\n{markdown_table(head, rows)}"
 
 
 def _by_task(log: Log) -> str:
@@ -121,7 +119,7 @@ def _by_task(log: Log) -> str:
         best = max(round(mean, 1) for mean in means)
         marked = [f"**{m:.1f}**" if round(m, 1) == best else f"{m:.1f}" for m in means]
         rows.append([task, *marked])
-    return f"**Average precision by task**\n\n{_table(['task', *methods], rows)}"
+    return f"**Average precision by task**\n\n{markdown_table(['task', *methods], rows)}"
 
 
 def _tests(log: Log) -> str:
@@ -152,7 +150,7 @@ def _tests(log: Log) -> str:
     head = ["against"]
     for ours in (AUTO, PLAIN):
         head += [f"`{ours}`: gain", "tasks won", "p"]
-    return "\n".join([*lines, _table(head, rows)])
+    return "\n".join([*lines, markdown_table(head, rows)])
 
 
 def _plain_to_auto(log: Log) -> str:
@@ -166,7 +164,7 @@ def _plain_to_auto(log: Log) -> str:
         rows.append([task, *cells])
     head = ["task", "`train`, d", "`train`, by the mean value", "`train --auto`"]
     head += ["from d: mean", "from d: worst draw", "from the mean value: worst draw"]
-    return f"**From `train` to `train --auto`, average precision**\n\n{_table(head, rows)}"
+    return f"**From `train` to `train --auto`, average precision**\n\n{markdown_table(head, rows)}"
 
 
 def _thresholds(log: Log) -> str:
@@ -179,7 +177,7 @@ def _thresholds(log: Log) -> str:
             shown = "all" if share is None else _percent(share)
             rows.append([f"`{method}`", shown, *(f"{figure:.1f}" for figure in figures)])
     head = ["method", "P wrong", "F1 with the chosen T", "with the best T", "votes, T = 0.5"]
-    return f"**Thresholds**\n\n{_table(head, rows)}"
+    return f"**Thresholds**\n\n{markdown_table(head, rows)}"
 
 
 def _audit(log: Log) -> str:
@@ -189,4 +187,4 @@ def _audit(log: Log) -> str:
         rows.append([method, *(f"{figure:.1f}" for figure in figures)])
     title = "**Audit: average precision at finding the false rows of P**, out of bag"
     shares = [f"P {_percent(share)} wrong" for share in log.contaminations]
-    return f"{title}\n\n{_table(['method', *shares], rows)}"
+    return f"{title}\n\n{markdown_table(['method', *shares], rows)}"
