@@ -1,3 +1,3 @@
 """Learn classifiers and rankings from positive and unlabeled data with robust ensembles of SVMs."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Bits: TypeAlias = np.random.PCG64
+Bits: TypeAlias = "np.random.PCG64"  # not imported before it is needed
 
 # Of each member: the rows of its bag have no second number, for they came first.
 SOLVER = 1

@@ -24,6 +24,8 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import (
     INFORMED,
     TEMPERATURE,
+    UNTUNED_FADES,
+    UNTUNED_WEIGHT,
     informed_candidates,
     pooled,
     single,

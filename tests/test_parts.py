@@ -15,7 +15,7 @@ from resvm_cli.ensemble.fit import Trainer
 from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import ResvmParams, Setting
-from resvm_cli.ensemble.parts import train_part
+from resvm_cli.ensemble.parts import JudgedNumbers, train_part
 from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import CommandLineError, ModelError
@@ -213,3 +213,21 @@ def _edit(path: Path, change) -> None:
     change(header)
     body = json.dumps(header)
     path.write_text(f"{body}\n{hashlib.sha256(body.encode()).hexdigest()}\n")
+
+
+@pytest.mark.parametrize(
+    ("rows_pos", "rows_unl", "expected"),
+    [
+        (100, 1000, (100, 1000)),
+        (500, 5000, (218, 436)),
+        (30, 10**6, (30, 570)),
+        (900, 600, (900, 600)),
+    ],
+)
+def test_all_rows_of_small_sets_are_judged_and_some_of_large_ones(rows_pos, rows_unl, expected):
+    plan = ModelPlan.settled([Setting(ResvmParams())], rows_pos, rows_unl, 9, lambda: 1.0)
+    judged = JudgedNumbers.of(plan)
+    assert (len(judged.positive), len(judged.unlabeled)) == expected
+    for numbers, n_rows in ((judged.positive, rows_pos), (judged.unlabeled, rows_unl)):
+        assert (np.diff(numbers) > 0).all()
+        assert numbers.max() < n_rows

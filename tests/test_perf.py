@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -222,3 +223,48 @@ def test_recall_is_promised_by_known_rows_and_true_by_the_truth():
     truth = np.array([True, True, False, False])
     unlabeled = np.array([0.9, 0.2, 0.5, np.nan])
     assert recall_gap(truth, np.array([0.6, 0.4, 0.5]), unlabeled) == (2 / 3, 1 / 2)
+
+
+def test_a_program_writes_the_same_bytes_as_itself_and_not_as_with_another_seed(tmp_path, capsys):
+    from perf.same_bytes import Draw, compare
+
+    resvm = Path(sys.executable).with_name("resvm")
+    other = tmp_path / "other"
+    other.write_text(f'#!/bin/sh\n[ "$1" = train ] && set -- "$@" --seed 1\nexec "{resvm}" "$@"\n')
+    other.chmod(0o755)
+    rows = np.random.default_rng(0).normal(size=(60, 2)).round(3)
+    lines = [f"{1 if n < 30 else -1} 1:{a} 2:{b}\n" for n, (a, b) in enumerate(rows)]
+    (tmp_path / "small").write_text("".join(lines))
+    draw = Draw("small", "small", 1, 10, 20, 0.1, (5, 5))
+    steps = "small-model train -P data/pos.svm -U data/unl.svm -o model --n-models 3"
+    for name, program, same in (("itself", resvm, True), ("seed", other, False)):
+        programs = {"before": resvm, "after": program}
+        assert compare(draw, steps, programs, tmp_path / name, tmp_path) is same
+    printed = capsys.readouterr().out
+    assert "small-model         8 files  same" in printed
+    assert "model/manifest.json: seed, out_of_bag.sha256" in printed
+
+
+def test_a_difference_is_described_by_what_differs(tmp_path):
+    from perf.same_bytes import differences
+
+    texts = {
+        "a.json": ('{"n": 1, "m": [{"k": 1}, {"k": 2}]}', '{"n": 1, "m": [{"k": 1}, {"k": 3}]}'),
+        "b.jsonl": ('{"n": 1}\n{"n": 2}\n', '{"n": 1}\n{"n": 3, "m": 4}\n'),
+        "c.tsv": ("id\tvalue\na\t1\nb\t2\n", "id\tvalue\na\t1\nb\t3\n"),
+        "d.out": ("+1 0.5\n-1 0.2\n", "+1 0.5\n-1 0.1\n"),
+        "same": ("x", "x"),
+    }
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder, which in ((before, 0), (after, 1)):
+        folder.mkdir()
+        for name, pair in texts.items():
+            (folder / name).write_text(pair[which])
+    (after / "more").write_text("")
+    assert list(differences(before, after, {Path(name) for name in (*texts, "more")})) == [
+        "a.json: m[].k",
+        "b.jsonl: 1 of 2 lines in n, m",
+        "c.tsv: 1 of 3 lines in value",
+        "d.out: 1 of 2 lines, the first is line 2",
+        "more: only after",
+    ]

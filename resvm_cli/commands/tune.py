@@ -158,7 +158,7 @@ def tune(
             metavar="N",
             min=10,
             help="Judge on at most so many rows of U, drawn at random.",
-            show_default="5000; informed 2000",
+            show_default="5000; informed 1500",
         ),
     ] = None,
     method: Annotated[

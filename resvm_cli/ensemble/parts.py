@@ -26,9 +26,12 @@ from resvm_cli.ensemble.out_of_bag import (
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.svm.problem import Problem
 
-# So many rows place a threshold to a few hundredths; more would only cost time.
-MOST_JUDGED_POSITIVES = 1000
-MOST_JUDGED_UNLABELED = 1000
+# Rows judged out of bag: all of small sets, else so many that judging takes a fraction of the time
+# of training (pairs of rows whose kernel values are needed tell both), a third of them of P.
+SMALL_SETS = 1500
+LEAST_JUDGED, MOST_JUDGED = 600, 2000
+SHARE_OF_PAIRS = 0.2
+SHARE_OF_POSITIVES = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +50,18 @@ class JudgedNumbers:
         if plan.method != "resvm":
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
         bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
-        positive = randomness.sample(bits, plan.rows_pos, MOST_JUDGED_POSITIVES)
-        return cls(positive, randomness.sample(bits, plan.rows_unl, MOST_JUDGED_UNLABELED))
+        total = _n_judged(plan)
+        positive = randomness.sample(bits, plan.rows_pos, round(SHARE_OF_POSITIVES * total))
+        return cls(positive, randomness.sample(bits, plan.rows_unl, total - len(positive)))
+
+
+def _n_judged(plan: ModelPlan) -> int:
+    n_rows = plan.rows_pos + plan.rows_unl
+    if n_rows <= SMALL_SETS:
+        return 3 * n_rows  # a third of which are all there are
+    pairs = sum(each.n_models * each.bag_size**2 for each in plan.plans)
+    pool = min(n_rows, sum(each.n_models * each.bag_size for each in plan.plans))
+    return min(MOST_JUDGED, max(LEAST_JUDGED, int(SHARE_OF_PAIRS * pairs / pool)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,7 @@ def _outlook(outlook: Outlook) -> list[tuple[str, str]]:
     rows = [("positive", text)]
     if (area := outlook.roc_auc) is not None:
         rows.append(
-            ("P against U", f"ROC area {area.value:.3f} ({area.low:.3f} to {area.high:.3f})")
+            ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
         )
     return rows
 

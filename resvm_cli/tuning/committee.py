@@ -29,7 +29,7 @@ UNTUNED_FADES = 0.05
 UNTUNED_MEMBERS, OTHER_MEMBERS = 50, 20
 SINGLE_ERRORS = 3.0  # the one best must beat the untuned setting by so many standard errors
 # Rows of U that informed settings are judged on, and room for their kernel matrices.
-QUICK_MAX_UNL = 2000
+QUICK_MAX_UNL = 1500
 QUICK_GRAM_MB = 150.0
 
 

@@ -1,0 +1,156 @@
+"""What training tells of a model: true, and warnings where they are deserved, and only there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.evaluation.pu import roc_area
+from resvm_cli.jobs import train as training
+from resvm_cli.jobs.train import TrainingChoice, train_on
+from tests.conftest import write_svm
+
+RNG = np.random.default_rng(77)
+
+
+def trained(positives, unlabeled, params=None, **settings):
+    features = np.concatenate([positives, unlabeled])
+    known = np.arange(len(features)) < len(positives)
+    notes: list[str] = []
+    data = MemoryData.from_matrix(features, known, **settings)
+    choice = TrainingChoice.of(params or ResvmParams(n_models=20))
+    return train_on(data, choice, notice=notes.append), " / ".join(notes)
+
+
+def clouds(shift=1.5, n_pos=40, n_unl=200, width=4):
+    return RNG.normal(shift, 1.0, (n_pos, width)), RNG.normal(0.0, 1.0, (n_unl, width))
+
+
+def test_ordinary_data_is_not_warned_of():
+    found, notes = trained(*clouds())
+    assert notes == ""
+    assert found.outlook.threshold.chosen
+    assert found.outlook.roc_auc.low > 0.5
+
+
+def test_the_area_and_its_interval_are_those_of_delong():
+    known, unlabeled = np.round(RNG.normal(1, 1, 60), 1), np.round(RNG.normal(0, 1, 150), 1)
+    found = roc_area(known, unlabeled)
+    labels = np.repeat([1, 0], [60, 150])
+    assert found.value == pytest.approx(roc_auc_score(labels, np.concatenate([known, unlabeled])))
+    again = [
+        roc_auc_score(labels, np.concatenate([RNG.choice(known, 60), RNG.choice(unlabeled, 150)]))
+        for _ in range(1000)
+    ]
+    assert (found.high - found.low) / (2 * 1.96) == pytest.approx(np.std(again), rel=0.15)
+
+
+def test_sets_that_cannot_be_told_apart_are_named():
+    _, notes = trained(*clouds(shift=0.0))
+    assert "can hardly be told from U" in notes
+
+
+def test_features_on_different_scales_are_named_until_they_are_scaled():
+    positives, unlabeled = clouds()
+    positives[:, 0] *= 1000
+    unlabeled[:, 0] *= 1000
+    _, notes = trained(positives, unlabeled)
+    assert "not scaled: the widest feature is" in notes
+    assert "--scale auto" in notes
+    found, notes = trained(positives, unlabeled, scale="auto")
+    assert "not scaled" not in notes
+    assert found.description["scaling"]["kind"] == "standard"
+
+
+def test_auto_scaling_leaves_features_of_one_scale_alone():
+    found, _ = trained(*clouds(), scale="auto")
+    assert found.description["scaling"] is None
+
+
+def test_sparse_features_are_scaled_so_that_they_stay_sparse():
+    positives, unlabeled = clouds(width=30)
+    keep = RNG.random((240, 30)) < 0.2
+    positives, unlabeled = positives * keep[:40], unlabeled * keep[40:]
+    positives[:, 0] *= 1000
+    unlabeled[:, 0] *= 1000
+    found, _ = trained(positives, unlabeled, scale="auto")
+    assert found.description["scaling"]["kind"] == "maxabs"
+
+
+def test_too_few_rows_leave_the_papers_threshold_and_say_so():
+    found, notes = trained(*clouds(n_pos=6))
+    assert found.outlook.threshold.value == 0.5
+    assert not found.outlook.threshold.chosen
+    assert "T is 0.5: only 6 rows of P" in notes
+
+
+def test_near_empty_rows_that_lead_the_ranking_are_named():
+    # P has many small entries; U many large ones, but for a few rows that are nearly empty
+    positives = RNG.random((40, 60)) * 0.3
+    unlabeled = RNG.random((300, 60)) * 3.0 + 1.0
+    unlabeled[:30] = 0.0
+    unlabeled[:30, 0] = 0.1
+    unlabeled[:30, 1] = RNG.random(30)
+    _, notes = trained(positives, unlabeled)
+    assert "rows of U with few features lead the ranking" in notes
+    _, notes = trained(positives, unlabeled[30:])
+    assert "few features" not in notes
+
+
+def test_a_member_that_takes_long_is_told_of_once(monkeypatch):
+    clock = iter(np.arange(0.0, 100_000.0, 30.0))
+    monkeypatch.setattr(training.time, "monotonic", lambda: float(next(clock)))
+    plan = train_on(
+        MemoryData.from_matrix(np.concatenate(clouds()), np.arange(240) < 40),
+        TrainingChoice.of(ResvmParams(n_models=2)),
+    ).plan
+    notes: list[str] = []
+    tick = training._watched(plan, lambda *_: None, notes.append)
+    for done in (0, 0, 0, 0, 1, 1, 1, 1, 1):
+        tick(done, 2)
+    assert len(notes) == 1
+    assert "has been training for over 60 s" in notes[0]
+
+
+def test_members_that_stopped_early_are_counted_in_one_line(tmp_path, resvm):
+    positives, unlabeled = clouds()
+    write_svm(tmp_path / "pos.svm", positives * 1e4)
+    write_svm(tmp_path / "unl.svm", unlabeled * 1e4)
+    ran = resvm(
+        "train", "-P", tmp_path / "pos.svm", "-U", tmp_path / "unl.svm", "-t", "linear",
+        "--solver", "liblinear", "-c", 1e6, "-e", 1e-9, "--n-models", 6, "-o", tmp_path / "m",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert ran.err.count("iteration limit") == 1
+    assert "WARNING" not in ran.err
+
+
+def test_programs_are_told_the_same(problem, resvm, tmp_path):
+    files = ("-P", problem / "pos.svm", "-U", problem / "unl.svm")
+    ran = resvm("train", *files, "-o", tmp_path / "m", "--json")
+    told = json.loads(ran.out)
+    outlook, decision = told["outlook"], told["manifest"]["decision"]
+    assert outlook["rule"] == decision["rule"] == "votes"
+    assert outlook["threshold"]["value"] == decision["thresholds"]["votes"]["value"]
+    assert outlook["roc_auc"]["low"] < outlook["roc_auc"]["value"] < outlook["roc_auc"]["high"]
+    assert (outlook["n_positives"], outlook["n_unlabeled"]) == (30, 100)
+
+
+@pytest.mark.parametrize("rows", [40, 7])
+def test_groups_keep_a_threshold_honest(rows):
+    # each row of P stands there several times, a little changed: apart they judge each other
+    base = RNG.normal(0.3, 1.0, (rows, 6))
+    positives = np.repeat(base, 6, axis=0) + RNG.normal(0, 0.01, (rows * 6, 6))
+    unlabeled = RNG.normal(0.0, 1.0, (300, 6))
+    groups = [*np.repeat(np.arange(rows), 6), *np.arange(rows, rows + 300)]
+    params = ResvmParams(n_models=30, gamma=2.0)
+    plain, _ = trained(positives, unlabeled, params)
+    grouped, _ = trained(positives, unlabeled, params, groups=groups)
+    assert grouped.outlook.n_positives <= plain.outlook.n_positives
+    if grouped.outlook.roc_auc is not None:
+        assert grouped.outlook.roc_auc.value < plain.outlook.roc_auc.value
