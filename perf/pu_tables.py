@@ -185,6 +185,9 @@ def _audit(log: Log) -> str:
     for method in log.methods:
         figures = [log.mean(method, "audit", share=share) for share in log.contaminations]
         rows.append([method, *(f"{figure:.1f}" for figure in figures)])
-    title = "**Audit: average precision at finding the false rows of P**, out of bag"
+    title = (
+        "**Audit: average precision at finding the false rows of P**, ours out of bag,"
+        f" {len(log.cells)} runs of each"
+    )
     shares = [f"P {_percent(share)} wrong" for share in log.contaminations]
     return f"{title}\n\n{markdown_table(['method', *shares], rows)}"
