@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,17 +21,18 @@ import numpy as np
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import CommandLineError, ModelError
-from resvm_cli.files.atomic import whole_file
+from resvm_cli.files.atomic import TEMPORARY, whole_file
 from resvm_cli.files.model_dir import MEMBERS, member_name, read_bounded
 from resvm_cli.files.model_text import MemberText
 from resvm_cli.files.streams import cannot
+from resvm_cli.shares import Share, as_ranges, shares_holding
 
 KIND = "resvm-part"
 FORMAT = 1
 HEADER = "part.json"
 LARGEST_JSON = 1 << 28
 # What members elsewhere may differ in without being members of another model.
-OF_THE_MACHINE = ("versions", "numeric_fingerprint")
+OF_THE_MACHINE = ("numeric_fingerprint",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +54,18 @@ class PartDirectory:
         self.path = path
         self.members = range(header["first"], header["last"])
         self.judged: list[list[int]] = header["judged"]  # rows of P and of U
+        task = header["task"]
+        self.share = None if task is None else Share(*task)  # None: members given by number
         self.description: dict[str, Any] = header["description"]
 
     @classmethod
     def opened(
-        cls, path: str, members: range, description: dict[str, Any], judged: list[list[int]]
+        cls,
+        path: str,
+        members: range,
+        description: dict[str, Any],
+        judged: list[list[int]],
+        share: Share | None = None,
     ) -> PartDirectory:
         """Begun anew, or continued where the same part was begun before."""
         header = {
@@ -63,6 +73,7 @@ class PartDirectory:
             "format": FORMAT,
             "first": members.start,
             "last": members.stop,
+            "task": None if share is None else [share.number, share.count],
             "judged": judged,
             "description": description,
         }
@@ -75,6 +86,7 @@ class PartDirectory:
                     "repeat the command as it was, or choose another place with -o",
                 )
             return begun
+        _refuse_other_content(directory)
         try:
             (directory / MEMBERS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -94,14 +106,19 @@ class PartDirectory:
                 "join it with the version of resvm that trained it",
             )
         first, last, judged = header.get("first"), header.get("last"), header.get("judged")
+        task = header.get("task")
         if (
             type(first) is not int
             or type(last) is not int
             or not 0 <= first < last
             or not _are_judged(judged)
+            or not _is_task(task)
             or not isinstance(header.get("description"), dict)
         ):
-            raise ModelError(f"{path}/{HEADER}: incomplete or inconsistent", "train the part again")
+            raise ModelError(
+                f"{path}/{HEADER}: incomplete or inconsistent",
+                f"remove {path} and train the part again",
+            )
         return cls(path, header)
 
     def _header(self) -> dict[str, Any]:
@@ -110,6 +127,7 @@ class PartDirectory:
             "format": FORMAT,
             "first": self.members.start,
             "last": self.members.stop,
+            "task": None if self.share is None else [self.share.number, self.share.count],
             "judged": self.judged,
             "description": self.description,
         }
@@ -137,6 +155,16 @@ class PartDirectory:
             for number in self.members
             if not os.path.lexists(_record_name(self.path, number))
         ]
+
+    def unfinished(self) -> list[int]:
+        """The members that are not finished, or damaged since: what is left to train."""
+        left = []
+        for number in self.members:
+            try:
+                self.member(self.record(number))
+            except ModelError:
+                left.append(number)
+        return left
 
     def record(self, number: int) -> MemberRecord:
         """What was noted of a finished member."""
@@ -224,9 +252,18 @@ def join(paths: Sequence[str]) -> JoinedParts:
     if missing:
         raise ModelError(
             f"{len(missing):,} of {total:,} members are missing: {as_ranges(missing)}",
-            "train the parts that hold them",
+            _how_to_complete(parts, missing, total),
         )
     return JoinedParts(parts, tuple(notes))
+
+
+def _how_to_complete(parts: Sequence[PartDirectory], missing: Sequence[int], total: int) -> str:
+    counts = {None if part.share is None else part.share.count for part in parts}
+    count = counts.pop()
+    if counts or count is None:
+        return "train the parts that hold them"
+    tasks = as_ranges(shares_holding(missing, total, count))
+    return f"run these tasks of {count} again: --array={tasks}"
 
 
 def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
@@ -247,17 +284,6 @@ def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
     return [*missing, *range(end, total)]
 
 
-def as_ranges(numbers: Sequence[int]) -> str:
-    """``3,7-9``: as array jobs are told which tasks to run."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
-
-
 def _are_judged(judged: Any) -> bool:
     """Whether these are two lists of row numbers."""
     return (
@@ -266,6 +292,54 @@ def _are_judged(judged: Any) -> bool:
         and all(isinstance(rows, list) for rows in judged)
         and all(type(row) is int and 0 <= row < 2**53 for rows in judged for row in rows)
     )
+
+
+def _is_task(task: Any) -> bool:
+    """Whether this is the number of a task among so many, or no task."""
+    if task is None:
+        return True
+    return (
+        isinstance(task, list)
+        and len(task) == 2
+        and all(type(number) is int for number in task)
+        and 1 <= task[0] <= task[1]
+    )
+
+
+def _refuse_other_content(directory: Path) -> None:
+    """Refuse a place that holds anything but what a part killed at its beginning leaves."""
+    try:
+        there = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
+        empty = there in ([], [MEMBERS]) and not (there and os.listdir(directory / MEMBERS))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise cannot("write", str(directory), error) from None
+    if not empty:
+        raise CommandLineError(
+            f"{directory}: exists and is not a part of a model; nothing was written there",
+            "choose another place with -o",
+        )
+
+
+def check_target(path: str) -> None:
+    """Refuse a place where a part must not be written, before any work is done."""
+    if path in ("", "-"):
+        raise CommandLineError(f"-o is '{path}'; the name of a directory was expected")
+    parent = Path(os.path.realpath(path)).parent
+    if not parent.is_dir():
+        raise CommandLineError(f"{path}: its parent directory does not exist", f"mkdir -p {parent}")
+    if not os.path.lexists(f"{path}/{HEADER}"):
+        _refuse_other_content(Path(path))
+
+
+def remove(path: str) -> None:
+    """Take away a part that is of no more use, its header last so that it stays known as one."""
+    part = PartDirectory.read(path)
+    with suppress(OSError):
+        shutil.rmtree(f"{part.path}/{MEMBERS}")
+        os.unlink(f"{part.path}/{HEADER}")
+        os.rmdir(part.path)
 
 
 def _record_name(path: str, number: int) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.simulate import SimulateResult
     from resvm_cli.jobs.train import TrainResult
+    from resvm_cli.jobs.train_parts import PartResult
     from resvm_cli.svm.kernels import Kernel
 
 # shares of the known positives: by which ranks they would be found
@@ -42,6 +43,15 @@ def show_training(result: TrainResult) -> None:
     for name, text in rows:
         say(f"{name:>10}  {text}")
     say(f"{'model':>10}  {result.path}")
+
+
+def show_part(part: PartResult) -> None:
+    """Which members a part holds, and what comes next."""
+    if not part.members:
+        return
+    first, last = part.members[0], part.members[-1]
+    say(f"{'members':>10}  {first} to {last} of {part.n_models}, {part.n_trained} of them new")
+    say(f"{'part':>10}  {part.path}")
 
 
 def _setting(plan: Plan) -> list[tuple[str, str]]:
