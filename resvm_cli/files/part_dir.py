@@ -24,13 +24,13 @@ from resvm_cli.errors import CommandLineError, ModelError
 from resvm_cli.files.atomic import TEMPORARY, whole_file
 from resvm_cli.files.model_dir import MEMBERS, member_name, read_bounded
 from resvm_cli.files.model_text import MemberText
+from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
 from resvm_cli.shares import Share, as_ranges, shares_holding
 
 KIND = "resvm-part"
 FORMAT = 1
 HEADER = "part.json"
-LARGEST_JSON = 1 << 28
 # What members elsewhere may differ in without being members of another model.
 OF_THE_MACHINE = ("numeric_fingerprint",)
 
@@ -91,7 +91,7 @@ class PartDirectory:
             (directory / MEMBERS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot("write", path, error) from None
-        _write_json(directory / HEADER, header)
+        write_sealed(f"{path}/{HEADER}", header)
         return cls(path, header)
 
     @classmethod
@@ -136,8 +136,8 @@ class PartDirectory:
         """Keep a member that is finished."""
         with whole_file(f"{self.path}/{member_name(number)}") as handle:
             handle.write(member.text)
-        _write_json(
-            Path(_record_name(self.path, number)),
+        write_sealed(
+            _record_name(self.path, number),
             {
                 "member": number,
                 "sha256": hashlib.sha256(member.text).hexdigest(),
@@ -346,24 +346,8 @@ def _record_name(path: str, number: int) -> str:
     return f"{path}/{member_name(number)}"[: -len(".model")] + ".json"
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    body = json.dumps(content, allow_nan=False)
-    digest = hashlib.sha256(body.encode()).hexdigest()
-    with whole_file(str(path)) as handle:
-        handle.write(f"{body}\n{digest}\n".encode())
-
-
 def _read_json(name: str) -> dict[str, Any]:
-    """A file of ``_write_json``: JSON, and below it its digest."""
-    text = read_bounded(name, LARGEST_JSON)
-    body, _, digest = text.partition(b"\n")
-    damaged = ModelError(f"{name}: damaged or edited", "train the part again")
-    if hashlib.sha256(body).hexdigest().encode() + b"\n" != digest:
-        raise damaged
     try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        raise damaged from None
-    if not isinstance(content, dict):
-        raise damaged
-    return content
+        return read_sealed(name)
+    except ValueError:
+        raise ModelError(f"{name}: damaged or edited", "train the part again") from None
