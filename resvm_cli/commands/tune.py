@@ -17,6 +17,7 @@ from resvm_cli.commands.options.running import (
     output_option,
     running_option,
 )
+from resvm_cli.commands.options.sharing import Task, parse_task
 from resvm_cli.commands.options.text import parse_choice, parse_kernel
 from resvm_cli.errors import CommandLineError
 
@@ -200,6 +201,7 @@ def tune(
             show_default="1024; informed 150",
         ),
     ] = None,
+    task: Task = None,
     seed: Seed = 0,
     running: RunningOptions,
 ) -> None:
@@ -255,10 +257,18 @@ def tune(
         if gram_mb is not None
         else (QUICK_GRAM_MB if strategy == "informed" else GRAM_MB),
         resume=resume,
+        share=None if task is None else parse_task(task),
         jobs=running.jobs,
     )
     with running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)
+        if request.share is not None:
+            shared = job.tune_share(request, progress, watcher, running.notice)
+            if not running.quiet:
+                tuning_table.show_task(shared)
+            if json:
+                machine.print_result("tune-task", shared)
+            return
         result = job.tune(request, progress, watcher, running.notice)
     if plot is not None and kind is not None:
         with output_file(plot) as write:

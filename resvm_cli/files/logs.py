@@ -19,6 +19,7 @@ from resvm_cli.files.streams import cannot
 
 SETTINGS = "settings.json"
 LOCK = ".lock"
+TASKS = "tasks"  # what tasks of an array job left here for the run
 
 
 class RunDirectory:
@@ -30,11 +31,15 @@ class RunDirectory:
         self._log_name = log
         self._directory = Path(path)
         self._logs: dict[str, BinaryIO] = {}
-        if os.path.lexists(path) and not resume:
+        if os.path.lexists(path) and not resume and not self._awaits_its_run():
             raise CommandLineError(
                 f"{path}: already there",
                 "continue it with --resume, or choose another place with -o",
             )
+
+    def _awaits_its_run(self) -> bool:
+        """Whether tasks alone have worked here."""
+        return self._directory.is_dir() and os.listdir(self._directory) == [TASKS]
 
     @contextmanager
     def opened(self) -> Iterator[list[dict[str, Any]]]:
@@ -86,7 +91,7 @@ class RunDirectory:
         if not path.exists():
             if (self._directory / self._log_name).exists():
                 raise FileError(f"{self.path}: {SETTINGS} is gone", "begin again elsewhere")
-            others = {entry.name for entry in self._directory.iterdir()} - {LOCK}
+            others = {entry.name for entry in self._directory.iterdir()} - {LOCK, TASKS}
             if others:
                 raise CommandLineError(
                     f"{self.path}: is not a directory of this command",

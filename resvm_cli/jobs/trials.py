@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -51,6 +52,31 @@ class Trial:
         return base | (asdict(self.scores) if self.scores else {"error": self.error})
 
 
+class KnownTrials:
+    """Trials that were judged elsewhere, found by what was judged."""
+
+    def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
+        self._records = {_key(record["trial"]): record for record in records}
+
+    @staticmethod
+    def stored(trial: Trial, seconds: float) -> dict[str, Any]:
+        """As it is handed on: its number is known to the search alone."""
+        record = {name: value for name, value in trial.record.items() if name != "trial"}
+        return {"trial": record, "seconds": round(seconds, 4)}
+
+    def add(self, trial: Trial, seconds: float) -> None:
+        record = self.stored(trial, seconds)
+        self._records[_key(record["trial"])] = record
+
+    def find(self, task: Task, outer: int | None) -> dict[str, Any] | None:
+        return self._records.get(_key(Trial(0, task, None, None, outer).record))
+
+
+def _key(record: dict[str, Any]) -> str:
+    named = [record.get(name) for name in ("outer", "method", "params", "n_models")]
+    return json.dumps(named, sort_keys=True)
+
+
 # Told how many trials are done, of how many, and the best so far.
 Watch: TypeAlias = Callable[[int, int, "Trial | None"], None]
 
@@ -67,7 +93,9 @@ class TrialLog:
         records: Sequence[dict[str, Any]],
         metric: str,
         watch: Watch,
+        elsewhere: KnownTrials | None = None,
     ) -> None:
+        self.elsewhere = elsewhere or KnownTrials()
         self._run = run
         self._records = records
         self._metric = metric
@@ -90,11 +118,7 @@ class TrialLog:
         if number >= len(self._records):
             return None
         record = self._records[number]
-        scores = None
-        if "error" not in record:
-            names = ("values", "deviation", "recall", "fraction_positive", "n_judged")
-            scores = Scores(**{name: record[name] for name in names})
-        trial = Trial(number, task, scores, record.get("error"), outer)
+        trial = _trial(number, task, record, outer)
         if trial.record != record:
             assert self._run is not None
             raise DataError(
@@ -103,6 +127,14 @@ class TrialLog:
             )
         self.n_repeated += 1
         self._add(trial)
+        return trial
+
+    def taken(self, known: KnownTrials, task: Task, outer: int | None) -> Trial:
+        """The next trial, which was judged elsewhere."""
+        record = known.find(task, outer)
+        assert record is not None
+        trial = _trial(len(self.trials), task, record["trial"], outer)
+        self.finished(trial, record["seconds"])
         return trial
 
     def finished(self, trial: Trial, seconds: float) -> None:
@@ -124,22 +156,26 @@ class TrialLog:
             self._run.write(BEST, content)
 
 
-def run_search(
-    sample: TuningSample,
-    method: MethodName,
-    settings: TuningSettings,
-    log: TrialLog,
-    workers: int,
-    outer: int | None = None,
-) -> Outcome:
-    """Drive the search for one method to its end."""
-    judge, space = sample.judge(settings), sample.space(method, settings)
+def _trial(number: int, task: Task, record: dict[str, Any], outer: int | None) -> Trial:
+    """A trial from its record."""
+    scores = None
+    if "error" not in record:
+        names = ("values", "deviation", "recall", "fraction_positive", "n_judged")
+        scores = Scores(**{name: record[name] for name in names})
+    return Trial(number, task, scores, record.get("error"), outer)
+
+
+def rounds(
+    sample: TuningSample, method: MethodName, settings: TuningSettings
+) -> Generator[list[Task], list[Trial], Outcome | None]:
+    """The search for one method: yields the tasks of a round, is sent their trials."""
+    space = sample.space(method, settings)
     informed = sample.informed(settings) if settings.strategy == "informed" else ()
     going: Search = search(space, settings.search, informed)
     try:
         tasks = next(going)
         while True:
-            trials = _judged(judge, tasks, log, workers, outer)
+            trials = yield tasks
             results = [
                 Result(
                     trial.task, trial.score(settings.metric) if trial.scores else None, trial.number
@@ -149,21 +185,64 @@ def run_search(
             tasks = going.send(results)
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
+        return outcome
+
+
+def run_search(
+    sample: TuningSample,
+    method: MethodName,
+    settings: TuningSettings,
+    log: TrialLog,
+    workers: int,
+    outer: int | None = None,
+) -> Outcome:
+    """Drive the search for one method to its end."""
+    judge = sample.judge(settings)
+    going = rounds(sample, method, settings)
+    try:
+        tasks = next(going)
+        while True:
+            tasks = going.send(_judged(judge, tasks, log, workers, outer))
+    except StopIteration as ended:
+        outcome: Outcome | None = ended.value
     if outcome is None:
         why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
-        raise DataError(f"no candidate of {space.method} could be judged: {why}")
+        raise DataError(f"no candidate of {method} could be judged: {why}")
     return outcome
 
 
 def _judged(
     judge: Judge, tasks: list[Task], log: TrialLog, workers: int, outer: int | None
 ) -> list[Trial]:
-    """The tasks' trials: from the log, then by judging."""
+    """The tasks' trials: from the log, then from elsewhere or by judging."""
     log.expect(len(tasks))
     trials: list[Trial] = []
     while len(trials) < len(tasks) and (known := log.recorded(tasks[len(trials)], outer)):
         trials.append(known)
-    units = list(_units(tasks[len(trials) :]))
+    remaining = tasks[len(trials) :]
+    elsewhere = log.elsewhere
+    fresh = judged_units(
+        judge,
+        [task for task in remaining if elsewhere.find(task, outer) is None],
+        log,
+        workers,
+        outer,
+    )
+    for task in remaining:
+        if elsewhere.find(task, outer) is not None:
+            trials.append(log.taken(elsewhere, task, outer))
+            continue
+        trial, seconds = next(fresh)
+        log.finished(trial, seconds)
+        trials.append(trial)
+    return trials
+
+
+def judged_units(
+    judge: Judge, tasks: Sequence[Task], log: TrialLog, workers: int, outer: int | None
+) -> Iterator[tuple[Trial, float]]:
+    """Each task's trial, numbered as the next of the log, and the seconds it took."""
+    units = list(_units(tasks))
 
     def work(unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
         started = time.perf_counter()
@@ -180,9 +259,7 @@ def _judged(
                 answer.message if isinstance(answer, ResvmError) else None,
                 outer,
             )
-            log.finished(trial, seconds)
-            trials.append(trial)
-    return trials
+            yield trial, seconds
 
 
 def _units(tasks: Sequence[Task]) -> Iterator[list[Task]]:
