@@ -42,6 +42,12 @@ class FileError(ResvmError):
     exit_code = 5
 
 
+class ClusterError(ResvmError):
+    """A cluster that cannot be reached, has gone, or is not ours to compute with."""
+
+    exit_code = 5
+
+
 class ClosedPipe(Exception):
     """The reader of our stdout has gone: not an error, there is nobody left to write for."""
 

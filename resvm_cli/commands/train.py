@@ -10,6 +10,7 @@ from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options, names_of
 from resvm_cli.commands.options.method import MethodOptions, method_option
 from resvm_cli.commands.options.running import (
+    ClusterOptions,
     Force,
     Json,
     RunningOptions,
@@ -60,6 +61,7 @@ def train(
     task: Task = None,
     members: Members = None,
     seed: Seed = 0,
+    cluster: ClusterOptions,
     running: RunningOptions,
 ) -> None:
     """Learn from known positives and unlabeled rows; write a model directory.
@@ -80,7 +82,7 @@ def train(
         return
     from resvm_cli.jobs import train as job
 
-    with running.progress() as progress:
+    with cluster.connected(running.notice), running.progress() as progress:
         result = job.train(
             source,
             choice,

@@ -11,6 +11,7 @@ from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options, option_family
 from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
 from resvm_cli.commands.options.running import (
+    ClusterOptions,
     Json,
     RunningOptions,
     Seed,
@@ -203,6 +204,7 @@ def tune(
     ] = None,
     task: Task = None,
     seed: Seed = 0,
+    cluster: ClusterOptions,
     running: RunningOptions,
 ) -> None:
     """Choose hyperparameters without negatives; resumable.
@@ -260,7 +262,7 @@ def tune(
         share=None if task is None else parse_task(task),
         jobs=running.jobs,
     )
-    with running.progress() as progress:
+    with cluster.connected(running.notice), running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)
         if request.share is not None:
             shared = job.tune_share(request, progress, watcher, running.notice)

@@ -24,7 +24,7 @@ from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.jobs.outlook import Outlook, warnings_of
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.parallel import available_cores
+from resvm_cli.parallel import available_workers
 from resvm_cli.svm import liblinear, libsvm
 
 AutoName: TypeAlias = Literal["committee", "single"]
@@ -311,7 +311,7 @@ def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> N
 def _worthwhile_threads(plan: ModelPlan, positives: Rows, unlabeled: Rows) -> int:
     n_rows = len(positives) + len(unlabeled)
     row_length = (len(positives.values) + len(unlabeled.values)) / n_rows
-    return 1 if _work(plan, row_length) < SMALL_WORK else available_cores()
+    return 1 if _work(plan, row_length) < SMALL_WORK else available_workers()
 
 
 def _work(plan: ModelPlan, row_length: float) -> float:

@@ -39,7 +39,7 @@ from resvm_cli.jobs.train import (
 )
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.parallel import available_cores
+from resvm_cli.parallel import available_workers
 from resvm_cli.shares import Share
 
 # Members are trained and kept together: few of large bags, so that an interruption costs little.
@@ -144,7 +144,7 @@ def train_missing(
     missing = part.unfinished()
     if not missing:
         return
-    workers = jobs or available_cores()
+    workers = jobs or available_workers()
     there = len(part.members) - len(missing)
 
     def tick(done: int, total: int) -> None:

@@ -244,13 +244,11 @@ def judged_units(
     """Each task's trial, numbered as the next of the log, and the seconds it took."""
     units = list(_units(tasks))
 
-    def work(unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
-        started = time.perf_counter()
-        answers = judge.scores(unit)
-        seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
-        return [(answer, seconds) for answer in answers]
+    def name(number: int) -> str:
+        return f"the candidate {dict(units[number][0].candidate.values)} or one of the next"
 
-    for unit, answers in zip(units, parallel.run(work, units, workers, log.tick), strict=True):
+    judged = parallel.run_shared(_judge_unit, judge, units, workers, log.tick, name)
+    for unit, answers in zip(units, judged, strict=True):
         for task, (answer, seconds) in zip(unit, answers, strict=True):
             trial = Trial(
                 len(log.trials),
@@ -260,6 +258,14 @@ def judged_units(
                 outer,
             )
             yield trial, seconds
+
+
+def _judge_unit(judge: Judge, unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
+    """The scores of each task, and the seconds it took."""
+    started = time.perf_counter()
+    answers = judge.scores(unit)
+    seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
+    return [(answer, seconds) for answer in answers]
 
 
 def _units(tasks: Sequence[Task]) -> Iterator[list[Task]]:

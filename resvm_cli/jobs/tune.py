@@ -22,7 +22,7 @@ from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trials import TRIALS, KnownTrials, Trial, TrialLog, Watch, run_search
 from resvm_cli.jobs.tuning_tasks import TaskResult, judge_share
-from resvm_cli.parallel import available_cores
+from resvm_cli.parallel import available_workers
 from resvm_cli.shares import Share
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import Pooled
@@ -145,7 +145,7 @@ def tune_share(
         searches = [("main", sample, method, None) for method in request.methods]
         for fold, inner in _outer_samples(request, sample):
             searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
-        workers = request.jobs or available_cores()
+        workers = request.jobs or available_workers()
         counts = judge_share(searches, request, files, request.share, workers, watch)
     return TaskResult(request.target, request.share, *counts, tuple(notes))
 
@@ -174,7 +174,7 @@ def _search_all(
     notes: list[str],
 ) -> TuneResult:
     judge = sample.judge(request)
-    workers = request.jobs or available_cores()
+    workers = request.jobs or available_workers()
     winners = []
     for method in request.methods:
         outcome = run_search(sample, method, request, log, workers)
