@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import operator
 import os
 import re
 import signal
@@ -194,3 +196,58 @@ def test_auto_needs_the_environment(problem, tmp_path):
     env = {"DASK_SCHEDULER_ADDRESS": ""}
     ran = run_resvm(*train_arguments(problem), "--cluster", "auto", cwd=tmp_path, env=env)
     assert (ran.code, "DASK_SCHEDULER_ADDRESS is not set" in ran.err) == (2, True)
+
+
+def test_workers_of_another_version_are_refused_and_of_another_cpu_noted(cluster, monkeypatch):
+    from resvm_cli.errors import ClusterError
+    from resvm_cli.jobs import cluster as job
+
+    notes: list[str] = []
+    monkeypatch.setattr(job, "numeric_fingerprint", lambda: "elsewhere")
+    with job.connected(cluster.address, 20, notes.append):
+        pass
+    assert any("rounds differently" in note for note in notes)
+    monkeypatch.setattr(job, "__version__", "0.0.0")
+    with (
+        pytest.raises(ClusterError, match=r"other versions: resvm .*, here 0\.0\.0"),
+        job.connected(cluster.address, 20),
+    ):
+        pass
+
+
+def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
+    from resvm_cli.jobs import cluster as job
+
+    sent: list[str] = []
+    with job.connected(cluster.address, 20) as engine:
+        run = engine._client.run
+
+        def note(function, *given, workers, **more):
+            sent.extend(workers if function is job._hold else ())
+            return run(function, *given, workers=workers, **more)
+
+        monkeypatch.setattr(engine._client, "run", note)
+        shared = [1]
+        for _ in range(2):
+            results = engine.run(operator.add, shared, [[n] for n in range(300)], tick, str)
+            assert list(results) == [[1, n] for n in range(300)]
+    assert len(sent) == len(set(sent)) == 2
+
+
+@pytest.mark.slow
+def test_a_task_that_ends_its_workers_is_named(tmp_path):
+    from resvm_cli.errors import ClusterError
+    from resvm_cli.jobs import cluster as job
+
+    with (
+        loopback_cluster(tmp_path, 2) as cluster,
+        job.connected(cluster.address, 60) as engine,
+    ):
+        sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
+        results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
+        with pytest.raises(ClusterError, match="number 5 ended every worker"):
+            list(results)
+
+
+def tick() -> None:
+    pass

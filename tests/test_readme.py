@@ -54,7 +54,8 @@ def test_the_session_covers_every_command():
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "predict", "tune", "score", "rank", "inspect", "simulate", "check"]
+    "command",
+    ["train", "merge", "predict", "tune", "score", "rank", "inspect", "simulate", "check"],
 )
 def test_every_command_and_option_is_documented(command, resvm):
     assert f"### {command}\n" in README

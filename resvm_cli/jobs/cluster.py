@@ -30,7 +30,8 @@ AUTO = "auto"
 BATCH_SECONDS = 1.0  # of work in a task: scheduling takes about a millisecond
 AHEAD = 2  # tasks for each worker thread: one at work, one waiting
 WAIT_SECONDS = 0.5
-LOOK_SECONDS = 5.0  # between looks at whether anybody is there
+LOOK_SECONDS = 0.5  # between looks at who is there
+HELD_SECONDS = 20.0  # a worker waits so long for what it has not been sent
 MOST_HELD = 2  # shared objects that a worker keeps
 
 FINGERPRINT = "numeric_fingerprint"
@@ -83,6 +84,10 @@ def _hold(key: str, shared: Any) -> None:
 
 def _work(key: str, function: Callable[[Any, Any], Any], batch: list[Any]) -> _NotHeld | _Answer:
     """A batch of tasks, on a worker."""
+    # a new worker waits here, so that Dask counts how often a task was the end of one
+    end = time.monotonic() + HELD_SECONDS
+    while key not in _held and time.monotonic() < end:
+        time.sleep(0.05)
     shared = _held.get(key)
     if shared is None:
         return _NotHeld(_distributed().get_worker().address)
@@ -174,13 +179,14 @@ class Cluster:
         self._notice = notice
         self._shared: list[tuple[Any, str]] = []
         self._numbers = count()
+        self._n_threads = 1
         self._greeted: set[str] = set()
+        self._sent: set[tuple[str, str]] = set()
         self._last_look = self._last_seen = time.monotonic()
 
     @property
     def n_workers(self) -> int:
-        threads: dict[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
+        return self._n_threads
 
     def shake_hands(self) -> None:
         """Refuse workers of other versions, and say where results may differ in the last bits."""
@@ -191,8 +197,9 @@ class Cluster:
                 f"the Dask scheduler at {self._where} has no workers, after {self._timeout:g} s",
                 "start some: dask worker ADDRESS --nthreads 1",
             ) from None
-        self._greet(list(self._client.nthreads()))
         threads = self._client.nthreads()
+        self._greet(list(threads))
+        self._n_threads = sum(threads.values())
         self._notice(
             f"{len(threads)} workers with {sum(threads.values())} threads at {self._where}"
         )
@@ -201,6 +208,8 @@ class Cluster:
         here = _identity()
         answers = self._client.run(_identity, workers=workers, on_error="return")
         for worker, there in answers.items():
+            if isinstance(there, OSError):  # it has gone already
+                continue
             if not isinstance(there, dict):
                 raise ClusterError(
                     f"the worker {worker} cannot run resvm: {_first_line(there)}",
@@ -232,16 +241,18 @@ class Cluster:
     ) -> Iterator[Any]:
         """The results of ``function(shared, task)`` in the order of the tasks."""
         key = self._key_of(shared)
+        self._last_look = 0.0
+        self._last_seen = time.monotonic()
         running = _Running(self._client, key, function, tasks)
         try:
-            size = AHEAD * self.n_workers
+            self._look(key, shared)
             while running.n_done < len(tasks):
-                running.fill(size)
+                running.fill(AHEAD * self._n_threads)
                 for batch, future in running.finished():
                     self._take(running, batch, future, shared, key, name)
                 yield from running.ready()
                 tick()
-                self._look()
+                self._look(key, shared)
         except (OSError, RuntimeError) as error:
             raise self._gone(_first_line(error)) from None
         finally:
@@ -274,18 +285,25 @@ class Cluster:
             return
         answer = future.result()
         if isinstance(answer, _NotHeld):
-            self._send(answer.worker, key, shared)
+            self._sent.discard((answer.worker, key))
+            self._send([answer.worker], key, shared)
             running.again([batch])
             return
         if answer.error is not None:
             raise answer.error
         running.done(batch, answer)
 
-    def _send(self, worker: str, key: str, shared: Any) -> None:
-        if worker not in self._greeted:
-            self._greet([worker])
-        with suppress(OSError, KeyError, ValueError):  # it has gone: its tasks run elsewhere
-            self._client.run(_hold, key, shared, workers=[worker])
+    def _send(self, workers: list[str], key: str, shared: Any) -> None:
+        """Have workers hold what tasks share, where they do not yet."""
+        new = [worker for worker in workers if worker not in self._greeted]
+        if new:
+            self._greet(new)
+        wanting = [worker for worker in workers if (worker, key) not in self._sent]
+        if not wanting:
+            return
+        with suppress(OSError, KeyError, ValueError):  # one has gone: its tasks run elsewhere
+            self._client.run(_hold, key, shared, workers=wanting, on_error="ignore")
+        self._sent.update((worker, key) for worker in wanting)
 
     def _key_of(self, shared: Any) -> str:
         for known, key in self._shared:
@@ -296,14 +314,17 @@ class Cluster:
         self._shared = [*self._shared[1 - MOST_HELD :], (shared, key)]
         return key
 
-    def _look(self) -> None:
-        """Now and then: is anybody there?"""
+    def _look(self, key: str, shared: Any) -> None:
+        """Now and then: who is there, and who has come?"""
         now = time.monotonic()
         if now - self._last_look < LOOK_SECONDS:
             return
         self._last_look = now
-        if self._client.status == "running" and self._client.nthreads():
+        threads = self._client.nthreads() if self._client.status == "running" else {}
+        if threads:
             self._last_seen = now
+            self._n_threads = sum(threads.values())
+            self._send(list(threads), key, shared)
         elif now - self._last_seen > self._timeout:
             raise self._gone("no workers are left")
 
