@@ -251,3 +251,12 @@ def test_a_task_that_ends_its_workers_is_named(tmp_path):
 
 def tick() -> None:
     pass
+
+
+def test_the_error_of_a_task_is_its_own(cluster):
+    from resvm_cli.jobs import cluster as job
+
+    with job.connected(cluster.address, 20) as engine:
+        results = engine.run(os.link, "nowhere", ["nothing"], tick, str)
+        with pytest.raises(FileNotFoundError):
+            list(results)

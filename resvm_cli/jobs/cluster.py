@@ -254,6 +254,8 @@ class Cluster:
                 tick()
                 self._look(key, shared)
         except (OSError, RuntimeError) as error:
+            if error is running.failure:  # of a task, not of the cluster
+                raise
             raise self._gone(_first_line(error)) from None
         finally:
             running.cancel()
@@ -271,6 +273,7 @@ class Cluster:
         if future.status == "error":
             error = future.exception()
             if not isinstance(error, _distributed().KilledWorker):
+                running.failure = error
                 raise error
             if len(batch) == 1:
                 raise ClusterError(
@@ -347,6 +350,7 @@ class _Running:
         self._futures: dict[Any, range] = {}
         self._results: dict[int, Any] = {}
         self._seconds = self._counted = 0.0
+        self.failure: BaseException | None = None  # of a task
 
     @property
     def n_done(self) -> int:
