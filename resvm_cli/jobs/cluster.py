@@ -7,6 +7,7 @@ time alone. Whoever can reach a Dask scheduler can run code on its workers: see 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -35,6 +36,9 @@ HELD_SECONDS = 20.0  # a worker waits so long for what it has not been sent
 MOST_HELD = 2  # shared objects that a worker keeps
 
 FINGERPRINT = "numeric_fingerprint"
+# until Python 3.11 they are two
+LATE = (TimeoutError, asyncio.TimeoutError)
+CANCELLED = (CancelledError, asyncio.CancelledError)
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ def connected(
     where = found if found == address else f"{found} (from {address})"
     try:
         client = distributed.Client(found, timeout=timeout)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, *LATE) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {where} within {timeout:g} s: {_first_line(error)}",
             "start it with dask scheduler, or correct --cluster; -j works without",
@@ -132,7 +136,7 @@ def connected(
         cluster.shake_hands()
         yield cluster
     finally:
-        with suppress(OSError, TimeoutError):
+        with suppress(OSError, *LATE):
             client.close(timeout=2)
 
 
@@ -192,7 +196,7 @@ class Cluster:
         """Refuse workers of other versions, and say where results may differ in the last bits."""
         try:
             self._client.wait_for_workers(1, timeout=self._timeout)
-        except TimeoutError:
+        except LATE:
             raise ClusterError(
                 f"the Dask scheduler at {self._where} has no workers, after {self._timeout:g} s",
                 "start some: dask worker ADDRESS --nthreads 1",
@@ -253,7 +257,7 @@ class Cluster:
                 yield from running.ready()
                 tick()
                 self._look(key, shared)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, *LATE) as error:
             if error is running.failure:  # of a task, not of the cluster
                 raise
             raise self._gone(_first_line(error)) from None
@@ -383,7 +387,7 @@ class _Running:
     def finished(self) -> list[tuple[range, Any]]:
         """Batches that have come to an end, after a short wait where there are none."""
         wait = _distributed().wait
-        with suppress(TimeoutError, CancelledError):
+        with suppress(*LATE, *CANCELLED):
             wait(list(self._futures), timeout=WAIT_SECONDS, return_when="FIRST_COMPLETED")
         ended = [future for future in self._futures if future.status != "pending"]
         return [(self._futures.pop(future), future) for future in ended]
@@ -403,6 +407,6 @@ class _Running:
             self._given += 1
 
     def cancel(self) -> None:
-        with suppress(OSError, TimeoutError, RuntimeError):
+        with suppress(OSError, RuntimeError, *LATE):
             if self._futures:
                 self._client.cancel(list(self._futures), force=True)
