@@ -26,15 +26,15 @@ from perf.paper_sets import load
 from perf.table import put_between_marks
 from resvm_cli import parallel
 from resvm_cli.dataset import Rows, Survey, variance
-from resvm_cli.ensemble.methods import Plan, settle
+from resvm_cli.ensemble.methods import Plan
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, TrainingRows
 from resvm_cli.ensemble.params import MethodName, ResvmParams
-from resvm_cli.ensemble.parts import train_part
 from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.evaluation.contamination_correction import Contamination
 from resvm_cli.evaluation.pu import expected_false
 from resvm_cli.experiments.contamination import Sizes, split
+from resvm_cli.jobs.train import TrainingChoice, train_on
 
 # |P|, |U|, share of U that is truly positive
 SETS = {"synthetic": (100, 200, 0.3), "cancer": (60, 200, 0.2), "mnist7": (50, 2000, 0.1)}
@@ -91,28 +91,27 @@ class Values:
 
 
 def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
-    """As resvm rank judges: default parameters, rows also by their content."""
+    """As resvm rank judges: default parameters, rows also by their content, the mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
-    n_pos, n_unl = len(drawn.positives), len(drawn.unlabeled)
-    params = ResvmParams(method=method, seed=seed)
-    plan = settle(params, n_pos, n_unl, data.n_features, data.variance)
-    part = train_part(plan, range(plan.n_models), data)
-    predictor = Predictor(part.fitted.ensemble)
+    n_pos = len(drawn.positives)
+    trained = train_on(data, TrainingChoice.of(ResvmParams(method=method, seed=seed)), jobs=1)
+    part = trained.part
+    predictor = Predictor(trained.ensemble)
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
     judge = OutOfBagJudge(
         predictor,
         Absences(part.problems, training_rows),
         n_pos,
+        "mean",
         lambda: 1,
         lambda stage, done, total: None,
     )
     of_pos = judge.positives(drawn.positives, None).values
     of_unl = judge.unlabeled(iter([drawn.unlabeled]), len(drawn.unlabeled), None).values
     naive = tuple(
-        predictor.decisions(rows).values_without_ties()
-        for rows in (drawn.positives, drawn.unlabeled)
+        predictor.decisions(rows).by("mean") for rows in (drawn.positives, drawn.unlabeled)
     )
-    return Values(plan, (of_pos, of_unl), (naive[0], naive[1]))
+    return Values(trained.plan.plans[0], (of_pos, of_unl), (naive[0], naive[1]))
 
 
 def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:

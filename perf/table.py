@@ -95,6 +95,12 @@ def put_between_marks(path: Path, written: str) -> None:
     path.write_text(written)
 
 
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Names to the left, figures to the right."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def as_json(tables: Sequence[Table], sizes: Sizes, quick: bool) -> str:
     """Everything that was measured."""
     whole = {

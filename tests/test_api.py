@@ -307,7 +307,10 @@ def test_progress_is_reported(labelled):
         ({"n_pos": 0}, "^n_pos is 0"),
         ({"n_pos": 2.5}, "n_pos is 2.5; a whole number"),
         ({"c_unl": "x"}, "c_unl is 'x'; a number"),
-        ({"kernel": "rbg"}, "kernel is 'rbg'; 'linear', 'poly', 'rbf' or 'sigmoid'"),
+        (
+            {"kernel": "rbg"},
+            "kernel is 'rbg'; 'linear', 'poly', 'rbf', 'sigmoid', 'tanimoto' or 'minmax'",
+        ),
         ({"gamma": "wide"}, "gamma is 'wide'; 'scale' or 'auto'"),
         ({"scale": "log"}, "scale is 'log'"),
         ({"decision": "median"}, "decision is 'median'; 'votes' or 'mean'"),

@@ -137,4 +137,5 @@ def test_so_is_all_of_a_directory(steps, tmp_path):
         ("move", old, None),
         ("move", target.stat().st_ino, None),
         ("sync", tmp_path.stat().st_ino, None),
+        ("move", old, None),  # under a name of ours, to be removed
     ]

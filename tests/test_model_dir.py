@@ -436,7 +436,7 @@ def test_a_forged_table_of_out_of_bag_values_is_parsed_with_care(stored):
     for text in (b"nonsense\n", b"row\tdecision_value\tmembers\n"):
         (stored / "out_of_bag.tsv").write_bytes(text)
         digest = hashlib.sha256(text).hexdigest()
-        entry = {"file": "x", "sha256": digest, "bytes": len(text), "positives": 2}
+        entry = {"file": "x", "sha256": digest, "bytes": len(text), "positives": 2, "unlabeled": 1}
         rewrite(stored, out_of_bag=entry)
         with pytest.raises(ModelError, match=r"damaged|none is out of bag"):
             model_dir.load_out_of_bag(str(stored), model_dir.read_manifest(str(stored)))

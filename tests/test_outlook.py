@@ -154,3 +154,16 @@ def test_groups_keep_a_threshold_honest(rows):
     assert grouped.outlook.n_positives <= plain.outlook.n_positives
     if grouped.outlook.roc_auc is not None:
         assert grouped.outlook.roc_auc.value < plain.outlook.roc_auc.value
+
+
+def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):
+    positives, unlabeled = clouds()
+    # the wide feature is the one that tells: scaling it down does harm
+    positives[:, 0] = 300.0 + RNG.normal(0, 30.0, len(positives))
+    unlabeled[:, 0] = RNG.normal(0, 30.0, len(unlabeled))
+    features = np.concatenate([positives, unlabeled])
+    notes: list[str] = []
+    data = MemoryData.from_matrix(features, np.arange(len(features)) < 40, scale="auto")
+    monkeypatch.setattr(data.__class__, "scaling", None)
+    train_on(data, TrainingChoice.of(ResvmParams(n_models=5)), notice=notes.append)
+    assert not any("not scaled" in note for note in notes)

@@ -88,9 +88,14 @@ class PUData(ABC):
         return None if kind is None else Scaling.learn(kind, summary)
 
     @property
+    def scaling_was_left_open(self) -> bool:
+        """Whether what the features advise was looked at already."""
+        return self._scale == "auto"
+
+    @property
     def scaling_is_open(self) -> bool:
         """Whether it was left open, and is advised."""
-        return self._scale == "auto" and self.scaling is not None
+        return self.scaling_was_left_open and self.scaling is not None
 
     def scaled(self, rows: Rows) -> Rows:
         """Rows as members see them."""

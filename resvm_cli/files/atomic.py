@@ -10,6 +10,7 @@ import binascii
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,7 +30,9 @@ SYNCING_THREADS = 8  # each mostly waits for the disk, which takes several files
 READING_AGAIN = 20  # times, where the file system cannot lock
 
 _unfinished: set[str] = set()  # what this process would leave behind if it ended now
-_swapped_here: set[Path] = set()  # what this process has locked: it must not wait for itself
+_swapped_here: set[tuple[Path, int]] = (
+    set()
+)  # what a thread has locked: it must not wait for itself
 _swept: set[str] = set()  # folders where it has looked for what others left
 
 
@@ -194,7 +197,7 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
                 raise FileError(
                     f"{aside}: is in the way, and not of resvm", "move it elsewhere first"
                 )
-            _remove(str(aside))
+            _discard(aside)
         os.rename(target, aside)
     try:
         os.rename(temporary, target)
@@ -205,7 +208,13 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
         raise
     _sync_directory(target.parent)
     if replaced:
-        _remove(str(aside))
+        _discard(aside)
+
+
+def _discard(aside: Path) -> None:
+    """Remove an old directory under a name of ours: half removed it would be no model any more."""
+    with suppress(OSError), _temporary(aside) as name:
+        os.rename(aside, name)
 
 
 def write_directory(path: str, contents: dict[str, bytes]) -> None:
@@ -229,7 +238,7 @@ def _recover(target: Path, aside: Path, is_ours: Callable[[Path], bool]) -> None
         if not is_ours(aside):
             return
         if os.path.lexists(target):
-            _remove(str(aside))
+            _discard(aside)
         else:
             os.rename(aside, target)
 
@@ -268,17 +277,18 @@ def _swapping(target: Path) -> Iterator[None]:
     """One at a time: writers and readers that recover wait for each other here."""
     import fcntl
 
-    if target in _swapped_here:
+    own = target, threading.get_ident()
+    if own in _swapped_here:
         yield
         return
     descriptor = os.open(target.parent, os.O_RDONLY)
     try:
         with suppress(OSError):  # some network file systems cannot lock
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _swapped_here.add(target)
+        _swapped_here.add(own)
         yield
     finally:
-        _swapped_here.discard(target)
+        _swapped_here.discard(own)
         os.close(descriptor)
 
 

@@ -41,8 +41,9 @@ class Outlook:
 def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlook) -> list[str]:
     """What the user should know before trusting the model."""
     found = []
+    settled = data.scaling is not None or data.scaling_was_left_open
     as_they_are = part.plan.plans[0].kernel.compares_fingerprints
-    if data.scaling is None and not as_they_are and (advice := _scaling_advice(data, part)):
+    if not settled and not as_they_are and (advice := _scaling_advice(data, part)):
         found.append(f"the features are not scaled: {advice}; try --scale auto")
     if not len(conclusion.judged):
         return found
@@ -57,7 +58,7 @@ def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlo
         found.append(
             f"known positives can hardly be told from U: ROC area {area.value:.3f}"
             f" ({area.low:.3f} to {area.high:.3f}), and 0.5 is chance;"
-            " check the features, the labels and the scaling"
+            " check the features, the labels and the scaling, or try --auto"
         )
     return found + _empty_rows(data, conclusion, outlook)
 

@@ -770,7 +770,7 @@ def test_a_test_that_is_killed_takes_its_child_with_it():
 def test_a_bug_is_one_line_and_its_traceback_is_behind_debug(model):
     script = (
         "import sys; from resvm_cli.cli import main; from resvm_cli.jobs import inspect\n"
-        "def broken(path): raise ZeroDivisionError('of all things')\n"
+        "def broken(path, **more): raise ZeroDivisionError('of all things')\n"
         "inspect.inspect = broken; sys.argv[0] = 'resvm'; main()\n"
     )
     ran = run(script_command(script, "inspect", model))

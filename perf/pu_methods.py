@@ -1,0 +1,170 @@
+"""Our answers beside the peers'. ``python -m perf.pu_methods --data-dir DIR --log FILE``.
+
+Every task of ``perf.pu_tasks`` is drawn several times with none, a tenth and three tenths of P
+wrong; every method gets the same rows, and is judged by test rows of known truth. The log has a
+line for each draw and method; lines already there are not computed again. ``--markdown FILE`` puts
+the tables between marks in a page, ``--methods`` runs some methods only. Seconds are the process's
+own, on one core, so that other work on the machine does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import (
+    average_precision_score,
+    f1_score,
+    precision_recall_curve,
+    roc_auc_score,
+)
+
+from perf.pu_peers import PEERS, Answer, Matrices, label_quality
+from perf.pu_tables import tables
+from perf.pu_tasks import TASKS, Draw, draw
+from perf.table import put_between_marks
+from resvm_cli import parallel
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.jobs.train import Trained, TrainingChoice, train_on
+
+CONTAMINATIONS = (0.0, 0.1, 0.3)
+OURS: dict[str, Callable[[int], TrainingChoice]] = {
+    "train": lambda seed: TrainingChoice.of(ResvmParams(seed=seed)),
+    "train --auto": lambda seed: TrainingChoice.of(ResvmParams(seed=seed), auto="committee"),
+    "train --method bagging": lambda seed: TrainingChoice.of(
+        ResvmParams(method="bagging", seed=seed)
+    ),
+    "train --method cwsvm": lambda seed: TrainingChoice.of(ResvmParams(method="cwsvm", seed=seed)),
+}
+AUDIT = "cleanlab"
+METHODS = (*PEERS, AUDIT, *OURS)
+
+
+def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
+    """Average precision, ROC area and F1 of an answer, and F1 by the best threshold there is."""
+    precision, recall, _ = precision_recall_curve(truth, answer.values)
+    best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
+    return {
+        "ap": float(average_precision_score(truth, answer.values)),
+        "roc": float(roc_auc_score(truth, answer.values)),
+        "f1": float(f1_score(truth, answer.called, zero_division=0.0)),
+        "best_f1": float(best),
+    }
+
+
+def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
+    """As the command does it: the model's own rule and threshold, and what it warns of."""
+    choice = OURS[name](seed)
+    started = time.process_time()
+    scale = "auto" if choice.auto else None  # as the command has it
+    data = MemoryData(drawn.positives, drawn.unlabeled, scale=scale)
+    notices: list[str] = []
+    trained = train_on(data, choice, jobs=1, notice=notices.append)
+    decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)
+    seconds = time.process_time() - started
+    decided = trained.conclusion.rule
+    values = decisions.by(decided.rule)
+    record = quality(drawn.truth_test, Answer(values, values > decided.threshold.value))
+    record["seconds"] = seconds
+    paper = decisions.values > (0.0 if choice.params.method == "cwsvm" else 0.5)
+    record["paper_f1"] = float(f1_score(drawn.truth_test, paper, zero_division=0.0))
+    record["mean_ap"] = float(average_precision_score(drawn.truth_test, decisions.means))
+    if not drawn.truth_pos.all() and len(trained.conclusion.judged):
+        record["audit"] = audit_precision(~drawn.truth_pos, out_of_bag_means(trained, drawn))
+    return record | {"notices": notices}
+
+
+def out_of_bag_means(trained: Trained, drawn: Draw) -> np.ndarray:
+    """The mean value of each row of P by the members that have not seen it, nan without any."""
+    judged, decisions = trained.conclusion.judged, trained.conclusion.decisions
+    of_p = slice(0, len(judged.positive))
+    means = np.full(len(drawn.positives), np.nan)
+    unseen = decisions.n_members[of_p] > 0
+    means[judged.positive] = np.where(unseen, decisions.by("mean")[of_p], np.nan)
+    return means
+
+
+def audit_precision(false: np.ndarray, values: np.ndarray) -> float:
+    """Average precision at finding the false rows of P: low values first, unjudged rows last."""
+    highest = np.nanmax(values) + 1
+    suspicion = -np.where(np.isnan(values), highest, values)
+    return float(average_precision_score(false, suspicion))
+
+
+def measure(drawn: Draw, method: str, seed: int) -> dict[str, Any]:
+    """What one method answers to one draw."""
+    if method in OURS:
+        return measure_ours(drawn, method, seed)
+    started = time.process_time()
+    rows = Matrices(drawn, seed)
+    if method == AUDIT:
+        record = {"audit": audit_precision(~drawn.truth_pos, label_quality(rows))}
+    else:
+        record = quality(drawn.truth_test, PEERS[method](rows))
+    return record | {"seconds": time.process_time() - started}
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def works(arguments: argparse.Namespace) -> Iterator[tuple[int, str, float, str]]:
+    """Draw by draw over all tasks, so that a run cut short has as much of each."""
+    for number, name, share, method in itertools.product(
+        range(arguments.draws), arguments.tasks, CONTAMINATIONS, arguments.methods
+    ):
+        if method != AUDIT or share:
+            yield number, name, share, method
+
+
+def run(arguments: argparse.Namespace) -> None:
+    log = Path(arguments.log)
+    done = {
+        (record["draw"], record["task"], record["contamination"], record["method"])
+        for record in read_log(log)
+    }
+    for number, name, share, method in works(arguments):
+        if (number, name, share, method) in done:
+            continue
+        drawn = draw(name, share, number, Path(arguments.data_dir))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # peers use what their libraries give up
+            figures = measure(drawn, method, number)
+        key = {"task": name, "contamination": share, "draw": number, "method": method}
+        with log.open("a") as handle:
+            handle.write(json.dumps(key | figures) + "\n")
+        seconds = figures["seconds"]
+        print(number, name, share, method, f"{seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", default=".")
+    parser.add_argument("--log", required=True, help="JSON lines, continued where they end")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
+    parser.add_argument("--markdown", help="a page whose tables are to be replaced")
+    arguments = parser.parse_args()
+    with parallel.inner_threads_held():
+        run(arguments)
+    records = read_log(Path(arguments.log))
+    text = tables([record for record in records if record["method"] in arguments.methods])
+    print(text)
+    if arguments.markdown:
+        put_between_marks(Path(arguments.markdown), text + "\n")
+
+
+if __name__ == "__main__":
+    main()

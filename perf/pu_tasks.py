@@ -1,0 +1,136 @@
+"""Tasks of known truth to compare methods on: labelled sets, and draws of P, U and test rows.
+
+Each task says which class is positive and what share of U is hidden positive. A draw depends on the
+task's name, the contamination of P and its number alone, so every method gets the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.scaling import FeatureStats
+from resvm_cli.experiments.contamination import Sizes, split
+from resvm_cli.experiments.synthetic import synthetic
+from resvm_cli.files.svmlight import read_file
+
+MOST_ROWS = 20_000  # of a file, drawn once; draws take a sixth of that
+
+
+@dataclass(frozen=True)
+class Task:
+    """A file, the labels in it that are positive, and how rows are drawn from it."""
+
+    file: str
+    is_positive: Callable[[np.ndarray], np.ndarray]
+    hidden: float  # share of U that is truly positive
+    n_pos: int = 100
+    n_unl: int = 1000
+    n_test: int = 2000
+
+
+def _label(number: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda labels: labels == number
+
+
+SYNTHETIC = "synthetic"
+TASKS = {
+    "synthetic": Task(SYNTHETIC, _label(1), 0.3),
+    "cancer": Task("breast-cancer_scale", _label(4), 0.2, 60, 200, 300),
+    "covtype": Task("covtype.libsvm.binary.scale", _label(2), 0.3),
+    "ijcnn1": Task("ijcnn1", _label(1), 0.1),
+    "mnist 3": Task("mnist.scale", _label(3), 0.2),
+    "mnist 7": Task("mnist.scale", _label(7), 0.1),
+    "mnist 8": Task("mnist.scale", _label(8), 0.1),
+    "phishing 0": Task("phishing", _label(0), 0.2),
+    "phishing 1": Task("phishing", _label(1), 0.3),
+    "mushrooms 1": Task("mushrooms", _label(1), 0.2),
+    "splice +": Task("splice", _label(1), 0.2),
+    "splice -": Task("splice", _label(-1), 0.3),
+    "svmguide1": Task("svmguide1", _label(0), 0.2),
+    "german": Task("german.numer_scale", _label(1), 0.2, 80, 500, 300),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """P, U and test rows, each with its truth."""
+
+    positives: Rows
+    unlabeled: Rows
+    test: Rows
+    truth_pos: np.ndarray
+    truth_unl: np.ndarray
+    truth_test: np.ndarray
+    n_features: int
+
+    @property
+    def prior(self) -> float:
+        """The share of U that is positive."""
+        return float(self.truth_unl.mean())
+
+    @property
+    def training_rows(self) -> Rows:
+        """P, then U."""
+        return Rows.concatenate([self.positives, self.unlabeled])
+
+    @property
+    def labels(self) -> np.ndarray:
+        """1 for the rows of P, then 0 for those of U."""
+        return np.repeat([1, 0], [len(self.positives), len(self.unlabeled)])
+
+    @property
+    def unscaled(self) -> bool:
+        """Whether ``resvm check`` would advise to scale the features."""
+        stats = FeatureStats()
+        stats.add(self.positives)
+        stats.add(self.unlabeled)
+        return stats.summary().advice() is not None
+
+    def dense(self, rows: Rows) -> np.ndarray:
+        """Rows as a matrix, which peers take."""
+        matrix = np.zeros((len(rows), self.n_features + 1))
+        matrix[rows.row_numbers, rows.indices] = rows.values
+        return matrix[:, 1:]
+
+
+@cache
+def labelled(file: str, folder: Path) -> tuple[Rows, np.ndarray]:
+    """The rows of a file and their labels."""
+    if file == SYNTHETIC:
+        n_positive = MOST_ROWS * 3 // 10
+        points = synthetic(n_positive, MOST_ROWS - n_positive, np.random.default_rng(7))
+        return Rows.from_dense(points), np.where(np.arange(MOST_ROWS) < n_positive, 1, -1)
+    path = folder / file
+    block = read_file(str(path if path.exists() else folder / f"{file}.gz"))
+    rows, labels = block.rows, np.asarray(block.labels)
+    if len(rows) > MOST_ROWS:
+        some = np.random.default_rng(5).choice(len(rows), MOST_ROWS, replace=False)
+        rows, labels = rows.take(some), labels[some]
+    return rows, labels
+
+
+def draw(name: str, contamination: float, number: int, folder: Path) -> Draw:
+    """One draw; its test set has U's share of positives, and as many rows as are left, at most."""
+    task = TASKS[name]
+    rows, labels = labelled(task.file, folder)
+    truth = np.asarray(task.is_positive(labels))
+    without_test = Sizes(task.n_pos, task.n_unl, contamination, task.hidden, 0, 0)
+    left_pos = int(truth.sum()) - without_test.positives_needed
+    left_neg = int((~truth).sum()) - without_test.negatives_needed
+    n_test = int(min(task.n_test, left_pos / task.hidden, left_neg / (1 - task.hidden)))
+    test_pos = round(n_test * task.hidden)
+    sizes = Sizes(task.n_pos, task.n_unl, contamination, task.hidden, test_pos, n_test - test_pos)
+    seed = [number, round(1000 * contamination), *name.encode()]
+    sets = split(truth, sizes, np.random.default_rng(seed))
+    chosen = sets.positives, sets.unlabeled, sets.test
+    return Draw(
+        *(rows.take(numbers) for numbers in chosen),
+        *(truth[numbers] for numbers in chosen),
+        rows.max_index,
+    )

@@ -1,0 +1,111 @@
+"""Does ``train`` warn where it should, and only there?
+
+For each warning a small set that deserves it is made and trained on; how often the warning came on
+the tasks of ``perf.pu_methods`` is in that log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perf.table import markdown_table
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.jobs.train import TrainingChoice, train_on
+
+PARAMS = ResvmParams(n_models=20)
+WORDS = 300
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning by words in it, and data of which it is true."""
+
+    words: str
+    deserved_by: str
+    rows: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+    params: ResvmParams = PARAMS
+
+    def is_said(self) -> bool:
+        """Whether training on the data that deserve it says so."""
+        positives, unlabeled = self.rows(np.random.default_rng(3))
+        data = MemoryData(Rows.from_dense(positives), Rows.from_dense(unlabeled))
+        notices: list[str] = []
+        train_on(data, TrainingChoice.of(self.params), jobs=1, notice=notices.append)
+        return any(self.words in notice for notice in notices)
+
+
+def _apart(
+    rng: np.random.Generator, n_pos: int = 100, gap: float = 2.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Normal positives and unlabeled rows, a fifth of which are positive."""
+    unlabeled = rng.standard_normal((500, 5))
+    unlabeled[:100] += gap
+    return rng.standard_normal((n_pos, 5)) + gap, unlabeled
+
+
+def _unscaled(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    widths = np.array([1.0, 1.0, 1.0, 1.0, 1000.0])
+    positives, unlabeled = _apart(rng)
+    return positives * widths, unlabeled * widths
+
+
+def _alike(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return _apart(rng, gap=0.0)
+
+
+def _the_same(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    positives, _ = _apart(rng)
+    return positives, positives
+
+
+def _few_known(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    return _apart(rng, 8)
+
+
+def _short_texts(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Texts of 40 words, of which positives prefer some, and among U many of two words."""
+
+    def texts(n_texts: int, n_words: int, preferred: slice, factor: float) -> np.ndarray:
+        chances = np.ones(WORDS)
+        chances[preferred] = factor
+        counts = rng.multinomial(n_words, chances / chances.sum(), n_texts).astype(float)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+    known, others = texts(100, 40, slice(30), 6.0), texts(800, 40, slice(30, 200), 4.0)
+    return known, np.vstack([others, texts(200, 2, slice(0), 1.0)])
+
+
+WARNINGS = (
+    Warned("the features are not scaled", "one feature a thousand times as wide", _unscaled),
+    Warned(
+        "iteration limit",
+        "the same, linear, by LIBLINEAR with C = 10,000",
+        _unscaled,
+        ResvmParams(kernel="linear", solver="liblinear", c_unl=1e4, n_models=5),
+    ),
+    Warned("a threshold is chosen from at least", "8 known positives", _few_known),
+    Warned("can hardly be told from U", "P and U drawn alike", _alike),
+    Warned("rows of U with few features lead", "a fifth of U are texts of two words", _short_texts),
+    Warned("P and U hold the same rows", "the same file twice", _the_same),
+)
+
+
+def warnings_table(records: Sequence[dict[str, Any]]) -> str:
+    """Each warning: said of data that deserve it, and on how many runs of which tasks."""
+    ours = [record for record in records if "notices" in record]
+    rows = []
+    for warned in WARNINGS:
+        said_by = [r for r in ours if any(warned.words in notice for notice in r["notices"])]
+        tasks = ", ".join(dict.fromkeys(record["task"] for record in said_by))
+        said = "said" if warned.is_said() else "**not said**"
+        count = f"{len(said_by)} of {len(ours)}"
+        rows.append([f"... {warned.words} ...", warned.deserved_by, said, count, tasks or "none"])
+    head = ["warning", "data that deserve it", "there", "runs here", "of tasks"]
+    title = "**Warnings of `train`**, on data made to deserve them and on the runs above"
+    return f"{title}\n\n{markdown_table(head, rows)}"
