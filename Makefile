@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow browser check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
+.PHONY: help install demo test slow slurm browser check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
 	fuzz_blocks hostile smoke bench clean
 
 help: ## list the targets
@@ -43,6 +43,9 @@ test: $(VENV)/.test ## run the tests
 
 slow: $(VENV)/.test ## run the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
+
+slurm: $(VENV)/.test ## run the recipes of docs/cluster.md on the Slurm of SLURM_CONF, if there is one
+	$(BIN)/python -m pytest -m slurm -rs
 
 browser: $(VENV)/.test ## open the pages in a headless Chromium, if one is on the PATH
 	$(BIN)/python -m pytest -m browser -rs

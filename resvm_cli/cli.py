@@ -23,6 +23,7 @@ from resvm_cli.report import terminal
 AUTO_VALUES = ("committee", "single")
 COMMANDS = (
     "train",
+    "merge",
     "predict",
     "tune",
     "score",

@@ -52,6 +52,12 @@ class MachineError(ResvmError):
     exit_code = 5
 
 
+class ClusterError(ResvmError):
+    """A cluster that cannot be reached, has gone, or is not ours to compute with."""
+
+    exit_code = 5
+
+
 class ClosedPipe(Exception):
     """The reader of our stdout has gone: not an error, there is nobody left to write for."""
 

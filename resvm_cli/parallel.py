@@ -14,15 +14,17 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from math import ceil, inf
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from resvm_cli.errors import MachineError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Shared = TypeVar("Shared")
 
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
@@ -32,6 +34,48 @@ SYSTEM = Path("/")
 
 _held = False
 _watch: Callable[[], None] | None = None
+
+
+class Engine(Protocol):
+    """Runs tasks elsewhere: what they share is sent there once."""
+
+    @property
+    def n_workers(self) -> int:
+        """How many tasks it can work on at a time."""
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Any],
+        shared: Any,
+        tasks: Sequence[Any],
+        tick: Callable[[], None],
+        name: Callable[[int], str],
+    ) -> Iterator[Any]:
+        """The results of ``function(shared, task)`` in the order of the tasks."""
+
+
+_engine: Engine | None = None
+
+
+@contextmanager
+def carried_out_by(engine: Engine) -> Iterator[None]:
+    """Within this context tasks that can be sent elsewhere are."""
+    global _engine
+    before, _engine = _engine, engine
+    try:
+        yield
+    finally:
+        _engine = before
+
+
+def elsewhere() -> bool:
+    """Whether tasks are carried out elsewhere."""
+    return _engine is not None
+
+
+def available_workers() -> int:
+    """Those of the engine, or the cores here."""
+    return available_cores() if _engine is None else _engine.n_workers
 
 
 def hold_inner_threads() -> None:
@@ -88,6 +132,24 @@ def run(
     ``tick`` is called now and then while a result is waited for.
     """
     return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
+
+
+def run_shared(
+    function: Callable[[Shared, Task], Result],
+    shared: Shared,
+    tasks: Sequence[Task],
+    workers: int,
+    tick: Callable[[], None] = lambda: None,
+    name: Callable[[int], str] = lambda number: f"task {number + 1}",
+) -> Iterator[Result]:
+    """The same for tasks that share something large: here in threads, or where an engine works.
+
+    ``function`` is found by its name there, and all that travels must pickle. ``name`` says what a
+    task is, should it be the end of its worker.
+    """
+    if _engine is None:
+        return run(partial(function, shared), tasks, workers, tick)
+    return _engine.run(function, shared, tasks, tick, name)
 
 
 def stream(

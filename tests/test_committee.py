@@ -19,8 +19,9 @@ from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.ensemble.rank_intervals import MemberResamples
 from resvm_cli.files import model_dir
 from resvm_cli.files.model_text import format_members
-from resvm_cli.jobs.merge import merge, train_members
+from resvm_cli.jobs.merge import merge
 from resvm_cli.jobs.train import TrainingChoice, save, train_on
+from resvm_cli.jobs.train_parts import train_members
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import (
     INFORMED,

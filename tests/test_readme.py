@@ -60,7 +60,18 @@ def test_the_session_covers_every_command():
 
 @pytest.mark.parametrize(
     "command",
-    ["train", "predict", "tune", "score", "rank", "inspect", "simulate", "check", "convert"],
+    [
+        "train",
+        "merge",
+        "predict",
+        "tune",
+        "score",
+        "rank",
+        "inspect",
+        "simulate",
+        "check",
+        "convert",
+    ],
 )
 def test_every_command_and_option_is_documented(command, resvm):
     assert f"### {command}\n" in README

@@ -11,14 +11,16 @@ from resvm_cli.commands.options.data import ZeroBased
 from resvm_cli.commands.options.folding import fold_options
 from resvm_cli.commands.options.method import method_option
 from resvm_cli.commands.options.running import RunningOptions, output_option
+from resvm_cli.commands.options.sharing import Task, parse_task
 from resvm_cli.commands.options.text import parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import terminal
+from resvm_cli.report import summaries, terminal
 
 if TYPE_CHECKING:
     from resvm_cli.ensemble.model import RuleName
     from resvm_cli.files.prediction_writer import FormatName
     from resvm_cli.jobs.predict import ThresholdRule
+    from resvm_cli.shares import Share
 
 RULES: tuple[RuleName, ...] = ("votes", "mean")  # without importing numpy
 
@@ -29,12 +31,20 @@ def predict(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A directory that resvm train wrote.")
     ],
-    file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="Rows to judge (svmlight; - is stdin).")
-    ] = "-",
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Rows to judge (svmlight; - is stdin)."),
+    ] = None,
     output: Annotated[
         str, output_option("-o", "--output", metavar="FILE", help="Where to write (- is stdout).")
     ] = "-",
+    out_dir: Annotated[
+        str | None,
+        output_option(
+            metavar="DIR",
+            help="An output for each file, FILE.pred; those that are finished are skipped.",
+        ),
+    ] = None,
     form: Annotated[
         str,
         output_option(
@@ -84,6 +94,7 @@ def predict(
         ),
     ] = False,
     zero_based: ZeroBased = False,
+    task: Task = None,
     running: RunningOptions,
 ) -> None:
     """Judge rows with a model: one line each, in order, as they arrive.
@@ -100,11 +111,14 @@ def predict(
         raise CommandLineError(
             f"--contamination-pos is {contamination_pos:g}; a share from 0 to below 1 is meant"
         )
+    share = None if task is None else parse_task(task)
+    sources = files or ["-"]
+    _check_outputs(sources, output, out_dir, share)
     from resvm_cli.jobs import predict as job
 
     request = job.PredictRequest(
         model=model,
-        source=file,
+        source=sources[0],
         target=output,
         form=format_name,
         threshold=level,
@@ -117,12 +131,36 @@ def predict(
         zero_based=zero_based,
         jobs=running.jobs,
     )
-    if file == "-" and not running.quiet:
+    if out_dir is not None:
+        from resvm_cli.jobs.predict_files import predict_files
+
+        with running.progress() as progress:
+            result = predict_files(request, sources, out_dir, share, progress, running.notice)
+        if not running.quiet:
+            summaries.show_files(result)
+        return
+    if sources == ["-"] and not running.quiet:
         terminal.announce_stdin()
     if output != "-":
         interruption.done_when(output)
     with running.progress() as progress:
         job.predict(request, progress, running.notice)
+
+
+def _check_outputs(
+    sources: list[str], output: str, out_dir: str | None, share: Share | None
+) -> None:
+    """Refuse several files with one place to go to."""
+    if out_dir is not None:
+        if output != "-":
+            raise CommandLineError("-o and --out-dir exclude each other")
+        return
+    if len(sources) > 1:
+        raise CommandLineError(
+            f"{len(sources)} files: each needs an output of its own", "say where: --out-dir DIR"
+        )
+    if share is not None:
+        raise CommandLineError("--task goes with --out-dir: tasks share files")
 
 
 def _threshold(text: str) -> float | ThresholdRule:

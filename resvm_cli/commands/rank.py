@@ -17,7 +17,14 @@ from resvm_cli.commands.options.folding import (
     place_option,
 )
 from resvm_cli.commands.options.method import MethodOptions, method_option
-from resvm_cli.commands.options.running import Force, Json, Seed, TrainingRunOptions, output_option
+from resvm_cli.commands.options.running import (
+    ClusterOptions,
+    Force,
+    Json,
+    Seed,
+    TrainingRunOptions,
+    output_option,
+)
 from resvm_cli.commands.options.text import parse_choice
 from resvm_cli.errors import CommandLineError
 
@@ -107,6 +114,7 @@ def rank(
     force: Force = False,
     listing: ListingOptions,
     seed: Seed = 0,
+    cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
@@ -141,7 +149,7 @@ def rank(
         page=listing.html is not None,
         jobs=running.jobs,
     )
-    with running.progress() as progress:
+    with cluster.connected(running), running.progress() as progress:
         result = job.rank(request, progress, running.notice)
     _write(result, form, listing, running)
 

@@ -12,12 +12,14 @@ from resvm_cli.commands.options.data import DataOptions, Groups, data_option
 from resvm_cli.commands.options.folding import explicit_options, fold_options, option_family
 from resvm_cli.commands.options.method import CacheMb, Kernel, Tolerance, method_option
 from resvm_cli.commands.options.running import (
+    ClusterOptions,
     Json,
     Seed,
     TrainingRunOptions,
     output_option,
     running_option,
 )
+from resvm_cli.commands.options.sharing import Task, parse_task
 from resvm_cli.commands.options.text import parse_choice, parse_kernel
 from resvm_cli.errors import CommandLineError
 
@@ -209,7 +211,9 @@ def tune(
             show_default="1024; informed 150",
         ),
     ] = None,
+    task: Task = None,
     seed: Seed = 0,
+    cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:
     """Choose hyperparameters without negatives; resumable.
@@ -255,13 +259,21 @@ def tune(
         contamination_pos=space.contamination_pos,
         contamination_unl=space.contamination_unl,
         resume=resume,
+        share=None if task is None else parse_task(task),
         jobs=running.jobs,
         **usual,
     )
-    if not json and plot is None:
+    if not json and plot is None and request.share is None:
         interruption.done_when(f"{output}/best.json")
-    with running.progress() as progress:
+    with cluster.connected(running), running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)
+        if request.share is not None:
+            shared = job.tune_share(request, progress, watcher, running.notice)
+            if not running.quiet:
+                tuning_table.show_task(shared)
+            if json:
+                machine.print_result("tune-task", shared)
+            return
         result = job.tune(request, progress, watcher, running.notice)
     if plot is not None and kind is not None:
         with output_file(plot) as write:

@@ -53,10 +53,21 @@ def fit(
 
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
-    rows = Rows.concatenate([positives, unlabeled]).without_zeros()
     # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
-    inner_threads = workers if len(problems) == 1 else 1
-    trainer = Trainer(rows, drawn, len(positives), inner_threads)
+    inner_threads = workers if len(problems) == 1 and not parallel.elsewhere() else 1
+    trainer = Trainer.of(positives, unlabeled, drawn, inner_threads)
+    return fit_by(trainer, problems, single=single, workers=workers, progress=progress)
+
+
+def fit_by(
+    trainer: Trainer,
+    problems: Sequence[Problem],
+    *,
+    single: bool,
+    workers: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Fitted:
+    """The ensemble of these problems, by one who has their rows."""
     members: list[Member] = []
     vectors: list[Rows] = []
     converged: list[bool] = []
@@ -64,7 +75,14 @@ def fit(
     def tick() -> None:
         progress(len(members), len(problems))
 
-    for solutions in parallel.run(trainer.train_all, _batches(problems, workers), workers, tick):
+    batches = _batches(problems, workers)
+
+    def name(number: int) -> str:
+        batch, first = batches[number], sum(map(len, batches[:number]))
+        return f"member {first + 1} of {len(problems)}, or the next {len(batch) - 1} (seed {seed})"
+
+    seed = problems[0].seed
+    for solutions in parallel.run_shared(Trainer.train_all, trainer, batches, workers, tick, name):
         for solution in solutions:
             if isinstance(solution, LinearSolution):
                 members.append(Member(np.array([len(members)]), np.ones(1), solution.rho, 1))
@@ -74,7 +92,7 @@ def fit(
             converged.append(solution.converged)
         tick()
     linear = problems[0].kernel.name == "linear"
-    pool = Rows.concatenate(vectors) if linear else rows
+    pool = Rows.concatenate(vectors) if linear else trainer.rows
     return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
 
 
@@ -112,10 +130,18 @@ class Trainer:
     """
 
     def __init__(self, rows: Rows, drawn: IntArray, n_positives: int, inner_threads: int) -> None:
-        self._rows = rows
+        self.rows = rows
         self._drawn = drawn
         self._n_positives = n_positives
         self._inner_threads = inner_threads
+
+    @classmethod
+    def of(
+        cls, positives: Rows, unlabeled: Rows, drawn: IntArray, inner_threads: int = 1
+    ) -> Trainer:
+        """On all of P and the rows of U whose numbers are in ``drawn``, in that order."""
+        rows = Rows.concatenate([positives, unlabeled]).without_zeros()
+        return cls(rows, drawn, len(positives), inner_threads)
 
     def __getstate__(self) -> dict[str, Any]:
         made = ("_arena", "_linear_arena", "_bag_rows")
@@ -123,15 +149,15 @@ class Trainer:
 
     @cached_property
     def _arena(self) -> Arena:
-        return Arena(self._rows)
+        return Arena(self.rows)
 
     @cached_property
     def _linear_arena(self) -> LinearArena:
-        return LinearArena(self._rows)
+        return LinearArena(self.rows)
 
     @cached_property
     def _bag_rows(self) -> BagRows:
-        return BagRows(self._rows)
+        return BagRows(self.rows)
 
     def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
         return [self.train(problem) for problem in problems]
@@ -160,7 +186,7 @@ class Trainer:
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            rows = bag or SparseBag.of(self._rows.take(numbers))
+            rows = bag or SparseBag.of(self.rows.take(numbers))
             weights = rows.combined(coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)
         used = np.zeros(len(numbers), bool)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli import randomness
+from resvm_cli import parallel, randomness
 from resvm_cli.dataset import FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.decision import DecisionRule, choose_threshold
-from resvm_cli.ensemble.fit import Fitted, fit, rows_drawn
+from resvm_cli.ensemble.fit import Fitted, Trainer, fit_by, rows_drawn
 from resvm_cli.ensemble.model import RULE_NAMES, Decisions, Group, RuleName
 from resvm_cli.ensemble.model_plan import ModelPlan, standardised
 from resvm_cli.ensemble.out_of_bag import (
@@ -125,16 +125,10 @@ def train_runs(
     def tick(members: int, _: int) -> None:
         progress(done + members, total)
 
+    alone = total == 1 and not parallel.elsewhere()
+    trainer = Trainer.of(positives, drawn_rows, drawn, n_workers if alone else 1)
     for run, some in tasks.items():
-        fitted = fit(
-            some,
-            positives,
-            drawn_rows,
-            drawn,
-            single=plan.single,
-            workers=n_workers,
-            progress=tick,
-        )
+        fitted = fit_by(trainer, some, single=plan.single, workers=n_workers, progress=tick)
         values = np.zeros((len(some), 0))
         if len(judged):
             absent = Absences(some, training_rows).absent(places, judged_rows)

@@ -22,6 +22,7 @@ from resvm_cli.files.streams import cannot
 SETTINGS = "settings.json"
 LOCK = ".lock"
 LARGEST_JSON = 1 << 24
+TASKS = "tasks"  # what tasks of an array job left here for the run
 
 
 class RunDirectory:
@@ -33,16 +34,18 @@ class RunDirectory:
         self._log_name = log
         self._directory = Path(path)
         self._logs: dict[str, int] = {}
-        if os.path.lexists(path) and not resume and not self._is_empty():
+        if os.path.lexists(path) and not resume and not self._has_not_begun():
             raise CommandLineError(
                 f"{path}: already there",
                 "continue it with --resume, or choose another place with -o",
             )
 
-    def _is_empty(self) -> bool:
-        """Whether it holds nothing but what a killed run left before it had begun."""
+    def _has_not_begun(self) -> bool:
+        """Whether it holds what tasks did for the run, or a killed one left, and no run yet."""
         try:
-            return all(name == LOCK or is_left_behind(name) for name in os.listdir(self.path))
+            return all(
+                name in (LOCK, TASKS) or is_left_behind(name) for name in os.listdir(self.path)
+            )
         except OSError:
             return False
 
@@ -71,7 +74,7 @@ class RunDirectory:
 
     def _refuse_foreign(self) -> None:
         """Leave a directory alone that is not of this command: not even a lock is put there."""
-        if os.path.lexists(self._directory / SETTINGS) or self._is_empty():
+        if os.path.lexists(self._directory / SETTINGS) or self._has_not_begun():
             return
         if os.path.lexists(self._directory / self._log_name):
             raise FileError(f"{self.path}: {SETTINGS} is gone", "begin again elsewhere")

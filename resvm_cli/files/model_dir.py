@@ -246,6 +246,20 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
     return stored.plan
 
 
+def planned(description: dict[str, Any]) -> ModelPlan:
+    """The plan in a manifest that has no members yet; ValueError where it makes no sense."""
+    try:
+        if not _fits({**description, "unconverged": 0}, _REQUIRED):
+            raise ValueError("description")
+        rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
+        plan, _ = ModelPlan.from_description(description, rows[0], rows[1])
+        if description["scaling"] is not None:
+            Scaling.from_description(description["scaling"])
+    except (KeyError, TypeError, OverflowError, AttributeError) as error:
+        raise ValueError("description") from error
+    return plan
+
+
 ANYTHING = object()
 # What a manifest must hold for the commands that read it.
 _REQUIRED: dict[str, Any] = {

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +20,21 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.dataset import FloatArray
+from resvm_cli.ensemble.model import RULE_NAMES
 from resvm_cli.errors import CommandLineError, ModelError
-from resvm_cli.files.atomic import whole_file
-from resvm_cli.files.model_dir import MEMBERS, member_name, read_bounded
+from resvm_cli.files.atomic import TEMPORARY, whole_file
+from resvm_cli.files.model_dir import MEMBERS, member_name, planned, read_bounded
 from resvm_cli.files.model_text import MemberText
+from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
+from resvm_cli.shares import Share, as_ranges, shares_holding
 
 KIND = "resvm-part"
 FORMAT = 1
 HEADER = "part.json"
-LARGEST_JSON = 1 << 28
+LARGEST_VALUE = 1e100
 # What members elsewhere may differ in without being members of another model.
-OF_THE_MACHINE = ("versions", "numeric_fingerprint")
+OF_THE_MACHINE = ("numeric_fingerprint",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +56,18 @@ class PartDirectory:
         self.path = path
         self.members = range(header["first"], header["last"])
         self.judged: list[list[int]] = header["judged"]  # rows of P and of U
+        task = header["task"]
+        self.share = None if task is None else Share(*task)  # None: members given by number
         self.description: dict[str, Any] = header["description"]
 
     @classmethod
     def opened(
-        cls, path: str, members: range, description: dict[str, Any], judged: list[list[int]]
+        cls,
+        path: str,
+        members: range,
+        description: dict[str, Any],
+        judged: list[list[int]],
+        share: Share | None = None,
     ) -> PartDirectory:
         """Begun anew, or continued where the same part was begun before."""
         header = {
@@ -63,6 +75,7 @@ class PartDirectory:
             "format": FORMAT,
             "first": members.start,
             "last": members.stop,
+            "task": None if share is None else [share.number, share.count],
             "judged": judged,
             "description": description,
         }
@@ -75,11 +88,12 @@ class PartDirectory:
                     "repeat the command as it was, or choose another place with -o",
                 )
             return begun
+        _refuse_other_content(directory)
         try:
             (directory / MEMBERS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot("write", path, error) from None
-        _write_json(directory / HEADER, header)
+        write_sealed(f"{path}/{HEADER}", header)
         return cls(path, header)
 
     @classmethod
@@ -94,14 +108,20 @@ class PartDirectory:
                 "join it with the version of resvm that trained it",
             )
         first, last, judged = header.get("first"), header.get("last"), header.get("judged")
+        task = header.get("task")
         if (
             type(first) is not int
             or type(last) is not int
             or not 0 <= first < last
             or not _are_judged(judged)
-            or not isinstance(header.get("description"), dict)
+            or "task" not in header
+            or not _is_task(task)
+            or not _is_of_a_model(header.get("description"), last)
         ):
-            raise ModelError(f"{path}/{HEADER}: incomplete or inconsistent", "train the part again")
+            raise ModelError(
+                f"{path}/{HEADER}: incomplete or inconsistent",
+                f"remove {path} and train the part again",
+            )
         return cls(path, header)
 
     def _header(self) -> dict[str, Any]:
@@ -110,6 +130,7 @@ class PartDirectory:
             "format": FORMAT,
             "first": self.members.start,
             "last": self.members.stop,
+            "task": None if self.share is None else [self.share.number, self.share.count],
             "judged": self.judged,
             "description": self.description,
         }
@@ -118,8 +139,8 @@ class PartDirectory:
         """Keep a member that is finished."""
         with whole_file(f"{self.path}/{member_name(number)}") as handle:
             handle.write(member.text)
-        _write_json(
-            Path(_record_name(self.path, number)),
+        write_sealed(
+            _record_name(self.path, number),
             {
                 "member": number,
                 "sha256": hashlib.sha256(member.text).hexdigest(),
@@ -138,6 +159,16 @@ class PartDirectory:
             if not os.path.lexists(_record_name(self.path, number))
         ]
 
+    def unfinished(self) -> list[int]:
+        """The members that are not finished, or damaged since: what is left to train."""
+        left = []
+        for number in self.members:
+            try:
+                self.member(self.record(number))
+            except ModelError:
+                left.append(number)
+        return left
+
     def record(self, number: int) -> MemberRecord:
         """What was noted of a finished member."""
         name = _record_name(self.path, number)
@@ -153,7 +184,7 @@ class PartDirectory:
             or type(record.get("converged")) is not bool
             or not isinstance(values, list)
             or len(values) != sum(map(len, self.judged))
-            or not all(value is None or type(value) is float for value in values)
+            or not all(value is None or _is_value(value) for value in values)
         ):
             raise ModelError(f"{name}: incomplete or inconsistent", "train the part again")
         return MemberRecord(
@@ -224,9 +255,18 @@ def join(paths: Sequence[str]) -> JoinedParts:
     if missing:
         raise ModelError(
             f"{len(missing):,} of {total:,} members are missing: {as_ranges(missing)}",
-            "train the parts that hold them",
+            _how_to_complete(parts, missing, total),
         )
     return JoinedParts(parts, tuple(notes))
+
+
+def _how_to_complete(parts: Sequence[PartDirectory], missing: Sequence[int], total: int) -> str:
+    counts = {None if part.share is None else part.share.count for part in parts}
+    count = counts.pop()
+    if counts or count is None:
+        return "train the parts that hold them"
+    tasks = as_ranges(shares_holding(missing, total, count))
+    return f"run these tasks of {count} again: --array={tasks}"
 
 
 def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
@@ -247,15 +287,14 @@ def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
     return [*missing, *range(end, total)]
 
 
-def as_ranges(numbers: Sequence[int]) -> str:
-    """``3,7-9``: as array jobs are told which tasks to run."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+def _is_of_a_model(description: Any, last: int) -> bool:
+    """Whether this describes a model that has so many members."""
+    if not isinstance(description, dict) or description.get("rule") not in RULE_NAMES:
+        return False
+    try:
+        return last <= planned(description).n_models
+    except ValueError:
+        return False
 
 
 def _are_judged(judged: Any) -> bool:
@@ -268,28 +307,65 @@ def _are_judged(judged: Any) -> bool:
     )
 
 
+def _is_value(value: Any) -> bool:
+    """Whether this may be a decision value: its square is still a number."""
+    return type(value) is float and abs(value) < LARGEST_VALUE
+
+
+def _is_task(task: Any) -> bool:
+    """Whether this is the number of a task among so many, or no task."""
+    if task is None:
+        return True
+    return (
+        isinstance(task, list)
+        and len(task) == 2
+        and all(type(number) is int for number in task)
+        and 1 <= task[0] <= task[1]
+    )
+
+
+def _refuse_other_content(directory: Path) -> None:
+    """Refuse a place that holds anything but what a part killed at its beginning leaves."""
+    try:
+        there = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
+        empty = there in ([], [MEMBERS]) and not (there and os.listdir(directory / MEMBERS))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise cannot("write", str(directory), error) from None
+    if not empty:
+        raise CommandLineError(
+            f"{directory}: exists and is not a part of a model; nothing was written there",
+            "choose another place with -o",
+        )
+
+
+def check_target(path: str) -> None:
+    """Refuse a place where a part must not be written, before any work is done."""
+    if path in ("", "-"):
+        raise CommandLineError(f"-o is '{path}'; the name of a directory was expected")
+    parent = Path(os.path.realpath(path)).parent
+    if not parent.is_dir():
+        raise CommandLineError(f"{path}: its parent directory does not exist", f"mkdir -p {parent}")
+    if not os.path.lexists(f"{path}/{HEADER}"):
+        _refuse_other_content(Path(path))
+
+
+def remove(path: str) -> None:
+    """Take away a part that is of no more use, its header last so that it stays known as one."""
+    part = PartDirectory.read(path)
+    with suppress(OSError):
+        shutil.rmtree(f"{part.path}/{MEMBERS}")
+        os.unlink(f"{part.path}/{HEADER}")
+        os.rmdir(part.path)
+
+
 def _record_name(path: str, number: int) -> str:
     return f"{path}/{member_name(number)}"[: -len(".model")] + ".json"
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    body = json.dumps(content, allow_nan=False)
-    digest = hashlib.sha256(body.encode()).hexdigest()
-    with whole_file(str(path)) as handle:
-        handle.write(f"{body}\n{digest}\n".encode())
-
-
 def _read_json(name: str) -> dict[str, Any]:
-    """A file of ``_write_json``: JSON, and below it its digest."""
-    text = read_bounded(name, LARGEST_JSON)
-    body, _, digest = text.partition(b"\n")
-    damaged = ModelError(f"{name}: damaged or edited", "train the part again")
-    if hashlib.sha256(body).hexdigest().encode() + b"\n" != digest:
-        raise damaged
     try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        raise damaged from None
-    if not isinstance(content, dict):
-        raise damaged
-    return content
+        return read_sealed(name)
+    except ValueError:
+        raise ModelError(f"{name}: damaged or edited", "train the part again") from None

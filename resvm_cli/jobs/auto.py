@@ -11,7 +11,7 @@ from resvm_cli.errors import CommandLineError, ResvmError
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.trials import TrialLog, run_search
 from resvm_cli.jobs.tune import Winner, winner_of
-from resvm_cli.parallel import available_cores
+from resvm_cli.parallel import available_workers
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample
@@ -56,7 +56,7 @@ def tune_quickly(
     log = TrialLog(
         None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
     )
-    outcome = run_search(sample, "resvm", settings, log, jobs or available_cores())
+    outcome = run_search(sample, "resvm", settings, log, jobs or available_workers())
     scale = None if data.scaling is None else data.scaling.kind
     return winner_of(outcome, sample, settings, log, data, scale)
 

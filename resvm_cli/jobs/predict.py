@@ -82,13 +82,17 @@ def predict(
     request: PredictRequest,
     progress: Callable[[str, int, int | None], None],
     notice: Callable[[str], None] = lambda text: None,
+    stored: model_dir.StoredModel | None = None,
 ) -> PredictResult:
-    """Judge every row of the source and write one line for each, in order."""
+    """Judge every row of the source and write one line for each, in order.
+
+    The model is read unless it is given.
+    """
     if request.target != STDOUT and same_source(request.source, request.target):
         raise CommandLineError(
             f"-o and the input are the same file: {request.source}", "choose another file with -o"
         )
-    stored = model_dir.load(request.model)
+    stored = stored or model_dir.load(request.model)
     if request.zero_based and not stored.zero_based:
         raise CommandLineError(
             "--zero-based, but the model was trained on features counted from 1",

@@ -24,7 +24,7 @@ from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.jobs.outlook import Outlook, warnings_of
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.parallel import available_cores
+from resvm_cli.parallel import available_workers
 from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
@@ -34,6 +34,7 @@ AUTO_NAMES: tuple[AutoName, ...] = ("committee", "single")
 
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
+LONG_WORK = 3e11  # a minute or so: members are kept as they are finished
 # A number of a dense row: twice as it is joined with others, and once more as bags are cut.
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a member finished
@@ -107,16 +108,21 @@ def train(
     target: str,
     *,
     force: bool = False,
+    resume: bool = False,
     jobs: int | None = None,
     progress: Progress,
     notice: Callable[[str], None] = lambda text: None,
 ) -> TrainResult:
     """Read P and U, train the ensemble, write the model.
 
-    ``notice`` is told what the user should know before it happens.
+    ``notice`` is told what the user should know before it happens. What takes long, and what is
+    resumed, is kept member by member beside the target until it is whole.
     """
+    from resvm_cli.jobs.train_parts import check_beside, train_beside
+
     check(source, choice)
     model_dir.check_target(target, force=force)
+    check_beside(target, resume=resume, force=force)
     notes: list[str] = []
 
     def tell(text: str) -> None:
@@ -128,7 +134,13 @@ def train(
         silenced(),
         TrainingData(source, choice.params.method == "cwsvm", progress) as data,
     ):
-        trained = train_on(data, choice, jobs=jobs, progress=progress, notice=tell)
+        plan, decision = prepared(data, choice, jobs=jobs, progress=progress, notice=tell)
+        if resume or _takes_long(plan, data):
+            result = train_beside(
+                data, plan, decision, target, force=force, jobs=jobs, progress=progress, notice=tell
+            )
+            return replace(result, notes=tuple(notes))
+        trained = _trained(data, plan, decision, jobs, progress, tell)
         manifest = save(trained, target, force=force)
     n_unconverged = trained.part.fitted.n_unconverged
     return TrainResult(target, manifest, trained.plan, trained.outlook, n_unconverged, tuple(notes))
@@ -154,6 +166,19 @@ def train_on(
     notice: Callable[[str], None] = lambda text: None,
 ) -> Trained:
     """Train an ensemble on sets that are read already."""
+    plan, decision = prepared(data, choice, jobs=jobs, progress=progress, notice=notice)
+    return _trained(data, plan, decision, jobs, progress, notice)
+
+
+def prepared(
+    data: PUData,
+    choice: TrainingChoice,
+    *,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> tuple[ModelPlan, RuleName]:
+    """All that members are trained by, settled on the data, and how they decide."""
     settings, decision = choice.settings, choice.decision or "votes"
     if choice.auto is not None:
         settings, chosen_decision = _tuned(choice, data, jobs, progress, notice)
@@ -163,23 +188,33 @@ def train_on(
     )
     for text in (*data.notes, *_remarks(plan)):
         notice(text)
+    return plan, decision
 
+
+def _trained(
+    data: PUData,
+    plan: ModelPlan,
+    decision: RuleName,
+    jobs: int | None,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> Trained:
     def workers(positives: Rows, unlabeled: Rows) -> int:
         _note_density(data, len(positives) + len(unlabeled), notice)
         return jobs or _worthwhile_threads(plan, positives, unlabeled)
 
-    part = train_part(plan, range(plan.n_models), data, workers, _watched(plan, progress, notice))
+    part = train_part(plan, range(plan.n_models), data, workers, watched(plan, progress, notice))
     conclusion = conclude(plan, decision, part.judged, part.values)
     outlook = Outlook.of(conclusion)
-    for text in (*_unfinished(plan, part), *warnings_of(data, part, conclusion, outlook)):
+    n_unconverged = part.fitted.n_unconverged
+    warnings = warnings_of(data, part, conclusion, outlook)
+    for text in (*unfinished_note(plan, n_unconverged), *warnings):
         notice(text)
-    description = describe(plan, data, conclusion.groups)
-    return Trained(
-        part, conclusion, outlook, completed(description, conclusion, part.fitted.n_unconverged)
-    )
+    description = completed(describe(plan, data, conclusion.groups), conclusion, n_unconverged)
+    return Trained(part, conclusion, outlook, description)
 
 
-def _watched(
+def watched(
     plan: ModelPlan, progress: Progress, notice: Callable[[str], None]
 ) -> Callable[[int, int], None]:
     """Progress that also says, once, when a member takes very long."""
@@ -259,14 +294,14 @@ def _tuned(
     return winner.settings, winner.params.get("decision", "votes")
 
 
-def _unfinished(plan: ModelPlan, part: Part) -> list[str]:
-    count = part.fitted.n_unconverged
-    if not count:
+def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[str]:
+    """What to do about members that the solver gave up on."""
+    if not n_unconverged:
         return []
     solver = plan.plans[0].solver
     return [
-        f"{count} of {plan.n_models} members stopped at {SOLVER_NAMES[solver]}'s iteration limit:"
-        f" {UNFINISHED[solver]}"
+        f"{n_unconverged} of {plan.n_models} members stopped at {SOLVER_NAMES[solver]}'s iteration"
+        f" limit: {UNFINISHED[solver]}"
     ]
 
 
@@ -283,8 +318,18 @@ def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> N
 def _worthwhile_threads(plan: ModelPlan, positives: Rows, unlabeled: Rows) -> int:
     n_rows = len(positives) + len(unlabeled)
     row_length = (len(positives.values) + len(unlabeled.values)) / n_rows
-    work = sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
-    return 1 if work < SMALL_WORK else available_cores()
+    return 1 if _work(plan, row_length) < SMALL_WORK else available_workers()
+
+
+def _work(plan: ModelPlan, row_length: float) -> float:
+    """About so many multiplications."""
+    return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
+
+
+def _takes_long(plan: ModelPlan, data: PUData) -> bool:
+    """Whether losing all that is trained would hurt."""
+    row_length = data.survey_pos.n_nonzeros / len(data.positives)
+    return not plan.single and _work(plan, row_length) >= LONG_WORK
 
 
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:

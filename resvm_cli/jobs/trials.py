@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -67,6 +68,43 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not abs(value) > 2**53  # nan is one
 
 
+def is_known_trial(record: Any, metric: str) -> bool:
+    """Whether this is a trial as it is handed on, with all that is taken from it."""
+    if not isinstance(record, dict) or not _is_number(record.get("seconds")):
+        return False
+    trial = record.get("trial")
+    if not isinstance(trial, dict):
+        return False
+    if "error" in trial:
+        return type(trial["error"]) is str
+    return _recorded_scores(trial, metric) is not None
+
+
+class KnownTrials:
+    """Trials that were judged elsewhere, found by what was judged."""
+
+    def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
+        self._records = {_key(record["trial"]): record for record in records}
+
+    @staticmethod
+    def stored(trial: Trial, seconds: float) -> dict[str, Any]:
+        """As it is handed on: its number is known to the search alone."""
+        record = {name: value for name, value in trial.record.items() if name != "trial"}
+        return {"trial": record, "seconds": round(seconds, 4)}
+
+    def add(self, trial: Trial, seconds: float) -> None:
+        record = self.stored(trial, seconds)
+        self._records[_key(record["trial"])] = record
+
+    def find(self, task: Task, outer: int | None) -> dict[str, Any] | None:
+        return self._records.get(_key(Trial(0, task, None, None, outer).record))
+
+
+def _key(record: dict[str, Any]) -> str:
+    named = [record.get(name) for name in ("outer", "method", "params", "n_models")]
+    return json.dumps(named, sort_keys=True)
+
+
 # Told how many trials are done, of how many, and the best so far.
 Watch: TypeAlias = Callable[[int, int, "Trial | None"], None]
 
@@ -83,7 +121,9 @@ class TrialLog:
         records: Sequence[dict[str, Any]],
         metric: str,
         watch: Watch,
+        elsewhere: KnownTrials | None = None,
     ) -> None:
+        self.elsewhere = elsewhere or KnownTrials()
         self._run = run
         self._records = records
         self._metric = metric
@@ -106,11 +146,8 @@ class TrialLog:
         if number >= len(self._records):
             return None
         record = self._records[number]
-        scores = None
-        if "error" not in record:
-            scores = _recorded_scores(record, self._metric)
-        trial = Trial(number, task, scores, record.get("error"), outer)
-        if trial.record != record or (scores is None and type(trial.error) is not str):
+        trial = self._trial(task, record, outer)
+        if trial.record != record or (trial.scores is None and type(trial.error) is not str):
             assert self._run is not None
             raise DataError(
                 f"{self._run.path}/{TRIALS}:{number + 1}: is not the trial that belongs there",
@@ -119,6 +156,19 @@ class TrialLog:
         self.n_repeated += 1
         self._add(trial)
         return trial
+
+    def taken(self, known: KnownTrials, task: Task, outer: int | None) -> Trial:
+        """The next trial, which was judged elsewhere."""
+        record = known.find(task, outer)
+        assert record is not None
+        trial = self._trial(task, record["trial"], outer)
+        self.finished(trial, record["seconds"])
+        return trial
+
+    def _trial(self, task: Task, record: dict[str, Any], outer: int | None) -> Trial:
+        """The next trial, from its record."""
+        scores = None if "error" in record else _recorded_scores(record, self._metric)
+        return Trial(len(self.trials), task, scores, record.get("error"), outer)
 
     def finished(self, trial: Trial, seconds: float) -> None:
         if self._run is not None:
@@ -139,22 +189,17 @@ class TrialLog:
             self._run.write(BEST, content)
 
 
-def run_search(
-    sample: TuningSample,
-    method: MethodName,
-    settings: TuningSettings,
-    log: TrialLog,
-    workers: int,
-    outer: int | None = None,
-) -> Outcome:
-    """Drive the search for one method to its end."""
-    judge, space = sample.judge(settings), sample.space(method, settings)
+def rounds(
+    sample: TuningSample, method: MethodName, settings: TuningSettings
+) -> Generator[list[Task], list[Trial], Outcome | None]:
+    """The search for one method: yields the tasks of a round, is sent their trials."""
+    space = sample.space(method, settings)
     informed = sample.informed(settings) if settings.strategy == "informed" else ()
     going: Search = search(space, settings.search, informed)
     try:
         tasks = next(going)
         while True:
-            trials = _judged(judge, tasks, log, workers, outer)
+            trials = yield tasks
             results = [
                 Result(
                     trial.task, trial.score(settings.metric) if trial.scores else None, trial.number
@@ -164,29 +209,70 @@ def run_search(
             tasks = going.send(results)
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
+        return outcome
+
+
+def run_search(
+    sample: TuningSample,
+    method: MethodName,
+    settings: TuningSettings,
+    log: TrialLog,
+    workers: int,
+    outer: int | None = None,
+) -> Outcome:
+    """Drive the search for one method to its end."""
+    judge = sample.judge(settings)
+    going = rounds(sample, method, settings)
+    try:
+        tasks = next(going)
+        while True:
+            tasks = going.send(_judged(judge, tasks, log, workers, outer))
+    except StopIteration as ended:
+        outcome: Outcome | None = ended.value
     if outcome is None:
         why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
-        raise DataError(f"no candidate of {space.method} could be judged: {why}")
+        raise DataError(f"no candidate of {method} could be judged: {why}")
     return outcome
 
 
 def _judged(
     judge: Judge, tasks: list[Task], log: TrialLog, workers: int, outer: int | None
 ) -> list[Trial]:
-    """The tasks' trials: from the log, then by judging."""
+    """The tasks' trials: from the log, then from elsewhere or by judging."""
     log.expect(len(tasks))
     trials: list[Trial] = []
     while len(trials) < len(tasks) and (known := log.recorded(tasks[len(trials)], outer)):
         trials.append(known)
-    units = list(_units(tasks[len(trials) :]))
+    remaining = tasks[len(trials) :]
+    elsewhere = log.elsewhere
+    fresh = judged_units(
+        judge,
+        [task for task in remaining if elsewhere.find(task, outer) is None],
+        log,
+        workers,
+        outer,
+    )
+    for task in remaining:
+        if elsewhere.find(task, outer) is not None:
+            trials.append(log.taken(elsewhere, task, outer))
+            continue
+        trial, seconds = next(fresh)
+        log.finished(trial, seconds)
+        trials.append(trial)
+    return trials
 
-    def work(unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
-        started = time.perf_counter()
-        answers = judge.scores(unit)
-        seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
-        return [(answer, seconds) for answer in answers]
 
-    for unit, answers in zip(units, parallel.run(work, units, workers, log.tick), strict=True):
+def judged_units(
+    judge: Judge, tasks: Sequence[Task], log: TrialLog, workers: int, outer: int | None
+) -> Iterator[tuple[Trial, float]]:
+    """Each task's trial, numbered as the next of the log, and the seconds it took."""
+    units = list(_units(tasks))
+
+    def name(number: int) -> str:
+        return f"the candidate {dict(units[number][0].candidate.values)} or one of the next"
+
+    judged = parallel.run_shared(_judge_unit, judge, units, workers, log.tick, name)
+    for unit, answers in zip(units, judged, strict=True):
         for task, (answer, seconds) in zip(unit, answers, strict=True):
             trial = Trial(
                 len(log.trials),
@@ -195,9 +281,15 @@ def _judged(
                 answer.message if isinstance(answer, ResvmError) else None,
                 outer,
             )
-            log.finished(trial, seconds)
-            trials.append(trial)
-    return trials
+            yield trial, seconds
+
+
+def _judge_unit(judge: Judge, unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
+    """The scores of each task, and the seconds it took."""
+    started = time.perf_counter()
+    answers = judge.scores(unit)
+    seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
+    return [(answer, seconds) for answer in answers]
 
 
 def _units(tasks: Sequence[Task]) -> Iterator[list[Task]]:

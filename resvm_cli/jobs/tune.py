@@ -16,11 +16,22 @@ from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.files.row_names import read_names
+from resvm_cli.files.task_files import TaskFiles
 from resvm_cli.jobs import params_file
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.jobs.trials import TRIALS, Trial, TrialLog, Watch, run_search
-from resvm_cli.parallel import available_cores
+from resvm_cli.jobs.trials import (
+    TRIALS,
+    KnownTrials,
+    Trial,
+    TrialLog,
+    Watch,
+    is_known_trial,
+    run_search,
+)
+from resvm_cli.jobs.tuning_tasks import TaskResult, judge_share
+from resvm_cli.parallel import available_workers
+from resvm_cli.shares import Share
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL, Pooled
@@ -41,6 +52,7 @@ class TuneRequest(TuningSettings):
     target: str
     folds_file: str | None = None
     resume: bool = False
+    share: Share | None = None  # judge this share of the candidates alone
     jobs: int | None = None
 
     def check(self) -> None:
@@ -130,6 +142,7 @@ def tune(
     notice: Callable[[str], None] = lambda text: None,
 ) -> TuneResult:
     """Search, log every trial, write the best."""
+    assert request.share is None
     request.check()
     # an existing directory is refused before hours of reading
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
@@ -147,11 +160,11 @@ def tune(
         for text in data.notes:
             tell(text)
         sample = _sample(request, data, tell)
-        run = RunDirectory(
-            request.target, TRIALS, _settings(request, data, sample), resume=request.resume
-        )
+        settings = _settings(request, data, sample)
+        elsewhere = KnownTrials(_task_files(request, settings).read())
+        run = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with run.opened() as records:
-            log = TrialLog(run, records, request.metric, watch)
+            log = TrialLog(run, records, request.metric, watch, elsewhere)
             try:
                 found = _search_all(request, data, sample, log, request.jobs, tell)
             except Interrupted:
@@ -181,6 +194,45 @@ def tune_on(
     return _search_all(settings, data, sample, log, jobs, notice)
 
 
+def tune_share(
+    request: TuneRequest,
+    progress: Progress,
+    watch: Watch = lambda done, total, best: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> TaskResult:
+    """Judge a share of the candidates that can be judged now, for the tuning to take up."""
+    assert request.share is not None
+    request.check()
+    notes: list[str] = []
+
+    def tell(text: str) -> None:
+        notes.append(text)
+        notice(text)
+
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(request.source, keep_all=False, progress=progress) as data,
+    ):
+        for text in data.notes:
+            tell(text)
+        sample = _sample(request, data, tell)
+        files = _task_files(request, _settings(request, data, sample))
+        searches: list[tuple[str, TuningSample, MethodName, int | None]]
+        searches = [("main", sample, method, None) for method in request.methods]
+        for fold, inner in _outer_samples(request, sample):
+            searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
+        workers = request.jobs or available_workers()
+        counts = judge_share(searches, request, files, request.share, workers, watch)
+    return TaskResult(request.target, request.share, *counts, tuple(notes))
+
+
+def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
+    return TaskFiles(
+        request.target, settings, lambda record: is_known_trial(record, request.metric)
+    )
+
+
 def _sample(
     request: TuneRequest, data: TrainingData, notice: Callable[[str], None]
 ) -> TuningSample:
@@ -206,7 +258,7 @@ def _search_all(
 ) -> SearchResult:
     """Every method's search, the best of them first."""
     judge = sample.judge(request)
-    workers = jobs or available_cores()
+    workers = jobs or available_workers()
     scale = None if data.scaling is None else data.scaling.kind
     winners = []
     for method in request.methods:
@@ -293,26 +345,15 @@ def _outer_estimates(
     request: TuningSettings, sample: TuningSample, log: TrialLog, workers: int
 ) -> Iterator[float]:
     """The criterion on rows that had no part in choosing: a search for each outer fold."""
-    if not request.outer:
-        return
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
-    outer = Folds.drawn(
-        n_pos,
-        n_unl,
-        request.outer,
-        request.base.seed,
-        groups=sample.folds.groups,
-        stream=randomness.OUTER_FOLDS,
-    )
-    line = outer.parts[0]
-    for fold in range(request.outer):
-        inner = sample.without(line, fold, request)
+    for fold, inner in _outer_samples(request, sample):
         outcomes = [
             run_search(inner, method, request, log, workers, fold) for method in request.methods
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0)
         whole = sample.judge(request)
         plan = whole.plan(best.best.task, n_pos, n_unl, 0)
+        line = _outer_folds(request, sample).parts[0]
         with sample.kernels.trainer(plan.kernel) as trainer:
             (held,) = whole.held_out_fold(
                 [best.best.task], trainer, line, fold, fold, randomness.OUTER_FOLD
@@ -320,6 +361,27 @@ def _outer_estimates(
         if isinstance(held, ResvmError):
             raise held
         yield criterion(held, request.metric, request.up_to)
+
+
+def _outer_folds(request: TuningSettings, sample: TuningSample) -> Folds:
+    return Folds.drawn(
+        len(sample.kernels.positives),
+        len(sample.kernels.unlabeled),
+        request.outer,
+        request.base.seed,
+        groups=sample.folds.groups,
+        stream=randomness.OUTER_FOLDS,
+    )
+
+
+def _outer_samples(
+    request: TuningSettings, sample: TuningSample
+) -> Iterator[tuple[int, TuningSample]]:
+    """Each outer fold with the rows that are not of it."""
+    if request.outer:
+        line = _outer_folds(request, sample).parts[0]
+        for fold in range(request.outer):
+            yield fold, sample.without(line, fold, request)
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:

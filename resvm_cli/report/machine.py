@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.score import FileScore, ScoreResult
     from resvm_cli.jobs.train import TrainResult
+    from resvm_cli.jobs.train_parts import PartResult
     from resvm_cli.jobs.tune import TuneResult
 
 SCHEMA = 1
@@ -47,6 +48,19 @@ def print_training(result: TrainResult) -> None:
             "notes": list(result.notes),
             "outlook": asdict(result.outlook),
             "manifest": result.manifest,
+        },
+    )
+
+
+def print_part(part: PartResult) -> None:
+    print_json(
+        "part",
+        {
+            "part": part.path,
+            "first": part.members.start,
+            "last": part.members.stop - 1,
+            "n_trained": part.n_trained,
+            "n_members": part.n_models,
         },
     )
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.convert import ConvertResult
     from resvm_cli.jobs.inspect import Inspection
     from resvm_cli.jobs.outlook import Outlook
+    from resvm_cli.jobs.predict_files import FilesResult
     from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.simulate import SimulateResult
     from resvm_cli.jobs.train import TrainResult
+    from resvm_cli.jobs.train_parts import PartResult
     from resvm_cli.svm.kernels import Kernel
 
 # shares of the known positives: by which ranks they would be found
@@ -43,6 +45,26 @@ def show_training(result: TrainResult) -> None:
     for name, text in rows:
         say(f"{name:>10}  {text}")
     say(f"{'model':>10}  {result.path}")
+
+
+def show_part(part: PartResult) -> None:
+    """Which members a part holds, and what comes next."""
+    if not part.members:
+        return
+    first, last = part.members[0], part.members[-1]
+    say(f"{'members':>10}  {first} to {last} of {part.n_models}, {part.n_trained} of them new")
+    say(f"{'part':>10}  {part.path}")
+
+
+def show_files(result: FilesResult) -> None:
+    """How many files were judged, and how many were left."""
+    text = f"{result.n_predicted:,} judged"
+    if result.n_skipped:
+        text += f", {result.n_skipped:,} finished before"
+    if result.n_elsewhere:
+        text += f", {result.n_elsewhere:,} left to other tasks"
+    say(f"{'files':>10}  {text}")
+    say(f"{'written to':>10}  {result.path}")
 
 
 def _setting(plan: Plan) -> list[tuple[str, str]]:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.report.terminal import Progress, rendered, say
+from resvm_cli.shares import as_ranges
 
 if TYPE_CHECKING:
     from resvm_cli.jobs.trials import Trial
     from resvm_cli.jobs.tune import TuneResult, Winner
+    from resvm_cli.jobs.tuning_tasks import TaskResult
 
 SHOWN = 10
 PARAMETER_NAMES = {
@@ -63,6 +65,15 @@ def show_tuning(result: TuneResult) -> None:
     if result.growth and not result.growth[-1].stable:
         say(f"{'note':>10}  halves do not agree yet; more members may still help")
     say(f"{'train':>10}  {train_command(result)}")
+
+
+def show_task(result: TaskResult) -> None:
+    """What a task judged, and what is left to the others."""
+    say(f"{'judged':>10}  {result.n_judged:,} of {result.n_candidates:,} candidates")
+    if result.missing:
+        say(f"{'to come':>10}  tasks {as_ranges(result.missing)} of {result.share.count}")
+    else:
+        say(f"{'next':>10}  the same command without --task: every candidate is judged")
 
 
 def train_command(result: TuneResult) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,6 +25,48 @@ Seed = Annotated[
 Quiet = Annotated[
     bool, running_option("-q", "--quiet", help="No progress, no summary; errors only.")
 ]
+
+
+@option_family
+class ClusterOptions:
+    """Where tasks are sent to."""
+
+    cluster: Annotated[
+        str | None,
+        running_option(
+            metavar="ADDRESS|FILE|auto",
+            help="Train on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
+            " (DASK_SCHEDULER_ADDRESS).",
+        ),
+    ] = None
+    cluster_timeout: Annotated[
+        float,
+        running_option(
+            metavar="S", min=0.1, help="So long a scheduler or workers are waited for, in seconds."
+        ),
+    ] = 30.0
+
+    def connected(self, running: TrainingRunOptions) -> AbstractContextManager[Any]:
+        """Within this context tasks go to the cluster, where one was asked for."""
+        if self.cluster is None:
+            return nullcontext()
+        if running.member_timeout is not None:  # it watches the solvers of this process
+            raise CommandLineError(
+                "--member-timeout and --cluster exclude each other",
+                "limit the workers instead: dask worker --lifetime",
+            )
+        return self._engine(self.cluster, running.notice)
+
+    @contextmanager
+    def _engine(self, address: str, notice: Callable[[str], None]) -> Iterator[None]:
+        from resvm_cli import parallel
+        from resvm_cli.jobs.cluster import connected
+
+        with (
+            connected(address, self.cluster_timeout, notice) as engine,
+            parallel.carried_out_by(engine),
+        ):
+            yield
 
 
 @option_family

@@ -1,0 +1,37 @@
+"""resvm merge."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from resvm_cli.commands.options.running import Force, Json, Quiet, output_option
+from resvm_cli.report import machine, summaries, terminal
+
+
+def merge(
+    parts: Annotated[
+        list[str],
+        typer.Argument(metavar="PART...", help="Directories that resvm train --task wrote."),
+    ],
+    output: Annotated[
+        str, output_option("-o", "--output", metavar="DIR", help="Where the model goes.")
+    ] = "resvm-model",
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Join the parts of a model, trained by the tasks of an array job, to the whole.
+
+    The model is byte for byte what one run would have written; parts that do not belong together
+    are refused, and missing ones named.
+    """
+    from resvm_cli.jobs import merge as job
+
+    notice = terminal.no_note if quiet else terminal.note
+    result = job.merge(parts, output, force=force, notice=notice)
+    if not quiet:
+        summaries.show_training(result)
+    if json:
+        machine.print_training(result)

@@ -1,0 +1,368 @@
+"""Members trained into a part, each kept when it is finished: shares, resumed and grown models.
+
+A part in a place of its own is a task of an array job, joined to others by merge. A part beside a
+model is a training that may be interrupted; it ends as the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resvm_cli import parallel
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.fit import rows_drawn
+from resvm_cli.ensemble.model import Ensemble, RuleName
+from resvm_cli.ensemble.model_plan import ModelPlan
+from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.ensemble.params import MOST_MEMBERS, Setting
+from resvm_cli.ensemble.parts import JudgedNumbers, Part, train_runs
+from resvm_cli.ensemble.pu_data import PUData
+from resvm_cli.errors import CommandLineError, Interrupted, ModelError
+from resvm_cli.files import model_dir, part_dir
+from resvm_cli.files.model_text import MemberText, format_members
+from resvm_cli.files.part_dir import PartDirectory
+from resvm_cli.jobs.merge import assembled
+from resvm_cli.jobs.outlook import Outlook, warnings_of
+from resvm_cli.jobs.train import (
+    TrainingChoice,
+    TrainResult,
+    check,
+    describe,
+    prepared,
+    unfinished_note,
+    watched,
+)
+from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
+from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.parallel import available_workers
+from resvm_cli.shares import Share
+from resvm_cli.svm.solver_libraries import silenced
+
+# Members are trained and kept together: few of large bags, so that an interruption costs little.
+MEMBERS_A_RUN = 8  # for each worker
+ROWS_A_RUN = 4000  # likewise
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What became of a part, for the report."""
+
+    path: str
+    members: range
+    n_trained: int  # the others were there
+    n_models: int  # of the whole
+
+
+def train_share(
+    source: TrainingInput,
+    choice: TrainingChoice,
+    wanted: Share | range,
+    target: str,
+    *,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> PartResult:
+    """Train some members of a model into a part; those that are there already are left alone."""
+    check(source, choice)
+    part_dir.check_target(target)
+    if choice.auto is not None:
+        notice("every task repeats the search of --auto: resvm tune first, then --params, is less")
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(source, choice.params.method == "cwsvm", progress) as data,
+    ):
+        plan, decision = prepared(data, choice, jobs=jobs, progress=progress, notice=notice)
+        members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
+        if members.stop > plan.n_models:
+            raise CommandLineError(
+                f"--members {members.start}:{members.stop}, but the model has {plan.n_models}"
+                f" members: 0 to {plan.n_models - 1}"
+            )
+        if not members:
+            notice(f"nothing to do: {plan.n_models} members are fewer than the tasks of {wanted}")
+            return PartResult(target, members, 0, plan.n_models)
+        share = wanted if isinstance(wanted, Share) else None
+        part = opened(target, plan, data, decision, members, share)
+        n_before = len(members) - len(part.unfinished())
+        with _kept_on_interruption(part, notice, "the same command goes on"):
+            for _ in train_missing(part, plan, data, jobs, watched(plan, progress, notice)):
+                pass
+    return PartResult(target, members, len(members) - n_before, plan.n_models)
+
+
+def train_members(
+    data: PUData,
+    settings: Sequence[Setting],
+    members: range,
+    target: str,
+    *,
+    decision: RuleName = "votes",
+    share: Share | None = None,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Train these members on sets that are read already; tells how many were left to train."""
+    plan = ModelPlan.settled(
+        settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
+    )
+    part = opened(target, plan, data, decision, members, share)
+    return sum(len(run.members) for run in train_missing(part, plan, data, jobs, progress))
+
+
+def opened(
+    target: str,
+    plan: ModelPlan,
+    data: PUData,
+    decision: RuleName,
+    members: range,
+    share: Share | None = None,
+) -> PartDirectory:
+    """The part of this plan, begun or continued."""
+    judged = JudgedNumbers.of(plan)
+    return PartDirectory.opened(
+        target,
+        members,
+        {**describe(plan, data, plan.groups()), "rule": decision},
+        [judged.positive.tolist(), judged.unlabeled.tolist()],
+        share,
+    )
+
+
+def train_missing(
+    part: PartDirectory,
+    plan: ModelPlan,
+    data: PUData,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Iterator[Part]:
+    """Train what a part lacks, and keep run after run of members."""
+    missing = part.unfinished()
+    if not missing:
+        return
+    workers = jobs or available_workers()
+    there = len(part.members) - len(missing)
+
+    def tick(done: int, total: int) -> None:
+        progress(there + done, there + total)
+
+    largest = max(each.bag_size for each in plan.plans)
+    length = workers * max(1, min(MEMBERS_A_RUN, ROWS_A_RUN // largest))
+    runs = list(_runs(missing, length))
+    for trained in train_runs(plan, runs, data, lambda positives, unlabeled: workers, tick):
+        texts = format_members(trained.fitted.ensemble)
+        for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
+            part.add(number, text, trained.fitted.converged[place], trained.values[place])
+        yield trained
+
+
+def _runs(numbers: Sequence[int], length: int) -> Iterator[range]:
+    """Numbers that follow each other, a few at a time."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1 or number - first == length:
+            yield range(first, last + 1)
+            first = number
+        last = number
+    yield range(first, last + 1)
+
+
+@contextmanager
+def _kept_on_interruption(
+    part: PartDirectory, notice: Callable[[str], None], advice: str
+) -> Iterator[None]:
+    """Say, where the program is interrupted, what is kept."""
+    try:
+        yield
+    except Interrupted:
+        n_members = len(part.members)
+        kept = n_members - len(part.missing())
+        notice(f"{kept:,} of {n_members:,} members are kept in {part.path}; {advice}")
+        raise
+
+
+def place_beside(target: str) -> str:
+    """Where the members of a training that may be interrupted are kept."""
+    return f"{target.rstrip(os.sep)}.part"
+
+
+def check_beside(target: str, *, resume: bool, force: bool) -> None:
+    """Refuse to forget an interrupted training; with ``force`` it is removed."""
+    place = place_beside(target)
+    if resume or not os.path.lexists(place):
+        return
+    if not force:
+        raise CommandLineError(
+            f"{place}: an interrupted training is there",
+            "go on with --resume, or begin anew with --force",
+        )
+    part_dir.remove(place)
+
+
+def train_beside(
+    data: PUData,
+    plan: ModelPlan,
+    decision: RuleName,
+    target: str,
+    *,
+    force: bool,
+    jobs: int | None,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> TrainResult:
+    """Train into a part beside the target, continue what is there, and end as the model."""
+    part = opened(place_beside(target), plan, data, decision, range(plan.n_models))
+    return _finished(part, data, plan, target, force, jobs, progress, notice)
+
+
+def _finished(
+    part: PartDirectory,
+    data: PUData,
+    plan: ModelPlan,
+    target: str,
+    force: bool,
+    jobs: int | None,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> TrainResult:
+    last: Part | None = None
+    n_left = len(part.unfinished())
+    if n_left < plan.n_models:
+        notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
+    with _kept_on_interruption(part, notice, "the same command with --resume goes on"):
+        for trained in train_missing(part, plan, data, jobs, watched(plan, progress, notice)):
+            last = trained
+    manifest, conclusion, n_unconverged = assembled(part_dir.join([part.path]), target, force=force)
+    part_dir.remove(part.path)
+    outlook = Outlook.of(conclusion)
+    texts = unfinished_note(plan, n_unconverged)
+    if last is not None:
+        texts += warnings_of(data, last, conclusion, outlook)
+    for text in texts:
+        notice(text)
+    return TrainResult(target, manifest, plan, outlook, n_unconverged, ())
+
+
+def grow(
+    source: TrainingInput,
+    target: str,
+    n_models: int,
+    *,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> TrainResult:
+    """Make a model one of so many members: those it has stay, the others are trained."""
+    stored = model_dir.load(target)
+    plan = _grown(model_dir.stored_plan(stored, target), target, n_models)
+    scaling = stored.scaling
+    source = as_stored(
+        replace(
+            source,
+            scale=None if scaling is None else scaling.kind,
+            features=source.features or stored.manifest["n_features"],
+        ),
+        stored,
+    )
+    source.check()
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(source, False, progress) as data,
+    ):
+        require_same_data(stored, target, data, progress)
+        for text in data.notes:
+            notice(text)
+        decision = stored.decision.rule
+        part = opened(place_beside(target), plan, data, decision, range(n_models))
+        _require_same_model(part, stored, target, notice)
+        _adopt(part, stored, target, plan, data)
+        return _finished(part, data, plan, target, True, jobs, progress, notice)
+
+
+def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
+    if len(plan.plans) > 1:
+        raise CommandLineError(
+            f"{target}: pools {len(plan.plans)} settings, whose members are numbered through:"
+            " it cannot be grown",
+            "train it anew with a larger --n-models",
+        )
+    if plan.single:
+        raise CommandLineError(f"{target}: cwsvm is one model: it cannot be grown")
+    if not plan.n_models < n_models <= MOST_MEMBERS:
+        raise CommandLineError(
+            f"--grow is {n_models}, and the model has {plan.n_models} members;"
+            f" more were expected, {MOST_MEMBERS:,} at most"
+        )
+    return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
+
+
+def _require_same_model(
+    part: PartDirectory,
+    stored: model_dir.StoredModel,
+    target: str,
+    notice: Callable[[str], None],
+) -> None:
+    """Refuse to add members that this model would not have had."""
+    for name in ("scaling", "n_features", "labels", "versions", "numeric_fingerprint"):
+        here, there = part.description[name], stored.manifest.get(name)
+        if here == there:
+            continue
+        if name == "numeric_fingerprint":
+            notice("the model was trained on another kind of machine: not the bytes of one run")
+            continue
+        part_dir.remove(part.path)
+        raise ModelError(
+            f"{target}: was trained with other {name}: {there} then, {here} now",
+            "train it anew with a larger --n-models",
+        )
+
+
+def _adopt(
+    part: PartDirectory,
+    stored: model_dir.StoredModel,
+    target: str,
+    plan: ModelPlan,
+    data: PUData,
+) -> None:
+    """Put a model's members into a part of the larger one."""
+    entries = stored.manifest["members"]
+    if not set(part.unfinished()) & set(range(len(entries))):
+        return
+    problems = plan.problems(range(len(entries)))
+    drawn = rows_drawn(problems)
+    positive, unlabeled = (np.array(numbers, np.int64) for numbers in part.judged)
+    values = np.zeros((len(entries), 0))
+    if len(positive) + len(unlabeled):
+        fetched = data.fetch(unlabeled)
+        rows = data.scaled(Rows.concatenate([data.positives.take(positive), fetched]))
+        positives = data.scaled(data.positives)
+        seen = TrainingRows(positives, data.scaled(data.fetch(drawn)), drawn, data.groups(), rows)
+        places = np.concatenate([positive, len(positives) + unlabeled])
+        absent = Absences(problems, seen).absent(places, rows)
+        n_columns = data.n_features + (0 if data.zero_based else 1)
+        values = np.concatenate(
+            [
+                stored_values(_alone(stored.ensemble, number), rows, absent[:, [number]], n_columns)
+                for number in range(len(entries))
+            ]
+        )
+    for number, entry in enumerate(entries):
+        text = model_dir.read_bounded(f"{target}/{model_dir.member_name(number)}", entry["bytes"])
+        # a manifest counts those that did not converge and does not name them; so does the new one
+        converged = number >= stored.manifest["unconverged"]
+        part.add(number, MemberText(text, entry["support_vectors"]), converged, values[number])
+
+
+def _alone(ensemble: Ensemble, number: int) -> Ensemble:
+    """One member, its support rows in the order it was trained in: sums round by their order."""
+    alone = ensemble.part(number, number + 1)
+    (member,) = alone.members
+    own = replace(member, support=np.arange(len(member.support)))
+    return replace(alone, pool=alone.pool.take(member.support), members=[own])

@@ -1,0 +1,94 @@
+"""resvm predict for many files: outputs whole or absent, shared by tasks, finished ones skipped."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import train_arguments
+
+
+@pytest.fixture
+def files(problem: Path, tmp_path: Path) -> list[Path]:
+    lines = (problem / "test.svm").read_bytes().splitlines(keepends=True)
+    paths = [tmp_path / f"rows-{number}.svm" for number in range(5)]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"".join(lines[number * 60 : (number + 1) * 60]))
+    return paths
+
+
+def expected(resvm, model, path):
+    return resvm("predict", model, path).out
+
+
+def test_every_file_gets_the_output_it_would_have_alone(model, files, resvm, tmp_path):
+    ran = resvm("predict", model, *files, "--out-dir", tmp_path / "preds")
+    assert (ran.code, ran.out) == (0, b""), ran.err
+    for path in files:
+        written = tmp_path / "preds" / f"{path.name}.pred"
+        assert written.read_bytes() == expected(resvm, model, path)
+
+
+def test_tasks_share_the_files(model, files, resvm, tmp_path):
+    target = tmp_path / "preds"
+    for number in (2, 1, 3):
+        ran = resvm(
+            "predict", model, *files, "--out-dir", target, "--task", "auto/3", "-q",
+            env={"SLURM_ARRAY_TASK_ID": str(number)},
+        )  # fmt: skip
+        assert (ran.code, ran.err) == (0, "")
+    assert len(list(target.glob("*.pred"))) == 5
+
+
+def test_finished_files_are_skipped_and_changed_ones_are_not(
+    problem, model, files, resvm, tmp_path
+):
+    target = tmp_path / "preds"
+    command = ["predict", model, *files, "--out-dir", target]
+    assert "5 judged\n" in resvm(*command).err
+    assert "0 judged, 5 finished before" in resvm(*command).err
+    (target / "rows-1.svm.pred").write_bytes(b"half")
+    (target / "rows-2.svm.pred").unlink()
+    (target / ".rows-3.svm.pred.json").write_bytes(b"{}")
+    files[4].write_bytes(files[4].read_bytes() + b"1 1:1\n")
+    assert "4 judged, 1 finished before" in resvm(*command).err
+    for path in files:
+        assert (target / f"{path.name}.pred").read_bytes() == expected(resvm, model, path)
+    assert "5 judged\n" in resvm(*command, "-T", 0.3).err
+    other = tmp_path / "other"
+    assert resvm(*train_arguments(problem), "--n-models", 3, "-o", other).code == 0
+    assert "5 judged\n" in resvm("predict", other, *files, "--out-dir", target, "-T", 0.3).err
+
+
+def test_a_bad_file_leaves_the_finished_ones_and_no_half_output(model, files, resvm, tmp_path):
+    files[2].write_bytes(b"1 1:1\n1 nonsense\n")
+    ran = resvm("predict", model, *files, "--out-dir", tmp_path / "preds")
+    assert ran.code == 3
+    assert "rows-2.svm:2" in ran.err
+    assert sorted(path.name for path in (tmp_path / "preds").glob("*.pred")) == [
+        "rows-0.svm.pred",
+        "rows-1.svm.pred",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{0}", "{1}"], "each needs an output of its own"),
+        (["{0}", "--task", "1/2"], "--task goes with --out-dir"),
+        (["{0}", "--out-dir", "preds", "-o", "x"], "exclude each other"),
+        (["-", "--out-dir", "preds"], "stdin has no name"),
+        (["{0}", "copy/rows-0.svm", "--out-dir", "preds"], "would both be written to"),
+    ],
+)
+def test_outputs_that_cannot_be_told_apart_are_refused(
+    arguments, words, model, files, resvm, tmp_path
+):
+    (tmp_path / "copy").mkdir()
+    shutil.copy(files[0], tmp_path / "copy")
+    ran = resvm("predict", model, *(text.format(*files) for text in arguments), cwd=tmp_path)
+    assert ran.code == 2
+    assert words in ran.err
+    assert not (tmp_path / "preds").exists()
