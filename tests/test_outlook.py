@@ -110,7 +110,7 @@ def test_a_member_that_takes_long_is_told_of_once(monkeypatch):
         TrainingChoice.of(ResvmParams(n_models=2)),
     ).plan
     notes: list[str] = []
-    tick = training._watched(plan, lambda *_: None, notes.append)
+    tick = training.watched(plan, lambda *_: None, notes.append)
     for done in (0, 0, 0, 0, 1, 1, 1, 1, 1):
         tick(done, 2)
     assert len(notes) == 1
