@@ -30,6 +30,7 @@ COMMANDS = (
     "rank",
     "inspect",
     "simulate",
+    "benchmark",
     "check",
     "convert",
 )  # in the order of --help
@@ -73,7 +74,11 @@ def app_of(names: Sequence[str]) -> typer.Typer:
     )
     app.callback()(resvm)
     for name in names:
-        app.command()(getattr(import_module(f"resvm_cli.commands.{name}"), name))
+        command = getattr(import_module(f"resvm_cli.commands.{name}"), name)
+        if isinstance(command, typer.Typer):  # a family, such as benchmark run and report
+            app.add_typer(command, name=name)
+        else:
+            app.command()(command)
     return app
 
 

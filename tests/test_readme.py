@@ -54,8 +54,9 @@ def test_every_command_of_the_session_prints_what_is_shown(text, tmp_path):
 def test_the_session_covers_every_command():
     shown = sessions(README) + sessions(TUTORIAL)
     used = {command for line, _ in shown for command in re.findall(r"resvm ([a-z]+)", line)}
-    commands = {path.stem for path in (ROOT / "resvm_cli" / "commands").glob("*.py")}
-    assert used == commands - {"__init__", "options"}
+    commands = {path.stem for path in (ROOT / "resvm_cli" / "commands").glob("[a-z]*.py")}
+    # a benchmark takes hours; docs/benchmark.md has its own test
+    assert used == {name for name in commands if not name.startswith("benchmark")}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,17 @@
+"""resvm benchmark: its commands under one name."""
+
+from __future__ import annotations
+
+import typer
+
+from resvm_cli.commands.benchmark_report import report
+
+benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+
+@benchmark.callback()
+def described() -> None:
+    """The paper's experiments, on its data or on yours: run, then reported."""
+
+
+benchmark.command()(report)
