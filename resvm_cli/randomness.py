@@ -29,6 +29,10 @@ JUDGED_UNLABELED = 0x73616D70  # rows of U that candidates are judged on
 PARTNERS = 0x70617274  # rows of P that rows of U are judged together with
 OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a model
 RESAMPLES = 0x72616E6B  # members drawn again for intervals of ranks
+# Of a benchmark; what tells its cells apart follows.
+BENCHMARK_POOL = 0x706F6F6C  # rows of a large file that all sets are drawn from
+BENCHMARK_SETS = 0x62656E63
+BENCHMARK_TRAINING = 0x62747261
 
 # Of evaluation, by what is resampled, and of simulated data.
 RANKINGS = ()
@@ -63,6 +67,11 @@ def run_bits(seed: int, *key: int) -> Bits:
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
     """numpy's distributions, where no later version need repeat them."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def keyed_generator(seed: int, *key: int) -> np.random.Generator:
+    """The same for one of many draws of a run."""
+    return np.random.default_rng(np.random.SeedSequence((seed, *key)))
 
 
 def fractions(bits: Bits, size: int) -> npt.NDArray[np.float64]:

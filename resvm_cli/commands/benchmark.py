@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from resvm_cli.commands.benchmark_report import report
+from resvm_cli.commands.benchmark_run import grids, run
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -14,4 +15,5 @@ def described() -> None:
     """The paper's experiments, on its data or on yours: run, then reported."""
 
 
-benchmark.command()(report)
+for command in (run, report, grids):
+    benchmark.command()(command)

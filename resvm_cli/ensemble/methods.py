@@ -15,6 +15,7 @@ from resvm_cli.ensemble.params import (
     METHOD_NAMES,
     MOST_BAG_ROWS,
     MOST_MEMBERS,
+    NO_BIAS,
     MethodName,
     ResvmParams,
 )
@@ -50,7 +51,7 @@ class Plan:
     n_pos: int
     n_unl: int
     solver: SolverName
-    bias: float | None  # LIBLINEAR's; None for the mean row norm of each bag
+    bias: float | None  # LIBLINEAR's, NO_BIAS for none; None for the mean row norm of each bag
     tolerance: float
     cache_mb: float
     seed: int
@@ -109,7 +110,8 @@ class Plan:
             (self.rows_unl, MOST_ROWS),
         )
         real = [self.c_pos, self.c_unl, self.tolerance]
-        real += [number for number in (self.w_pos, self.bias) if number is not None]
+        bias = None if self.bias == NO_BIAS else self.bias
+        real += [number for number in (self.w_pos, bias) if number is not None]
         if (
             self.method not in METHOD_NAMES
             or self.solver not in get_args(SolverName)

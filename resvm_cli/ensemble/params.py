@@ -14,6 +14,7 @@ from resvm_cli.svm.kernels import MOST_DEGREE, KernelName
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 MOST_MEMBERS = 100_000
+NO_BIAS = -1.0  # of LIBLINEAR, which says it so
 MOST_BAG_ROWS = 2**30  # LIBSVM counts the rows of a bag in an int
 
 
@@ -67,7 +68,7 @@ class ResvmParams:
             ("--w-pos", self.w_pos),
             ("--tolerance", self.tolerance),
             ("--cache-mb", self.cache_mb),
-            ("--bias", self.bias),
+            ("--bias", None if self.bias == NO_BIAS else self.bias),
             ("--gamma", None if isinstance(self.gamma, str) else self.gamma),
         ):
             if number is not None and not (number > 0 and np.isfinite(number)):

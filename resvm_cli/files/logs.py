@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,22 @@ class RunDirectory:
                 line = line[os.write(self._logs[name], line) :]
         except OSError as error:
             raise cannot("write", str(path), error) from None
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A file of JSON that an earlier run wrote; None where there is none."""
+        path = self._directory / name
+        if not os.path.lexists(path):
+            return None
+        content = _object(_read_regular(path))
+        if content is None:
+            raise FileError(f"{path}: is damaged", "begin again elsewhere")
+        return content
+
+    def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+        """A log anew, in another order; it is the old one or the new one, whatever happens."""
+        with whole_file(str(self._directory / name)) as handle:
+            for record in records:
+                handle.write(json.dumps(record).encode() + b"\n")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """A file of JSON that appears whole."""

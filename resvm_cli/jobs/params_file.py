@@ -41,10 +41,10 @@ def described(
         "kernel": first.kernel,
     }
     if len(settings) == 1:
-        content |= _parameters(first)
+        content |= parameters_of(first)
     else:
         content["settings"] = [
-            {"weight": setting.weight, **_parameters(setting.params)} for setting in settings
+            {"weight": setting.weight, **parameters_of(setting.params)} for setting in settings
         ]
     if decision != "votes":
         content["decision"] = decision
@@ -56,7 +56,8 @@ def described(
     }
 
 
-def _parameters(params: ResvmParams) -> dict[str, Any]:
+def parameters_of(params: ResvmParams) -> dict[str, Any]:
+    """Those that its kernel and method have, by name."""
     kernel = Kernel(params.kernel)
     names = [
         *(["gamma"] if kernel.uses_gamma else []),

@@ -11,6 +11,7 @@ from resvm_cli.report.terminal import note, print_data, print_table, rendered, s
 if TYPE_CHECKING:
     from resvm_cli.ensemble.methods import Plan
     from resvm_cli.ensemble.model_plan import ModelPlan
+    from resvm_cli.jobs.benchmark import BenchmarkResult
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.convert import ConvertResult
     from resvm_cli.jobs.inspect import Inspection
@@ -56,6 +57,17 @@ def show_part(part: PartResult) -> None:
     say(f"{'part':>10}  {part.path}")
 
 
+def show_benchmark(result: BenchmarkResult) -> None:
+    """How much was run, and what comes next."""
+    say(f"{'results':>10}  {result.n_results:,}, {result.n_run:,} of them new")
+    if result.missing_tasks:
+        from resvm_cli.shares import as_ranges
+
+        say(f"{'missing':>10}  {result.n_missing:,}; --array={as_ranges(result.missing_tasks)}")
+    say(f"{'took':>10}  {result.seconds:,.0f} s")
+    say(f"{'directory':>10}  {result.path}; resvm benchmark report {result.path} has the tables")
+
+
 def show_files(result: FilesResult) -> None:
     """How many files were judged, and how many were left."""
     text = f"{result.n_predicted:,} judged"
@@ -67,11 +79,17 @@ def show_files(result: FilesResult) -> None:
     say(f"{'written to':>10}  {result.path}")
 
 
+def _bias(bias: float | None) -> str:
+    if bias is None:
+        return "bias the mean row norm of each bag"
+    return f"bias {bias:g}" if bias > 0 else "no bias"
+
+
 def _setting(plan: Plan) -> list[tuple[str, str]]:
     """One setting, line by line."""
     solver: str = plan.solver
     if plan.solver == "liblinear":
-        solver += f", bias {plan.bias:g}" if plan.bias else ", bias the mean row norm of each bag"
+        solver += ", " + _bias(plan.bias)
     penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
     if plan.w_pos is not None and plan.method != "bagging":
         penalties += f" (w_pos {plan.w_pos:g})"

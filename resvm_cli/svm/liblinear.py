@@ -118,6 +118,8 @@ class LinearArena:
         library = _library()
         bag = np.concatenate([positive, unlabeled])
         bias = problem.bias or float(self._norms[bag].mean()) or 1.0
+        if bias < 0:
+            bias = 0.0  # a feature that is 0 everywhere gets no weight
         labels = np.ones(len(bag))
         labels[len(positive) :] = -1.0
         parameter = _Parameter(
@@ -166,4 +168,5 @@ class LinearArena:
             self.features.astype(np.int32),
             weights[:-1],
         )
-        return LinearSolution(rows.without_zeros(), -float(weights[-1]) * bias, not _heard.warned)
+        rho = 0.0 - float(weights[-1]) * bias
+        return LinearSolution(rows.without_zeros(), rho, not _heard.warned)

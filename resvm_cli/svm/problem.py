@@ -23,7 +23,8 @@ class Problem:
     tolerance: float
     cache_mb: float
     solver: SolverName = "libsvm"
-    bias: float | None = None  # LIBLINEAR's; None for the mean row norm of the bag
+    # LIBLINEAR's; negative for no bias, None for the mean row norm of the bag
+    bias: float | None = None
     seed: int = 0
     name: str = "a member"  # in messages
 

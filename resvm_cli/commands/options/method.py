@@ -141,7 +141,7 @@ class MethodOptions:
             "-B",
             "--bias",
             metavar="B",
-            help="LIBLINEAR's bias feature.",
+            help="LIBLINEAR's bias feature; -1 for none.",
             show_default="mean row norm of the bag",
         ),
     ] = None

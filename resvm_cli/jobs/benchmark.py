@@ -1,0 +1,404 @@
+"""The paper's experiments, or the same on the user's data: cell by cell, resumable, shareable.
+
+Results are lines of a log that grows; what is there is not run again. Each line depends on its own
+cell and method alone, so that a directory can be filled in any order and by any number of machines,
+and later by more tasks or repetitions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from resvm_cli import __version__, parallel
+from resvm_cli.errors import CommandLineError, DataError, Interrupted
+from resvm_cli.experiments.cells import Cell
+from resvm_cli.experiments.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
+from resvm_cli.experiments.protocol import METHODS, Protocol
+from resvm_cli.files.logs import RunDirectory
+from resvm_cli.files.task_files import TaskFiles
+from resvm_cli.jobs.benchmark_cells import Bench, Measured, Work, measure
+from resvm_cli.jobs.benchmark_costs import Costs
+from resvm_cli.jobs.benchmark_data import BenchmarkData, Missing, OwnData, missing_files
+from resvm_cli.jobs.training_data import Progress
+from resvm_cli.parallel import available_workers
+from resvm_cli.shares import Share
+from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.solver_libraries import silenced
+
+RESULTS, PLAN, TIMES = "results.jsonl", "run.json", "times.jsonl"
+MOST_REPETITIONS = 10_000
+SAVED_SECONDS = 30.0  # a killed task of an array job loses no more
+
+
+@dataclass(frozen=True)
+class BenchmarkRequest:
+    """What is to be run, and where the results go."""
+
+    target: str
+    protocol: Protocol
+    data_dir: str = "."
+    tasks: tuple[str, ...] = tuple(PAPER_TASKS)
+    settings: tuple[str, ...] = SETTING_NAMES
+    methods: tuple[str, ...] = METHODS
+    repetitions: int = 20
+    seed: int = 0
+    own: OwnData | None = None
+    contaminations_pos: tuple[float, ...] = (0.0,)  # of own data
+    contaminations_unl: tuple[float, ...] = (0.0,)
+    resume: bool = False
+    share: Share | None = None  # this share of the work alone
+    jobs: int | None = None
+    command: str = ""
+
+    def check(self) -> None:
+        """Refuse what cannot work, before any file is read."""
+        if self.target in ("", "-"):
+            raise CommandLineError("-o needs the name of a directory")
+        if not 1 <= self.repetitions <= MOST_REPETITIONS:
+            raise CommandLineError(
+                f"--repetitions is {self.repetitions}; 1 to {MOST_REPETITIONS:,} was expected"
+            )
+        if self.seed < 0:
+            raise CommandLineError(f"--seed is {self.seed}; it must not be negative")
+        if self.own is None:
+            return
+        for name, size in (("--n-pos", self.own.n_pos), ("--n-unl", self.own.n_unl)):
+            if size < 1:
+                raise CommandLineError(f"{name} is {size}; at least 1 was expected")
+        for name, shares in (
+            ("--contamination-pos", self.contaminations_pos),
+            ("--contamination-unl", self.contaminations_unl),
+        ):
+            for share in shares:
+                if not 0 <= share <= 1:
+                    raise CommandLineError(f"{name} is {share:g}; a share from 0 to 1 is meant")
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What every line of a directory has in common; a run is resumed only with the same."""
+        own = self.own
+        content: dict[str, Any] = {
+            "kind": "resvm-benchmark",
+            "format": 1,
+            "protocol": self.protocol.name,
+            "seed": self.seed,
+            "own": None,
+        }
+        if self.protocol.name == "paper":
+            content["grids"] = dict(self.protocol.grids.content)
+        if own is not None:
+            content["own"] = {
+                "task": own.name,
+                "positive_label": own.positive_label,
+                "n_pos": own.n_pos,
+                "n_unl": own.n_unl,
+                "groups": own.groups is not None,
+            }
+        return content
+
+    def works(self, absent: Sequence[str] = ()) -> list[Work]:
+        """In the order in which they are run and listed: a repetition of all before the next.
+
+        Small tasks come first, so that a run cut short has much to show.
+        """
+        return [
+            Work(cell, method)
+            for cell in self._cells(absent)
+            for method in METHODS
+            if method in self.methods and method in self._methods_of(cell.task)
+        ]
+
+    def _cells(self, absent: Sequence[str]) -> Iterator[Cell]:
+        if self.own is not None:
+            for repetition in range(self.repetitions):
+                for of_pos in self.contaminations_pos:
+                    for of_unl in self.contaminations_unl:
+                        yield Cell(OWN, self.own.name, repetition, of_pos, of_unl)
+            return
+        names = [name for name in PAPER_TASKS if name in self.tasks and name not in absent]
+        names.sort(key=lambda name: PAPER_TASKS[name].n_unl)
+        for repetition in range(self.repetitions):
+            for name in names:
+                for setting in SETTING_NAMES:
+                    if setting in self.settings:
+                        shares = PAPER_TASKS[name].contaminations(setting)
+                        yield Cell(setting, name, repetition, *shares)
+
+    def _methods_of(self, task: str) -> tuple[str, ...]:
+        return self.protocol.methods_of(self.family(task))
+
+    def family(self, task: str) -> str:
+        """The data set that a task is of."""
+        return PAPER_TASKS[task].family if self.own is None else task
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """What was done, for the report."""
+
+    path: str
+    protocol: str
+    n_results: int  # lines in all
+    n_run: int  # lines of this run
+    n_missing: int  # of the plan
+    missing_tasks: tuple[int, ...]  # of an array job, that are still to come
+    missing_data: tuple[Missing, ...]
+    seconds: float
+
+
+def run(
+    request: BenchmarkRequest, progress: Progress, notice: Callable[[str], None]
+) -> BenchmarkResult:
+    """Run what is missing, line by line into the directory; or one task's share of it."""
+    request.check()
+    started = time.monotonic()
+    if request.share is None:  # an existing directory is refused before anything is read
+        RunDirectory(request.target, RESULTS, {}, resume=request.resume)
+    absent: tuple[Missing, ...] = ()
+    if request.own is None:
+        chosen = [PAPER_TASKS[name] for name in request.tasks]
+        absent = missing_files(request.data_dir, chosen)
+    for one in absent:
+        notice(
+            f"{one.file} is not in {request.data_dir}: {', '.join(one.tasks)} left out;"
+            f" it can be fetched from {one.address}"
+        )
+    works = request.works([task for one in absent for task in one.tasks])
+    if not works:
+        raise DataError("there is nothing to run", "give --data-dir, or other tasks or methods")
+    tasks = list(dict.fromkeys(work.cell.task for work in works))
+    paper = {name: PAPER_TASKS[name] for name in tasks} if request.own is None else {}
+    data = BenchmarkData(request.data_dir, paper, request.own, request.seed)
+    workers = request.jobs or available_workers()
+    families = {task: request.family(task) for task in tasks}
+    alone = min(workers, len(works)) == 1
+    with parallel.inner_threads_held(), silenced():
+        runner = _Runner(request, works, Bench(data, request.protocol, families, alone), workers)
+        if request.share is not None:
+            done = runner.share(progress, notice)
+        else:
+            done = runner.all(absent, progress, notice)
+    n_results, n_run, n_missing, missing_tasks = done
+    return BenchmarkResult(
+        request.target,
+        request.protocol.name,
+        n_results,
+        n_run,
+        n_missing,
+        missing_tasks,
+        absent,
+        time.monotonic() - started,
+    )
+
+
+class _Runner:
+    """Works carried out and written down."""
+
+    def __init__(
+        self, request: BenchmarkRequest, works: Sequence[Work], bench: Bench, workers: int
+    ) -> None:
+        self._request = request
+        self._works = works
+        self._bench = bench
+        self._workers = workers
+        self._costs = Costs(bench)
+        self._files = TaskFiles(request.target, request.fixed, _is_stored)
+        self._elsewhere = {
+            _key(record["result"]): Measured(record["result"], record["times"])
+            for record in self._files.read()
+        }
+
+    def _measured(
+        self, works: Sequence[Work], progress: Progress, notice: Callable[[str], None], total: int
+    ) -> Iterator[tuple[Work, Measured]]:
+        """Each work's line, in order, as it is ready."""
+        costs, left, done = self._costs, list(works), total - len(works)
+
+        def tick() -> None:
+            progress(f"benchmark{costs.left(left, self._workers)}", done, total)
+
+        tick()
+        measured = parallel.run_shared(
+            measure, self._bench, works, self._workers, tick, lambda number: str(works[number])
+        )
+        for work, one in zip(works, measured, strict=True):
+            told = costs.known
+            costs.add(work, one.times["seconds"])
+            left.remove(work)
+            done += 1
+            if not told and left:
+                notice(
+                    f"{total:,} results in all, {len(left):,} to come{costs.left(left, 1)} on one"
+                    " core, by the first of them"
+                )
+            tick()
+            yield work, one
+
+    def share(
+        self, progress: Progress, notice: Callable[[str], None]
+    ) -> tuple[int, int, int, tuple[int, ...]]:
+        """This task's share, into a file of its own; every so-manieth, so that shares are alike."""
+        share = self._request.share
+        assert share is not None
+        own = self._works[share.number - 1 :: share.count]
+        kept = [one for work in own if (one := self._elsewhere.get(self._name(work))) is not None]
+        left = [work for work in own if self._name(work) not in self._elsewhere]
+        records = [_stored(one) for one in kept]
+        last = time.monotonic()
+        try:
+            for work, one in self._measured(left, progress, notice, len(own)):
+                self._elsewhere[self._name(work)] = one
+                records.append(_stored(one))
+                if time.monotonic() - last > SAVED_SECONDS:
+                    self._files.write(self._request.protocol.name, share, records)
+                    last = time.monotonic()
+        finally:
+            if left:
+                self._files.write(self._request.protocol.name, share, records)
+        unknown = [self._name(work) not in self._elsewhere for work in self._works]
+        tasks = sorted({1 + place % share.count for place in np.flatnonzero(unknown).tolist()})
+        return len(records), len(left), sum(unknown), tuple(tasks)
+
+    def all(
+        self, absent: Sequence[Missing], progress: Progress, notice: Callable[[str], None]
+    ) -> tuple[int, int, int, tuple[int, ...]]:
+        """All that is missing, into the log."""
+        request = self._request
+        directory = RunDirectory(request.target, RESULTS, request.fixed, resume=request.resume)
+        n_run = 0
+        with directory.opened() as records:
+            for number, record in enumerate(records, 1):
+                if not is_result(record):
+                    raise DataError(
+                        f"{request.target}/{RESULTS}:{number}: is no result of a benchmark",
+                        "begin anew with another -o",
+                    )
+            lines = {_key(record): record for record in records}
+            directory.write(PLAN, self._plan(directory, absent))
+            todo = [work for work in self._works if self._name(work) not in lines]
+            fresh = [work for work in todo if self._name(work) not in self._elsewhere]
+            measured = self._measured(fresh, progress, notice, len(self._works))
+            try:
+                for work in todo:
+                    name = self._name(work)
+                    one = self._elsewhere.get(name)
+                    if one is None:
+                        _, one = next(measured)
+                        n_run += 1
+                    directory.append(TIMES, one.times)
+                    directory.append(RESULTS, one.record)
+                    lines[name] = one.record
+            except Interrupted:
+                notice(f"{len(lines):,} results are kept; the same command with --resume goes on")
+                raise
+            self._settle_order(directory, lines)
+        return len(lines), n_run, 0, ()
+
+    def _settle_order(
+        self, directory: RunDirectory, lines: dict[tuple[Any, ...], dict[str, Any]]
+    ) -> None:
+        """In the order of a run that did all at once, whatever runs there were."""
+        ordered = sorted(lines.values(), key=_place)
+        if ordered != list(lines.values()):
+            directory.rewrite(RESULTS, ordered)
+
+    def _name(self, work: Work) -> tuple[Any, ...]:
+        return _key(work.key(self._request.protocol.name))
+
+    def _plan(self, directory: RunDirectory, absent: Sequence[Missing]) -> dict[str, Any]:
+        """What was asked for in all, with what an earlier run asked for."""
+        request, before = self._request, directory.read(PLAN) or {}
+        data = {task: self._bench.data.digests(task) for task in self._bench.families}
+        for task, digests in before.get("data", {}).items():
+            if data.setdefault(task, digests) != digests:
+                raise CommandLineError(
+                    f"{request.target}: was begun with other rows of {task}",
+                    "use the same data, or begin anew with another -o",
+                )
+        repetitions = dict(before.get("repetitions", {}))
+        for work in self._works:
+            name = f"{work.cell.task}/{work.cell.setting}"
+            repetitions[name] = max(repetitions.get(name, 0), request.repetitions)
+        missing = {entry["task"]: entry for entry in before.get("missing", [])}
+        for one in absent:
+            for task in one.tasks:
+                missing[task] = {"task": task, "file": one.file, "fetch": one.address}
+        versions = {
+            "resvm": __version__,
+            "numpy": np.__version__,
+            "libsvm": libsvm.version(),
+            "liblinear": liblinear.version(),
+        }
+        return {
+            "format": 1,
+            "protocol": request.protocol.name,
+            "seed": request.seed,
+            "tasks": _union(before.get("tasks"), self._bench.families, PAPER_TASKS),
+            "settings": _union(
+                before.get("settings"), [work.cell.setting for work in self._works], SETTING_NAMES
+            ),
+            "methods": _union(
+                before.get("methods"), [work.method for work in self._works], METHODS
+            ),
+            "repetitions": repetitions,
+            "data": data,
+            "missing": [entry for task, entry in missing.items() if task not in data],
+            "command": request.command,
+            "versions": versions,
+        }
+
+
+def _union(before: Any, now: Any, order: Any) -> list[str]:
+    """Names of both, in the usual order."""
+    names = dict.fromkeys([*(before or ()), *now])
+    usual = [name for name in order if name in names]
+    return [*usual, *(name for name in names if name not in usual)]
+
+
+def _key(record: dict[str, Any]) -> tuple[Any, ...]:
+    names = ("setting", "task", "method", "repetition", "contamination_pos", "contamination_unl")
+    return tuple(record[name] for name in names)
+
+
+def _place(record: dict[str, Any]) -> tuple[Any, ...]:
+    """Where a line belongs among all."""
+    task, setting = record["task"], record["setting"]
+    size, order = 0, 0
+    if task in PAPER_TASKS:
+        size, order = PAPER_TASKS[task].n_unl, list(PAPER_TASKS).index(task)
+    return (
+        record["repetition"],
+        size,
+        order,
+        task,
+        SETTING_NAMES.index(setting) if setting in SETTING_NAMES else 0,
+        record["contamination_pos"],
+        record["contamination_unl"],
+        METHODS.index(record["method"]),
+    )
+
+
+def _stored(one: Measured) -> dict[str, Any]:
+    return {"result": one.record, "times": one.times}
+
+
+def _is_stored(record: Any) -> bool:
+    if not isinstance(record, dict) or not isinstance(record.get("times"), dict):
+        return False
+    seconds = record["times"].get("seconds")
+    return is_result(record.get("result")) and type(seconds) in (int, float)
+
+
+def is_result(record: Any) -> bool:
+    if not isinstance(record, dict):
+        return False
+    names = ("repetition", "contamination_pos", "contamination_unl", "pr_auc_trapezoid")
+    return (
+        all(type(record.get(name)) in (int, float) for name in names)
+        and record.get("method") in METHODS
+    )

@@ -1,0 +1,146 @@
+"""One method on the rows of one cell: tuned on P and U, trained on all of them, tested."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.dataset import FloatArray
+from resvm_cli.ensemble.methods import gamma_scale
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.model_plan import ModelPlan
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.evaluation.curves import Points
+from resvm_cli.evaluation.metrics import Ranking
+from resvm_cli.experiments.cells import Cell
+from resvm_cli.experiments.protocol import Protocol
+from resvm_cli.jobs.benchmark_data import BenchmarkData
+from resvm_cli.jobs.params_file import parameters_of
+from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.jobs.tune import tune_on
+
+CURVE_POINTS = 100  # of recall, at which the precision is kept
+CURVE_DECIMALS = 4
+
+
+@dataclass(frozen=True)
+class Work:
+    """A method, and the cell whose rows it is given."""
+
+    cell: Cell
+    method: str
+
+    def key(self, protocol: str) -> dict[str, Any]:
+        """What names it in a file."""
+        cell = self.cell
+        return {
+            "protocol": protocol,
+            "setting": cell.setting,
+            "task": cell.task,
+            "method": self.method,
+            "repetition": cell.repetition,
+            "contamination_pos": cell.contamination_pos,
+            "contamination_unl": cell.contamination_unl,
+        }
+
+    def __str__(self) -> str:
+        cell = self.cell
+        return f"{self.method} on {cell.task}, {cell.setting}, repetition {cell.repetition}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A line of results, and what it took."""
+
+    record: dict[str, Any]
+    times: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All that the works of a benchmark share."""
+
+    data: BenchmarkData
+    protocol: Protocol
+    families: Mapping[str, str]  # the data set of each task
+    alone: bool  # one work at a time: what the process takes, it takes
+
+
+def measure(bench: Bench, work: Work) -> Measured:
+    """Tune, train and test one method on one cell."""
+    started, cpu_started = time.perf_counter(), time.process_time()
+    drawn = bench.data.draw(work.cell)
+    data = MemoryData(
+        drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
+    )
+    choice, found = _tuned(bench, work, data)
+    trained = train_on(data, choice, jobs=1)
+    predictor = Predictor(trained.ensemble, data.scaling)
+    values = predictor.decisions(drawn.test).by(trained.conclusion.rule.rule)
+    if not found:
+        found = _chosen_by_training(trained.plan, choice.params)
+    ranking = Ranking.of(drawn.truth, values)
+    key = work.key(bench.protocol.name)
+    record = {
+        **key,
+        "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
+        "average_precision": float(ranking.average_precision()),
+        "roc_auc": float(ranking.roc_auc()),
+        **found,
+        "curve": _curve(drawn.truth, values),
+    }
+    times = {**key, "seconds": round(time.perf_counter() - started, 3)}
+    if bench.alone:
+        times["cpu_seconds"] = round(time.process_time() - cpu_started, 3)
+    return Measured(record, times)
+
+
+def _tuned(bench: Bench, work: Work, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
+    """What to train, and what is told of it; nothing yet where training chooses itself."""
+    protocol, family = bench.protocol, bench.families[work.cell.task]
+    seed = work.cell.seed(bench.data.seed)
+    if protocol.automatic(work.method):
+        params = protocol.params(work.method, family, seed)
+        return TrainingChoice.of(params, auto="committee", decision=protocol.decision), {}
+    scale = gamma_scale(data.n_features, data.variance())
+    settings = protocol.search(work.method, family, seed, scale, len(data.positives))
+    settings.check()
+    result = tune_on(data, settings, jobs=1)
+    chosen = result.best.settings[0].params
+    found = {
+        "candidates": len(result.trials),
+        "parameters": parameters_of(chosen),
+        "selected_score": result.best.params["selected_by"]["score"],
+    }
+    return TrainingChoice.of(chosen, decision=protocol.decision), found
+
+
+def _chosen_by_training(plan: ModelPlan, params: ResvmParams) -> dict[str, Any]:
+    """The heaviest setting of a committee stands for it."""
+    heaviest = max(range(len(plan.plans)), key=lambda number: plan.weights[number])
+    one = plan.plans[heaviest]
+    chosen = replace(
+        params,
+        gamma=one.kernel.gamma,
+        c_unl=one.c_unl,
+        w_pos=one.w_pos,
+        n_pos=one.n_pos,
+        n_unl=one.n_unl,
+        n_models=one.n_models,
+    )
+    return {"parameters": parameters_of(chosen), "settings": len(plan.plans)}
+
+
+def _curve(truth: npt.NDArray[np.bool_], values: FloatArray) -> list[float]:
+    """The highest precision at this recall or a higher one, at each hundredth of recall."""
+    points = Points.of(truth, values)
+    best = np.maximum.accumulate(points.precision[::-1])[::-1]
+    wanted = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS
+    place = np.searchsorted(points.recall, wanted - 1e-12)
+    return [round(float(number), CURVE_DECIMALS) for number in best[place]]

@@ -1,0 +1,180 @@
+"""The labelled rows of a benchmark: the paper's files, or one of the user's own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from resvm_cli.dataset import Survey
+from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.experiments.cells import Cell, Draw, LabelledRows, draw, pool
+from resvm_cli.experiments.contamination import Sizes
+from resvm_cli.experiments.paper_tasks import DataFile, LearningTask
+from resvm_cli.files.row_names import read_names
+from resvm_cli.files.streams import name_of
+from resvm_cli.files.svmlight import Block, format_number, read_file
+
+ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A labelled file of the user's, from which sets of these sizes are drawn."""
+
+    path: str
+    positive_label: float
+    n_pos: int
+    n_unl: int
+    groups: str | None = None
+    zero_based: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the task is called: the file without what follows the first point."""
+        return os.path.basename(self.path).partition(".")[0] or "data"
+
+
+def find_file(directory: str, file: DataFile) -> str | None:
+    """Where a data set's file is, plain or compressed."""
+    paths = [os.path.join(directory, file.name + ending) for ending in ENDINGS]
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A file that is not there, and the tasks that wait for it."""
+
+    file: str
+    address: str
+    tasks: tuple[str, ...]
+
+
+def missing_files(directory: str, tasks: Sequence[LearningTask]) -> tuple[Missing, ...]:
+    """What cannot be found of these tasks' data."""
+    wanting: dict[DataFile, list[str]] = {}
+    for task in tasks:
+        for file in task.files:
+            if find_file(directory, file) is None:
+                wanting.setdefault(file, []).append(task.name)
+    return tuple(Missing(file.name, file.address, tuple(names)) for file, names in wanting.items())
+
+
+@dataclass(frozen=True)
+class BenchmarkData:
+    """Rows by task, read when they are first asked for; only names travel to other machines."""
+
+    directory: str
+    tasks: Mapping[str, LearningTask]
+    own: OwnData | None
+    seed: int
+    _blocks: dict[str, Block] = field(default_factory=dict, compare=False, repr=False)
+    _labelled: dict[str, LabelledRows] = field(default_factory=dict, compare=False, repr=False)
+    _lock: Any = field(default_factory=threading.RLock, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        directory = os.path.abspath(self.directory)
+        own = self.own
+        return BenchmarkData, (directory, dict(self.tasks), own, self.seed)
+
+    def draw(self, cell: Cell) -> Draw:
+        """The sets of a cell."""
+        return draw(self.labelled(cell.task), self.sizes(cell), cell, self.seed)
+
+    def sizes(self, cell: Cell) -> Sizes:
+        shares = (cell.contamination_pos, cell.contamination_unl)
+        if self.own is not None:
+            return Sizes(self.own.n_pos, self.own.n_unl, *shares)
+        task = self.tasks[cell.task]
+        test = (0, 0) if task.test_file is not None else (task.test_pos, task.test_neg)
+        return Sizes(task.n_pos, task.n_unl, *shares, *test)
+
+    def digests(self, task: str) -> dict[str, str]:
+        """What tells the rows of a task's files from others."""
+        if self.own is not None:
+            labelled = self.labelled(task)
+            assert labelled is not None
+            return {name_of(self.own.path): _digest(labelled)}
+        names = [file.name for file in self.tasks[task].files]
+        return {name: _digest_of_block(self._block(name)) for name in names}
+
+    def labelled(self, task: str) -> LabelledRows | None:
+        """The rows of a task; None of the synthetic one, which has no file."""
+        with self._lock:
+            if task not in self._labelled:
+                found = self._own() if self.own is not None else self._of_paper(self.tasks[task])
+                if found is None:
+                    return None
+                self._labelled[task] = found
+            return self._labelled[task]
+
+    def _of_paper(self, task: LearningTask) -> LabelledRows | None:
+        if task.file is None:
+            return None
+        block = self._block(task.file.name)
+        positive = _positive(block, task.positive_label, task.file.name)
+        labelled = LabelledRows(block.rows, positive)
+        if task.n_pool is not None:
+            labelled = pool(labelled, task.name, task.n_pool, self.seed)
+        if task.test_file is None:
+            return labelled
+        test = self._block(task.test_file.name)
+        truth = _positive(test, task.positive_label, task.test_file.name)
+        return LabelledRows(labelled.rows, labelled.positive, None, test.rows, truth)
+
+    def _block(self, name: str) -> Block:
+        with self._lock:
+            if name not in self._blocks:
+                path = find_file(self.directory, DataFile(name, "binary"))
+                if path is None:
+                    raise DataError(f"{os.path.join(self.directory, name)}: is not there any more")
+                block = read_file(path)
+                block.require_labels(path)
+                self._blocks[name] = block
+            return self._blocks[name]
+
+    def _own(self) -> LabelledRows:
+        assert self.own is not None
+        block = read_file(self.own.path, zero_based=self.own.zero_based)
+        name = name_of(self.own.path)
+        block.require_labels(name)
+        positive = _positive(block, self.own.positive_label, name)
+        groups = None
+        if self.own.groups is not None:
+            names = np.array(read_names(self.own.groups), object)
+            if len(names) != len(positive):
+                raise DataError(
+                    f"{self.own.groups}: {len(names):,} groups, and {name} has"
+                    f" {len(positive):,} rows"
+                )
+            groups = np.unique(names, return_inverse=True)[1].reshape(-1)
+            if groups.max() == 0:
+                raise CommandLineError(f"{self.own.groups}: all rows are of one group")
+        return LabelledRows(block.rows, positive, groups)
+
+
+def _positive(block: Block, label: float, name: str) -> np.ndarray:
+    positive: np.ndarray = block.labels == label
+    if not positive.any() or positive.all():
+        there = ", ".join(format_number(one) for one in np.unique(block.labels)[:20])
+        which = "no row has" if not positive.any() else "every row has"
+        raise DataError(
+            f"{name}: {which} the label {format_number(label)}", f"labels that are there: {there}"
+        )
+    return positive
+
+
+def _digest_of_block(block: Block) -> str:
+    survey = Survey()
+    survey.add(block.rows)
+    return survey.digest()
+
+
+def _digest(labelled: LabelledRows) -> str:
+    survey = Survey()
+    survey.add(labelled.rows)
+    return survey.digest()
