@@ -22,6 +22,7 @@ from resvm_cli.files.benchmark_results import (
 )
 from resvm_cli.files.published import read_published, read_published_parameters
 from resvm_cli.files.streams import same_source
+from resvm_cli.jobs.benchmark_gaps import Gap, gaps
 from resvm_cli.jobs.benchmark_own import OwnData, own_data
 from resvm_cli.jobs.benchmark_tables import (
     IntervalWidth,
@@ -30,7 +31,6 @@ from resvm_cli.jobs.benchmark_tables import (
     PublishedTable,
     SettingTable,
     WinCount,
-    data_set_of,
     interval_widths,
     margins,
     parameter_medians,
@@ -48,18 +48,6 @@ from resvm_cli.jobs.benchmark_verdicts import (
 )
 
 MOST_DIRECTORIES = 2
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Cells that the report has no results of, and why."""
-
-    setting: str
-    task: str
-    method: str
-    n_done: int
-    n_planned: int | None
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -197,7 +185,7 @@ def run_report(files: BenchmarkFiles, name: str) -> RunReport:
         margins=tuple(ahead),
         conclusions=conclusions(by_setting, tests, wins, widths, dominances, medians),
         own=own_data([result for result in files.results if result.setting == OWN]),
-        gaps=_gaps(files, published) if tables or files.plan is not None else (),
+        gaps=gaps(files, published),
         costs=_costs(files),
     )
 
@@ -208,61 +196,6 @@ def _in_order(results: Sequence[Result], published: PublishedTable) -> list[str]
     of_paper = dict.fromkeys(task for _, task, _ in published)
     return [*(task for task in of_paper if task in present),
             *(task for task in present if task not in of_paper)]  # fmt: skip
-
-
-def _gaps(files: BenchmarkFiles, published: PublishedTable) -> tuple[Gap, ...]:
-    """What was planned and is not there, then what the paper has and the run had not planned."""
-    done: dict[tuple[str, str, str], int] = {}
-    for result in files.results:
-        key = (result.setting, result.task, result.method)
-        done[key] = done.get(key, 0) + 1
-    plan = files.plan
-    lacking = {} if plan is None else {one.task: one for one in plan.missing}
-    gaps = []
-    planned: set[tuple[str, str]] = set()
-    if plan is not None:
-        for setting in plan.settings:
-            for task in plan.tasks:
-                planned.add((setting, task))
-                if task not in lacking:
-                    gaps += _unfinished(plan, setting, task, done)
-    own_alone = all(result.setting == OWN for result in files.results)
-    for setting, task in dict.fromkeys((setting, task) for setting, task, _ in published):
-        present = any((setting, task, method) in done for method in METHODS)
-        if present or (own_alone and plan is None):
-            continue
-        if (data := lacking.get(task) or lacking.get(data_set_of(task))) is not None:
-            reason = (
-                f"the file {data.file} was not there" if data.file else "its data was not there"
-            )
-            reason += f"; {data.fetch}" if data.fetch else ""
-        elif (setting, task) in planned:
-            continue  # told above: nothing is done yet
-        elif own_alone:
-            continue  # a run of the user's own data plans nothing of the paper's
-        else:
-            reason = "not in this run"
-        gaps.append(Gap(setting, task, "all", 0, None, reason))
-    of_paper = {task for _, task, _ in published}
-    for task, data in lacking.items():  # the user's own file, or a whole data set by its name
-        if task not in of_paper and not any(data_set_of(other) == task for other in of_paper):
-            gaps.append(Gap("all", task, "all", 0, None, f"the file {data.file} was not there"))
-    return tuple(gaps)
-
-
-def _unfinished(
-    plan: Plan, setting: str, task: str, done: dict[tuple[str, str, str], int]
-) -> list[Gap]:
-    wanted = plan.n_repetitions(setting, task)
-    gaps = []
-    for method in plan.methods:
-        if method == LIBLINEAR and data_set_of(task) != "mnist":
-            continue  # it is linear, as mnist alone is
-        n_done = done.get((setting, task, method), 0)
-        if (setting != OWN and n_done < wanted) or not n_done:
-            reason = "not finished" if n_done else "nothing finished yet"
-            gaps.append(Gap(setting, task, method, n_done, wanted or None, reason))
-    return gaps
 
 
 def _costs(files: BenchmarkFiles) -> tuple[Cost, ...]:

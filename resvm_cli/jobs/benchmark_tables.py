@@ -385,9 +385,8 @@ def margins(table: SettingTable) -> tuple[Margin, ...]:
                 for row in rows
                 if (first := row.cell("resvm")) and (second := row.cell(method))
             ]
-            if pairs and (
-                name != "all tasks" or {row.data_set == "mnist" for row in rows} > {True}
-            ):
+            kinds = {row.data_set == "mnist" for row in rows if row.cell(method)}
+            if pairs and (name != "all tasks" or len(kinds) > 1):
                 found.append(_margin(table.setting, name, method, pairs))
     return tuple(found)
 

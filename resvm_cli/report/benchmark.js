@@ -4,6 +4,7 @@ const main = document.getElementById("page");
 const SERIES = {resvm: 0, bagging: 1, cwsvm: 2, "cwsvm-published": 3};
 const seriesOf = (method) => SERIES[method] ?? 4;
 
+main.className = "broad";
 main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.made));
 main.append(make("nav", {class: "contents", "aria-label": "sections"}, ...DATA.sections.map((section, number) =>
   make("a", {href: `#section-${number}`}, section.title))));
@@ -39,7 +40,7 @@ function sortTable(content) {
       make(c ? "td" : "th", {...(c ? {} : {scope: "row"}), class: [mark, numeric[c] ? "" : "words"].join(" ").trim()}, shown)))));
   }
   arrange();
-  return make("div", {class: "listing"}, ...(content.title ? [make("h3", {}, content.title)] : []),
+  return make("div", {class: `sorted ${content.prose ? "prose" : content.columns.length > 10 ? "tight" : ""}`.trim()}, ...(content.title ? [make("h3", {}, content.title)] : []),
     make("div", {class: "scroll", tabindex: "0"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)));
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli import __version__
-from resvm_cli.report.benchmark_sections import Section, sections
+from resvm_cli.report.benchmark_cells import Section
+from resvm_cli.report.benchmark_sections import sections
 from resvm_cli.report.html import page
 from resvm_cli.report.machine import finite
 
@@ -33,6 +34,7 @@ def _section(section: Section) -> dict[str, Any]:
                 "title": table.title,
                 "columns": list(table.columns),
                 "names": table.n_names,
+                "prose": table.prose,
                 "rows": [
                     [[cell.text, cell.value, cell.mark] for cell in row] for row in table.rows
                 ],

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
-from resvm_cli.report.benchmark_sections import Section, Table, sections
+from resvm_cli.report.benchmark_cells import Section, Table
+from resvm_cli.report.benchmark_sections import sections
 from resvm_cli.report.machine import finite, print_json
 from resvm_cli.report.terminal import harmless, print_table
 
@@ -46,7 +47,19 @@ def _section_lines(parts: Sequence[Section]) -> Iterator[str]:
             yield ""
             if table.title:
                 yield table.title
-            yield from _table_lines(table)
+            yield from _prose_lines(table) if table.prose else _table_lines(table)
+
+
+def _prose_lines(table: Table) -> Iterator[str]:
+    """Rows of sentences, one below the other."""
+    import textwrap
+
+    for row in table.rows:
+        for start, cell in zip(("- ", "  ", "  "), row, strict=False):
+            yield from textwrap.wrap(
+                harmless(cell.text), 100, initial_indent=start, subsequent_indent="  ",
+                break_on_hyphens=False,
+            )  # fmt: skip
 
 
 def _table_lines(table: Table) -> Iterator[str]:
