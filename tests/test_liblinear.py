@@ -137,3 +137,14 @@ def test_members_that_did_not_converge_are_counted_and_reported(problem, resvm, 
     assert ran.code == 0
     assert "3 of 3 members stopped at LIBLINEAR's iteration limit" in ran.err
     assert json.loads((tmp_path / "m" / "manifest.json").read_text())["unconverged"] == 3
+
+
+def test_without_a_bias_the_weights_are_those_of_scikit_learn_without_an_intercept():
+    found = train(bias=-1.0)
+    theirs = LinearSVC(
+        C=1.0, loss="hinge", fit_intercept=False, class_weight={1: 0.4, -1: 0.1}, tol=1e-6,
+        max_iter=100_000,
+    ).fit(X, Y)  # fmt: skip
+    assert found.weights.values == pytest.approx(theirs.coef_[0], abs=1e-3)
+    assert str(found.rho) == "0.0"
+    assert train(bias=3.0).rho != 0.0

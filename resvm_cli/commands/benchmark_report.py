@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands.options.running import Json, Quiet, output_option
+from resvm_cli.errors import CommandLineError
 
 
 def report(
@@ -31,4 +32,25 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """The tables of a benchmark beside the published ones, with tests and verdicts."""
-    del directories, markdown, csv, html, json, quiet
+    from resvm_cli.files.atomic import output
+    from resvm_cli.jobs import benchmark_report as job
+    from resvm_cli.report import benchmark_page, benchmark_text
+
+    to_stdout = [path for path in (markdown, csv, html) if path == "-"]
+    if len(to_stdout) + json > 1:
+        raise CommandLineError("only one of --markdown, --csv, --html and --json can go to stdout")
+    result = job.report(directories)
+    if markdown is not None:
+        with output(markdown) as write:
+            write(benchmark_text.markdown(result))
+    if csv is not None:
+        with output(csv) as write:
+            for line in benchmark_text.csv(result):
+                write(line)
+    if html is not None:
+        with output(html) as write:
+            write(benchmark_page.render(result))
+    if json:
+        benchmark_text.print_report(result)
+    elif not quiet and not to_stdout:
+        benchmark_text.show(result)

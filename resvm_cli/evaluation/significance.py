@@ -44,11 +44,38 @@ def wins(values: npt.ArrayLike) -> list[int]:
     return [int(count) for count in best.sum(axis=0)]
 
 
+def shared_wins(values: npt.ArrayLike) -> list[float]:
+    """How often each column holds the row's largest value; a shared first place is divided."""
+    table = np.asarray(values, np.float64)
+    best = table == table.max(axis=1, keepdims=True)
+    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
+
+
+def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean; nan where there are fewer than two values."""
+    from scipy.stats import t
+
+    sample = np.asarray(values, np.float64)
+    if len(sample) < 2:
+        return float("nan"), float("nan")
+    reach = float(t.ppf((1 + level) / 2, len(sample) - 1) * sample.std(ddof=1) / sqrt(len(sample)))
+    return float(sample.mean()) - reach, float(sample.mean()) + reach
+
+
 def average_ranks(means: npt.ArrayLike) -> FloatArray:
     """Mean rank of each column over the rows, 1 for the largest; equal values share theirs."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(-np.asarray(means, np.float64), axis=1).mean(axis=0), np.float64)
+
+
+def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
+    """Ranks within the rows, averaged over the rows of each group: groups x columns."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(-np.asarray(means, np.float64), axis=1)
+    rows_of = {group: [row for row, own in enumerate(groups) if own == group] for group in groups}
+    return np.array([ranks[rows].mean(axis=0) for rows in rows_of.values()])
 
 
 def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> float:

@@ -63,9 +63,15 @@ class Grid:
 
 
 def _absolute(name: str, text: str, units: Mapping[str, float]) -> str:
+    parts = text.split(",")
     if RELATIVE not in text:
         return text
-    values = [float(part.lstrip(RELATIVE)) * units[name] for part in text.split(",")]
+    if name not in units or not all(part.startswith(RELATIVE) for part in parts):
+        raise DataError(
+            f"{name} is '{text}'", f"{RELATIVE} goes before every number, of gamma or n_pos alone"
+        )
+    factors = parse_axis("gamma", ",".join(part[len(RELATIVE) :] for part in parts)).points()
+    values = [factor * units[name] for factor in factors]
     if name == "n_pos":
         values = [float(max(1, round(value))) for value in values]
     return ",".join(repr(value) for value in dict.fromkeys(values))

@@ -142,13 +142,6 @@ def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-def read_asset(name: str) -> str:
-    """The text of a style sheet or script that comes with the package, in report/."""
-    from importlib.resources import files
-
-    return (files("resvm_cli") / "report" / name).read_text(encoding="utf-8")
-
-
 class Source:
     """An input that can be read again: a pipe is spooled, in memory at first, then to TMPDIR."""
 

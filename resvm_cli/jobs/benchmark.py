@@ -19,6 +19,7 @@ from resvm_cli.errors import CommandLineError, DataError, Interrupted
 from resvm_cli.experiments.cells import Cell
 from resvm_cli.experiments.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
 from resvm_cli.experiments.protocol import METHODS, Protocol
+from resvm_cli.files.benchmark_results import PLAN, RESULTS, TIMES, is_result
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.files.task_files import TaskFiles
 from resvm_cli.jobs.benchmark_cells import Bench, Measured, Work, measure
@@ -30,7 +31,6 @@ from resvm_cli.shares import Share
 from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.solver_libraries import silenced
 
-RESULTS, PLAN, TIMES = "results.jsonl", "run.json", "times.jsonl"
 MOST_REPETITIONS = 10_000
 SAVED_SECONDS = 30.0  # a killed task of an array job loses no more
 
@@ -313,9 +313,9 @@ class _Runner:
     def _plan(self, directory: RunDirectory, absent: Sequence[Missing]) -> dict[str, Any]:
         """What was asked for in all, with what an earlier run asked for."""
         request, before = self._request, directory.read(PLAN) or {}
-        data = {task: self._bench.data.digests(task) for task in self._bench.families}
-        for task, digests in before.get("data", {}).items():
-            if data.setdefault(task, digests) != digests:
+        data = {task: self._bench.data.description(task) for task in self._bench.families}
+        for task, described in before.get("data", {}).items():
+            if data.setdefault(task, described)["digest"] != described["digest"]:
                 raise CommandLineError(
                     f"{request.target}: was begun with other rows of {task}",
                     "use the same data, or begin anew with another -o",
@@ -392,13 +392,3 @@ def _is_stored(record: Any) -> bool:
         return False
     seconds = record["times"].get("seconds")
     return is_result(record.get("result")) and type(seconds) in (int, float)
-
-
-def is_result(record: Any) -> bool:
-    if not isinstance(record, dict):
-        return False
-    names = ("repetition", "contamination_pos", "contamination_unl", "pr_auc_trapezoid")
-    return (
-        all(type(record.get(name)) in (int, float) for name in names)
-        and record.get("method") in METHODS
-    )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import Survey
+from resvm_cli.dataset import Rows, Survey
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.experiments.cells import Cell, Draw, LabelledRows, draw, pool
 from resvm_cli.experiments.contamination import Sizes
@@ -93,14 +93,15 @@ class BenchmarkData:
         test = (0, 0) if task.test_file is not None else (task.test_pos, task.test_neg)
         return Sizes(task.n_pos, task.n_unl, *shares, *test)
 
-    def digests(self, task: str) -> dict[str, str]:
-        """What tells the rows of a task's files from others."""
+    def description(self, task: str) -> dict[str, str]:
+        """Which files a task's rows are from, and what tells them from others."""
         if self.own is not None:
             labelled = self.labelled(task)
             assert labelled is not None
-            return {name_of(self.own.path): _digest(labelled)}
+            return {"file": name_of(self.own.path), "digest": _digest(labelled.rows)}
         names = [file.name for file in self.tasks[task].files]
-        return {name: _digest_of_block(self._block(name)) for name in names}
+        digests = [_digest(self._block(name).rows) for name in names]
+        return {"file": ", ".join(names), "digest": ", ".join(digests)}
 
     def labelled(self, task: str) -> LabelledRows | None:
         """The rows of a task; None of the synthetic one, which has no file."""
@@ -168,13 +169,7 @@ def _positive(block: Block, label: float, name: str) -> np.ndarray:
     return positive
 
 
-def _digest_of_block(block: Block) -> str:
+def _digest(rows: Rows) -> str:
     survey = Survey()
-    survey.add(block.rows)
-    return survey.digest()
-
-
-def _digest(labelled: LabelledRows) -> str:
-    survey = Survey()
-    survey.add(labelled.rows)
+    survey.add(rows)
     return survey.digest()

@@ -11,7 +11,8 @@ from html import escape
 from typing import Any
 
 from resvm_cli import __version__
-from resvm_cli.files.streams import as_unicode, read_asset
+from resvm_cli.files.package_files import package_text
+from resvm_cli.files.streams import as_unicode
 from resvm_cli.report.terminal import with_unicode_names
 
 POLICY = (
@@ -35,7 +36,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 <link rel="icon" href="data:,">
 <title>{escape(as_unicode(title))}</title>
 <style>
-{read_asset("page.css")}</style>
+{package_text("report/page.css")}</style>
 </head>
 <body>
 <main id="page"></main>
@@ -44,8 +45,8 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 <script>
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
-{read_asset("charts.js")}
-{read_asset(script)}</script>
+{package_text("report/charts.js")}
+{package_text(f"report/{script}")}</script>
 </body>
 </html>
 """

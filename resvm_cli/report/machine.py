@@ -96,12 +96,12 @@ def print_inspection(inspection: Inspection) -> None:
     )
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON has neither nan nor infinities: null."""
     if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
+        return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
+        return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -136,7 +136,7 @@ def scores(result: ScoreResult) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "files": [_flat(file) for file in result.files],
     }
-    return {name: _finite(value) for name, value in content.items()}
+    return {name: finite(value) for name, value in content.items()}
 
 
 def print_scores(result: ScoreResult) -> None:
@@ -175,7 +175,7 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
 
 
 def print_comparison(result: CompareResult) -> None:
-    content: dict[str, Any] = _finite(asdict(result))
+    content: dict[str, Any] = finite(asdict(result))
     print_json("compare", content)
 
 

@@ -1,0 +1,370 @@
+"""What a benchmark leaves in its directory, read strictly: plan, results, times.
+
+A report made of a file that is not understood would be wrong without looking so: a line that is
+damaged, cut off or contradicts another one is refused by its number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.files.logs import read_json
+from resvm_cli.files.streams import comes_at_once, read_pieces
+
+RESULTS = "results.jsonl"
+PLAN = "run.json"
+TIMES = "times.jsonl"
+PLAN_FORMATS = (1,)
+
+SETTINGS = ("supervised", "pu", "semi-supervised")
+OWN = "own"  # data of the user's, at contaminations of their choice
+SHORT = {"semi": "semi-supervised"}
+METHODS = ("cwsvm", "bagging", "resvm")  # in the order of the paper's tables
+LIBLINEAR = "cwsvm-published"  # cwsvm as it was probably solved for the paper, without a bias
+AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
+CURVE_POINTS = 100
+MOST_REPETITIONS = 2**31
+RESUME = "resvm benchmark run --resume cuts off a half line; else the file must be made anew"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method reached on one cell: a task, a setting and a repetition."""
+
+    line: int
+    protocol: str
+    setting: str
+    task: str
+    method: str
+    repetition: int
+    contamination_pos: float
+    contamination_unl: float
+    pr_auc_trapezoid: float
+    average_precision: float
+    roc_auc: float
+    candidates: int | None
+    parameters: Mapping[str, Any]
+    curve: tuple[float, ...] | None  # precision at recall 0.01, 0.02 ... 1
+
+    @property
+    def level(self) -> tuple[float, float]:
+        """The contaminations of P and U."""
+        return self.contamination_pos, self.contamination_unl
+
+
+@dataclass(frozen=True)
+class MissingData:
+    """A task whose file was not there, and where it is to be had."""
+
+    task: str
+    file: str
+    fetch: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run set out to do."""
+
+    protocol: str
+    seed: int | None = None
+    command: str = ""
+    tasks: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    repetitions: Any = None
+    missing: tuple[MissingData, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def n_repetitions(self, setting: str, task: str) -> int:
+        """How often a cell was to be repeated; 0 where the plan does not say.
+
+        One number for all, or by task, by setting, or by one within the other.
+        """
+        value = self.repetitions
+        for _ in range(2):
+            if isinstance(value, dict):
+                spelled = [setting, *(short for short, long in SHORT.items() if long == setting)]
+                names = [f"{one}/{task}" for one in spelled] + [f"{task}/{one}" for one in spelled]
+                value = next((value[n] for n in [*names, task, *spelled] if n in value), 0)
+        return value if _is_whole(value) else 0
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long one method took over one cell."""
+
+    setting: str
+    task: str
+    method: str
+    repetition: int
+    contamination_pos: float
+    contamination_unl: float
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def cell(self) -> tuple[object, ...]:
+        """What was timed."""
+        level = self.contamination_pos, self.contamination_unl
+        return self.setting, self.task, self.method, self.repetition, *level
+
+
+@dataclass(frozen=True)
+class BenchmarkFiles:
+    """All that a benchmark's directory holds; no plan and no times where there is no file."""
+
+    path: str
+    results: tuple[Result, ...]
+    plan: Plan | None
+    times: tuple[Times, ...]
+
+
+def read_benchmark(directory: str) -> BenchmarkFiles:
+    """Read a directory that ``resvm benchmark run`` wrote, or refuse it."""
+    if not os.path.isdir(directory):
+        reason = (
+            "is not a directory" if os.path.lexists(directory) else "there is no such directory"
+        )
+        raise FileError(f"{directory}: {reason}", "give the DIR of resvm benchmark run -o DIR")
+    path = os.path.join(directory, RESULTS)
+    if not os.path.lexists(path):
+        raise FileError(
+            f"{directory}: there is no {RESULTS}", "give the DIR of resvm benchmark run -o DIR"
+        )
+    plan_path = os.path.join(directory, PLAN)
+    plan = _plan(plan_path) if os.path.lexists(plan_path) else None
+    results = _results(path, plan)
+    times_path = os.path.join(directory, TIMES)
+    times = _times(times_path) if os.path.lexists(times_path) else ()
+    return BenchmarkFiles(directory, results, plan, times)
+
+
+def _records(path: str) -> Iterator[tuple[int, _Record]]:
+    """The objects of a file of JSON lines with their numbers; nothing else may be there."""
+    if not comes_at_once(path):
+        raise FileError(f"{path}: not a regular file", "give the DIR of resvm benchmark run -o DIR")
+    text = b"".join(read_pieces(path))
+    lines = text.split(b"\n")
+    for number, line in enumerate(lines[:-1], 1):
+        yield number, _Record(f"{path}:{number}", _object(line, f"{path}:{number}"))
+    if lines[-1]:
+        raise DataError(f"{path}:{len(lines)}: the line is cut off", RESUME)
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    def refuse(name: str) -> Any:
+        raise ValueError(f"{name} is no number")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name stands twice in an object")
+        return found
+
+    try:
+        content = json.loads(line, parse_constant=refuse, object_pairs_hook=unique)
+    except RecursionError:
+        raise DataError(f"{where}: the line is damaged: nested too deeply", RESUME) from None
+    except ValueError as error:
+        raise DataError(f"{where}: the line is damaged: {error}", RESUME) from None
+    if not isinstance(content, dict):
+        raise DataError(f"{where}: the line is damaged: a JSON object was expected", RESUME)
+    return content
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST_REPETITIONS
+
+
+class _Record:
+    """A JSON object whose fields are asked for by name and range."""
+
+    def __init__(self, where: str, content: dict[str, Any]) -> None:
+        self.where = where
+        self.content = content
+
+    def refused(self, name: str, expected: str) -> DataError:
+        if name not in self.content:
+            return DataError(f"{self.where}: no {name}; {expected} was expected", RESUME)
+        given = json.dumps(self.content[name])
+        given = given if len(given) < 60 else f"{given[:57]}..."
+        return DataError(f"{self.where}: {name} is {given}; {expected} was expected", RESUME)
+
+    def text(self, name: str, among: tuple[str, ...] = ()) -> str:
+        value = self.content.get(name)
+        if not isinstance(value, str) or not value or (among and value not in among):
+            raise self.refused(name, f"one of {', '.join(among)}" if among else "a name")
+        return value
+
+    def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
+        value: Any = self.content.get(name, default)
+        if type(value) not in (int, float) or not low <= value <= high or math.isinf(value):
+            bounds = f"from {low:g} to {high:g}" if math.isfinite(high) else f"from {low:g} on"
+            raise self.refused(name, f"a number {bounds}")
+        return float(value)
+
+    def whole(self, name: str) -> int:
+        value: Any = self.content.get(name)
+        if not _is_whole(value):
+            raise self.refused(name, "a whole number from 0 on")
+        return int(value)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        value = self.content.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.refused(name, "a list of names")
+        return tuple(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.content.get(name, {})
+        if not isinstance(value, dict):
+            raise self.refused(name, "a JSON object")
+        return value
+
+    def setting(self) -> str:
+        return _setting(self.text("setting", (*SETTINGS, *SHORT, OWN)))
+
+
+def _setting(name: str) -> str:
+    return SHORT.get(name, name)
+
+
+def is_result(record: Any) -> bool:
+    """Whether this is what a line of results holds."""
+    if not isinstance(record, dict):
+        return False
+    try:
+        _result(0, _Record("", record))
+    except DataError:
+        return False
+    return True
+
+
+def _results(path: str, plan: Plan | None) -> tuple[Result, ...]:
+    found: dict[tuple[Any, ...], Result] = {}
+    levels: dict[tuple[str, str], Result] = {}
+    protocol = None if plan is None else plan.protocol
+    for number, record in _records(path):
+        result = _result(number, record)
+        if protocol is None:
+            protocol = result.protocol
+        if result.protocol != protocol:
+            raise DataError(
+                f"{path}:{number}: a result of protocol {result.protocol} in a run of {protocol}",
+                "protocols are kept in directories of their own",
+            )
+        key = (result.setting, result.task, result.method, result.repetition, *result.level)
+        before = found.setdefault(key, result)
+        if any(getattr(before, name) != getattr(result, name) for name in AREAS):
+            raise DataError(
+                f"{path}:{number}: {result.method} on {result.task}, {result.setting}, repetition"
+                f" {result.repetition}, has other figures than on line {before.line}",
+                "was the directory written by two runs? Make it anew",
+            )
+        first = levels.setdefault((result.setting, result.task), result)
+        if result.setting != OWN and result.level != first.level:
+            raise DataError(
+                f"{path}:{number}: {result.task}, {result.setting}, is contaminated by other shares"
+                f" than on line {first.line}",
+                "was the directory written by two runs? Make it anew",
+            )
+    return tuple(found.values())
+
+
+def _result(number: int, record: _Record) -> Result:
+    areas = {name: record.number(name, 0, 1) for name in AREAS}
+    return Result(
+        line=number,
+        protocol=record.text("protocol"),
+        setting=record.setting(),
+        task=record.text("task"),
+        method=record.text("method", (*METHODS, LIBLINEAR)),
+        repetition=record.whole("repetition"),
+        contamination_pos=record.number("contamination_pos", 0, 1, 0.0),
+        contamination_unl=record.number("contamination_unl", 0, 1, 0.0),
+        candidates=record.whole("candidates") if record.content.get("candidates") else None,
+        parameters=_parameters(record),
+        curve=_curve(record),
+        **areas,
+    )
+
+
+def _parameters(record: _Record) -> dict[str, Any]:
+    parameters = record.mapping("parameters")
+    for value in parameters.values():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise record.refused("parameters", "finite numbers")
+    return parameters
+
+
+def _curve(record: _Record) -> tuple[float, ...] | None:
+    written = record.content.get("curve")
+    if written is None:
+        return None
+    expected = f"{CURVE_POINTS} precisions from 0 to 1"
+    try:
+        words = written.split() if isinstance(written, str) else written
+        curve = tuple(float(word) for word in words)
+    except (TypeError, ValueError):
+        raise record.refused("curve", expected) from None
+    if len(curve) != CURVE_POINTS or not all(0 <= value <= 1 for value in curve):
+        raise record.refused("curve", expected)
+    return curve
+
+
+def _times(path: str) -> tuple[Times, ...]:
+    times: dict[tuple[object, ...], Times] = {}
+    for _, record in _records(path):
+        seconds = record.number("seconds", 0, math.inf)
+        one = Times(
+            setting=record.setting(),
+            task=record.text("task"),
+            method=record.text("method", (*METHODS, LIBLINEAR)),
+            repetition=record.whole("repetition"),
+            contamination_pos=record.number("contamination_pos", 0, 1, 0.0),
+            contamination_unl=record.number("contamination_unl", 0, 1, 0.0),
+            seconds=seconds,
+            # of works that shared a process only the time by the clock is known
+            cpu_seconds=record.number("cpu_seconds", 0, math.inf, seconds),
+        )
+        times[one.cell] = one  # a cell that a kill undid was timed again
+    return tuple(times.values())
+
+
+def _plan(path: str) -> Plan:
+    record = _Record(path, read_json(path))
+    content = record.content
+    if content.get("format") not in PLAN_FORMATS or content["format"] is True:
+        raise DataError(
+            f"{path}: format {content.get('format')!r}, and this version reads"
+            f" {' and '.join(map(str, PLAN_FORMATS))}",
+            "use the version of resvm that wrote it, or a newer one",
+        )
+    missing = content.get("missing", [])
+    if not isinstance(missing, list) or not all(isinstance(one, dict) for one in missing):
+        raise record.refused("missing", "a list of JSON objects")
+    settings = [_setting(name) for name in record.names("settings")]
+    seed = content.get("seed")
+    data = record.mapping("data")
+    return Plan(
+        protocol=record.text("protocol"),
+        seed=seed if type(seed) is int else None,
+        command=str(content.get("command", "")),
+        tasks=record.names("tasks"),
+        settings=tuple(settings),
+        methods=record.names("methods"),
+        repetitions=content.get("repetitions"),
+        missing=tuple(
+            MissingData(*(str(one.get(name, "")) for name in ("task", "file", "fetch")))
+            for one in missing
+        ),
+        versions={str(name): str(value) for name, value in record.mapping("versions").items()},
+        data={name: value for name, value in data.items() if isinstance(value, dict)},
+    )

@@ -1,0 +1,370 @@
+"""A benchmark's report: every figure checked by scipy, by hand, or by the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.evaluation import significance
+from resvm_cli.files.published import PublishedResult, read_published
+from resvm_cli.jobs.benchmark_report import report
+from resvm_cli.jobs.benchmark_tables import data_set_of, judged, stars
+from tests import fake_benchmark as fake
+
+METHODS = fake.METHODS
+ALL_TASKS = (*fake.TASKS, "sensit-1", "sensit-2", "sensit-3")
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return fake.results()
+
+
+@pytest.fixture(scope="module")
+def run(lines, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench") / "paper"
+    fake.write(folder, lines, fake.plan(), fake.times_of(lines, 30.0))
+    return report([str(folder)]).runs[0]
+
+
+def areas(lines, setting, task, method, area="pr_auc_trapezoid"):
+    return np.array(
+        [
+            100 * line[area]
+            for line in lines
+            if (line["setting"], line["task"], line["method"]) == (setting, task, method)
+        ]
+    )
+
+
+def reported(folder, lines, **planned):
+    fake.write(folder, lines, fake.plan(**planned) if planned else None)
+    return report([str(folder)]).runs[0]
+
+
+def test_the_table_of_a_setting_is_what_scipy_says(run, lines):
+    (table,) = [table for table in run.tables if table.setting == "semi-supervised"]
+    assert [row.task for row in table.rows] == list(fake.TASKS)
+    for row in table.rows:
+        samples = [areas(lines, "semi-supervised", row.task, method) for method in METHODS]
+        for method, sample in zip(METHODS, samples, strict=True):
+            estimate = row.cell(method).pr_auc_trapezoid
+            low, high = scipy.stats.t.interval(
+                0.95, len(sample) - 1, loc=sample.mean(), scale=scipy.stats.sem(sample)
+            )
+            assert (estimate.n, estimate.mean) == (6, pytest.approx(sample.mean()))
+            assert (estimate.low, estimate.high) == pytest.approx((low, high))
+        tested = scipy.stats.wilcoxon(samples[2], samples[1], alternative="greater")
+        assert row.p_resvm_over_bagging == pytest.approx(tested.pvalue)
+        best = np.argmax(samples, axis=0)
+        assert [row.cell(m).wins for m in METHODS] == [(best == i).sum() for i in range(3)]
+
+
+def test_friedman_nemenyi_and_holm_over_tasks_are_what_scipy_says(run, lines):
+    (test,) = [t for t in run.tests if (t.setting, t.over) == ("pu", "tasks")]
+    means = np.array([[areas(lines, "pu", t, m).mean() for m in METHODS] for t in fake.TASKS])
+    assert test.result.friedman_p == pytest.approx(scipy.stats.friedmanchisquare(*means.T).pvalue)
+    ranks = scipy.stats.rankdata(-means, axis=1).mean(axis=0)
+    assert test.result.average_ranks == pytest.approx(ranks)
+    raw = [
+        scipy.stats.wilcoxon(means[:, i], means[:, j]).pvalue for i, j in [(0, 1), (0, 2), (1, 2)]
+    ]
+    assert [pair.wilcoxon for pair in test.result.pairs] == pytest.approx(raw)
+    order = np.argsort(raw)
+    stepped = np.minimum(1, np.maximum.accumulate(np.array(raw)[order] * [3, 2, 1]))
+    assert [test.result.pairs[i].holm for i in order] == pytest.approx(stepped)
+
+
+def test_over_data_sets_the_ten_digits_are_one_by_the_mean_of_their_ranks(run, lines):
+    (test,) = [t for t in run.tests if (t.setting, t.over) == ("pu", "data sets")]
+    assert test.names == ("synthetic", "cancer", "ijcnn1", "covtype", "mnist")
+    means = np.array([[areas(lines, "pu", t, m).mean() for m in METHODS] for t in fake.TASKS])
+    ranks = scipy.stats.rankdata(-means, axis=1)
+    blocks = np.vstack([ranks[:4], ranks[4:].mean(axis=0)])
+    tested = scipy.stats.friedmanchisquare(*(-blocks.T))
+    assert test.result.n_data_sets == 5
+    assert test.result.friedman_p == pytest.approx(tested.pvalue)
+    assert test.result.average_ranks == pytest.approx(
+        scipy.stats.rankdata(blocks, axis=1).mean(axis=0)
+    )
+
+
+def test_the_published_intervals_bear_out_what_the_paper_says_of_them(tmp_path):
+    run = reported(tmp_path / "run", fake.results(repetitions=2, tasks=ALL_TASKS, curves=False))
+    tests = {test.setting: test.published for test in run.tests if test.over == "tasks"}
+    told = {
+        setting: {(p.first, p.second): p.nemenyi < 0.05 for p in test.pairs}
+        for setting, test in tests.items()
+    }
+    assert [test.n_data_sets for test in tests.values()] == [17] * 3
+    assert all(test.friedman_p < 0.05 for test in tests.values())
+    assert told["pu"] == {
+        ("cwsvm", "bagging"): True, ("cwsvm", "resvm"): True, ("bagging", "resvm"): False,
+    }  # fmt: skip
+    assert all(told["semi-supervised"].values())
+
+
+def test_published_wins_are_those_of_the_papers_own_table(tmp_path):
+    run = reported(tmp_path / "run", fake.results(repetitions=2, tasks=ALL_TASKS, curves=False))
+    totals = [one.published_total for one in run.wins]
+    assert totals == [73, 93, 174, 21, 88, 231, 25, 42, 273]
+    normalised = [one.published_normalised for one in run.wins]
+    # the paper prints 44.8 for the first, with which its line would not add up to 120
+    assert normalised == pytest.approx(
+        [43.7, 40.3, 36.0, 18.3, 39.4, 62.2, 17.0, 24.0, 79.0], abs=0.05
+    )
+    assert [one.published_normalised_share for one in run.wins[6:]] == pytest.approx(
+        [14.2, 20.0, 65.8], abs=0.1
+    )
+
+
+def test_wins_are_scaled_to_twenty_repetitions_and_divided_among_digits(tmp_path):
+    lines = []
+    for task, best, repetitions in (("synthetic", 2, 5), ("mnist-0", 0, 10), ("mnist-1", 1, 10)):
+        for repetition in range(repetitions):
+            for place, method in enumerate(METHODS):
+                area = 0.9 if place == best else 0.5
+                lines.append(fake.line(task=task, method=method, repetition=repetition,
+                                       pr_auc_trapezoid=area))  # fmt: skip
+    run = reported(tmp_path / "run", lines)
+    assert [one.total for one in run.wins] == [20, 20, 20]
+    assert [one.normalised for one in run.wins] == [10, 10, 20]
+    assert [one.normalised_share for one in run.wins] == [25, 25, 50]
+
+
+def test_a_shared_first_place_is_divided():
+    assert significance.shared_wins([[1, 1, 0], [1, 1, 1], [0, 0, 2]]) == pytest.approx(
+        [1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3 + 1]
+    )
+
+
+def test_one_repetition_has_a_mean_and_no_interval(tmp_path):
+    run = reported(tmp_path / "run", [fake.line(method=method) for method in METHODS])
+    row = run.tables[0].rows[0]
+    assert row.cell("resvm").pr_auc_trapezoid.low is None
+    assert row.p_resvm_over_bagging is None
+    assert row.stars == 0
+    assert not run.tests
+
+
+@pytest.mark.parametrize(
+    ("mean", "verdict"),
+    [(80.01, "above"), (80.0, "within"), (70.0, "within"), (69.0, "within"), (68.99, "below")],
+)
+def test_verdicts_at_their_bounds(mean, verdict):
+    assert judged(mean, PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)) == verdict
+
+
+def test_stars_are_those_of_the_paper():
+    assert [stars(p) for p in (None, 0.05, 0.049, 0.01, 0.009, 0.0009)] == [0, 0, 1, 1, 2, 3]
+
+
+def test_tasks_belong_to_data_sets_by_the_papers_names_alone():
+    assert [data_set_of(t) for t in ("mnist-7", "sensit-1", "mine-2", "mnist-x")] == [
+        "mnist", "sensit", "mine-2", "mnist-x",
+    ]  # fmt: skip
+
+
+def test_a_repetition_that_one_method_lacks_counts_for_no_wins_and_no_pairs(tmp_path):
+    lines = fake.results(repetitions=4, tasks=["cancer"])
+    lines = [x for x in lines if not (x["repetition"] == 3 and x["method"] == "bagging")]
+    row = reported(tmp_path / "run", lines).tables[0].rows[0]
+    assert row.n_compared == 3
+    assert sum(row.cell(method).wins for method in METHODS) == 3
+    assert [row.cell(method).pr_auc_trapezoid.n for method in METHODS] == [4, 3, 4]
+
+
+def test_cwsvm_published_is_judged_by_the_papers_cwsvm_and_wins_nothing(run):
+    row = next(row for row in run.tables[1].rows if row.task == "mnist-8")
+    extra = row.cell("cwsvm-published")
+    assert (extra.published.low, extra.published.high) == (34.8, 38.8)
+    assert extra.wins is None
+    assert row.cell("cwsvm").verdict == "above"
+    assert run.tables[0].methods == METHODS
+
+
+def test_what_remains_of_the_margin_over_cwsvm(run, lines):
+    one = next(m for m in run.margins
+               if (m.setting, m.tasks, m.method) == ("pu", "mnist", "cwsvm"))  # fmt: skip
+    digits = [f"mnist-{digit}" for digit in range(10)]
+    ahead = [
+        areas(lines, "pu", t, "resvm").mean() - areas(lines, "pu", t, "cwsvm").mean()
+        for t in digits
+    ]
+    published = read_published()
+    before = [
+        published["pu", t, "resvm"].middle - published["pu", t, "cwsvm"].middle for t in digits
+    ]
+    assert one.pr_auc_trapezoid == pytest.approx(np.mean(ahead))
+    assert one.published == pytest.approx(np.mean(before))
+    assert one.p_resvm_over == pytest.approx(
+        scipy.stats.wilcoxon(ahead, alternative="greater").pvalue
+    )
+
+
+def test_dominance_is_counted_pair_by_pair_at_every_level_of_recall(tmp_path):
+    high, low = [0.9] * 100, [0.8] * 100
+    mixed = [0.95] * 25 + [0.5] * 75
+    lines = [
+        fake.line(task="mnist-1", method="resvm", curve=high),
+        fake.line(task="mnist-1", method="bagging", curve=low),
+        fake.line(task="mnist-1", method="resvm", repetition=1, curve=high),
+        fake.line(task="mnist-1", method="bagging", repetition=1, curve=mixed),
+        fake.line(task="cancer", method="resvm", curve=high),
+        fake.line(task="cancer", method="bagging", curve=low),
+    ]
+    (one,) = reported(tmp_path / "run", lines).dominance
+    assert (one.method, one.n, one.whole) == ("bagging", 2, 0.5)
+    assert one.levels == pytest.approx(175 / 200)
+    assert one.shortfall == pytest.approx(2.5)
+
+
+def test_medians_of_parameters_stand_beside_the_papers(tmp_path):
+    lines = [
+        fake.line(task="mnist-3", repetition=r, parameters={"n_pos": n, "n_unl": u, "w_pos": 2.0})
+        for r, (n, u) in enumerate([(5, 50), (10, 50), (20, 40)])
+    ]
+    medians = {one.parameter: one for one in reported(tmp_path / "run", lines).medians}
+    place = medians["n_pos"].tasks.index("mnist-3")
+    assert medians["n_pos"].values[place] == 10
+    assert medians["unl_per_pos"].values[place] == 5
+    assert medians["w_pos"].published[place] == 6.4
+    assert medians["n_pos"].values[0] is None
+
+
+def test_widths_compare_resvm_with_the_others(run, lines):
+    one = next(w for w in run.widths if (w.setting, w.method) == ("pu", "bagging"))
+    width = {
+        method: np.array([
+            np.subtract(*significance.student_interval(areas(lines, "pu", t, method))[::-1])
+            for t in fake.TASKS
+        ])
+        for method in METHODS
+    }  # fmt: skip
+    assert one.mean == pytest.approx(width["bagging"].mean())
+    assert one.n_resvm_narrower == (width["resvm"] < width["bagging"]).sum()
+    assert one.p_resvm_narrower == pytest.approx(
+        scipy.stats.wilcoxon(width["bagging"], width["resvm"], alternative="greater").pvalue
+    )
+
+
+def test_cells_that_are_missing_are_named(tmp_path):
+    lines = [
+        line
+        for line in fake.results(repetitions=6, tasks=["cancer", "mnist-1"], curves=False)
+        if not (line["task"] == "cancer" and line["setting"] == "pu" and line["repetition"] > 3)
+        and not (line["method"] == "bagging" and line["task"] == "mnist-1"
+                 and line["setting"] == "supervised")
+    ]  # fmt: skip
+    run = reported(tmp_path / "run", lines, tasks=["cancer", "mnist-1", "covtype", "sensit-1"])
+    gaps = {(gap.setting, gap.task, gap.method): gap for gap in run.gaps}
+    short = gaps["pu", "cancer", "all"]
+    assert (short.n_done, short.n_planned, short.reason) == (4, 6, "not finished")
+    assert gaps["supervised", "mnist-1", "bagging"].reason == "nothing finished yet"
+    assert gaps["all", "covtype", "all"].reason == "nothing finished yet"
+    assert "combined_scale was not there; fetch" in gaps["all", "sensit-1", "all"].reason
+    assert gaps["all", "sensit-2", "all"].reason == "not in this run"
+    assert ("all", "synthetic", "all") in gaps
+    assert not any(gap.method == "cwsvm-published" and gap.task == "cancer" for gap in run.gaps)
+
+
+def test_a_data_set_that_is_missing_by_its_name_explains_all_its_classes(tmp_path):
+    missing = [{"task": "sensit", "file": "combined_scale.bz2", "fetch": ""}]
+    run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing, repetitions=1,
+                   tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
+    assert [(gap.task, gap.reason) for gap in run.gaps] == [
+        (f"sensit-{n}", "the file combined_scale.bz2 was not there") for n in (1, 2, 3)
+    ]
+
+
+def test_nothing_is_missing_of_a_finished_run_but_sensit(run):
+    assert {gap.task for gap in run.gaps} == {"sensit-1", "sensit-2", "sensit-3"}
+
+
+def test_conclusions_are_graded(tmp_path):
+    run = reported(tmp_path / "run", fake.results(repetitions=12, tasks=ALL_TASKS, seed=5))
+    findings = {one.claim: one for one in run.conclusions}
+    assert len(findings) == 12
+    better = next(one for claim, one in findings.items() if "better than both others" in claim)
+    assert better.finding == "confirmed"
+    assert "published, same tasks: p 0.017" in better.evidence
+    w_pos = next(one for claim, one in findings.items() if "w_pos is largest" in claim)
+    assert w_pos.finding in ("confirmed", "not confirmed")
+
+
+def test_what_all_methods_reach_alike_confirms_nothing(tmp_path):
+    lines = [{**line, "pr_auc_trapezoid": 0.9} for line in fake.results(repetitions=4)]
+    run = reported(tmp_path / "run", lines)
+    told = [one for one in run.conclusions if "significantly better" in one.claim]
+    assert {one.finding for one in told} == {"not confirmed"}
+    assert all(one.total_share == pytest.approx(100 / 3) for one in run.wins)
+
+
+def test_two_protocols_are_compared_over_the_cells_that_both_have(tmp_path):
+    first = fake.results(repetitions=3, tasks=["cancer", "covtype"])
+    second = fake.results(repetitions=2, tasks=["cancer"], seed=9, protocol="fast")
+    one = fake.write(tmp_path / "one", first, fake.plan(), fake.times_of(first, 30))
+    two = fake.write(tmp_path / "two", second, None, fake.times_of(second, 3))
+    comparison = report([str(one), str(two)]).comparison
+    assert comparison.names == ("paper", "fast")
+    row = next(r for r in comparison.rows if (r.setting, r.method) == ("pu", "resvm"))
+    assert (row.n_tasks, row.n_cells) == (1, 2)
+    expected = [areas(of, "pu", "cancer", "resvm", "average_precision")[:2].mean()
+                for of in (first, second)]  # fmt: skip
+    assert row.average_precision == pytest.approx(expected)
+    assert row.cpu_seconds == (60, 6)
+    assert row.cost_ratio == pytest.approx(0.1)
+
+
+def test_two_runs_of_one_protocol_go_by_their_directories(tmp_path):
+    folders = [str(fake.write(tmp_path / name, [fake.line()])) for name in ("a", "b")]
+    assert report(folders).comparison.names == tuple(folders)
+    assert report(folders).comparison.rows[0].cost_ratio is None
+
+
+def test_directories_that_cannot_be_compared_are_refused(tmp_path):
+    one = str(fake.write(tmp_path / "one", [fake.line()]))
+    two = str(fake.write(tmp_path / "two", [fake.line(task="cancer")]))
+    empty = str(fake.write(tmp_path / "empty", []))
+    with pytest.raises(DataError, match="no cell in common"):
+        report([one, two])
+    with pytest.raises(CommandLineError, match="the first directory once more"):
+        report([one, f"{one}/../one"])
+    with pytest.raises(CommandLineError, match="3 directories"):
+        report([one, two, empty])
+    with pytest.raises(DataError, match="no results yet"):
+        report([empty])
+
+
+def test_own_data_by_contamination(tmp_path):
+    lines = fake.own_results([0.0, 0.2, 0.4])
+    run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
+                   methods=list(METHODS), repetitions=5)  # fmt: skip
+    (own,) = run.own
+    assert own.axes == ("contamination_pos",)
+    assert [row.contamination_pos for row in own.rows] == [0.0, 0.2, 0.4]
+    last = own.rows[-1]
+    samples = {
+        method: [x["average_precision"] for x in lines
+                 if x["method"] == method and x["contamination_pos"] == 0.4]
+        for method in METHODS
+    }  # fmt: skip
+    assert last.best == "resvm"
+    assert last.p_resvm_over_cwsvm == pytest.approx(
+        scipy.stats.wilcoxon(samples["resvm"], samples["cwsvm"], alternative="greater").pvalue
+    )
+    borne = {one.method: one.level for one in own.borne}
+    assert borne["cwsvm"] == 0.0
+    assert borne["resvm"] >= 0.2
+    assert not run.gaps
+    assert not run.tables
+
+
+def test_own_data_with_a_level_that_is_not_finished_says_so(tmp_path):
+    lines = fake.own_results([0.0, 0.2])[:-3]
+    run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
+                   methods=list(METHODS), repetitions=5)  # fmt: skip
+    (gap,) = run.gaps
+    assert (gap.task, gap.n_done, gap.n_planned) == ("mine, P 20 %, U 10 %", 4, 5)
