@@ -374,8 +374,9 @@ def test_own_data_with_a_level_that_is_not_finished_says_so(tmp_path):
 
 
 def test_a_task_and_a_setting_that_were_not_asked_for_together_are_not_awaited(tmp_path):
-    lines = [one for one in fake.results(repetitions=2, tasks=["cancer", "covtype"])
-             if (one["task"], one["setting"]) in (("cancer", "pu"), ("covtype", "supervised"))]  # fmt: skip
+    together = {("cancer", "pu"), ("covtype", "supervised")}
+    drawn = fake.results(repetitions=2, tasks=["cancer", "covtype"])
+    lines = [one for one in drawn if (one["task"], one["setting"]) in together]
     run = reported(tmp_path / "run", lines, tasks=["cancer", "covtype"], missing=[],
                    settings=["supervised", "pu"], methods=list(METHODS),
                    repetitions={"cancer/pu": 2, "covtype/supervised": 2})  # fmt: skip
