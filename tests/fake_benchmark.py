@@ -16,6 +16,7 @@ SETTINGS = ("supervised", "pu", "semi-supervised")
 METHODS = ("cwsvm", "bagging", "resvm")
 CONTAMINATION = {"synthetic": 0.3, "cancer": 0.3, "covtype": 0.3}
 LIBLINEAR = "cwsvm-published"
+ADDRESS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 
 def line(**fields: Any) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def plan(**fields: Any) -> dict[str, Any]:
         "repetitions": {task: dict.fromkeys(SETTINGS, 6) for task in TASKS},
         "data": {"cancer": {"file": "breast-cancer_scale", "digest": "0123abcd"}},
         "missing": [
-            {"task": "sensit-1", "file": "combined_scale", "fetch": "fetch it from LIBSVM's page"}
+            {"task": "sensit-1", "file": "combined_scale", "fetch": ADDRESS}
         ],
         "grid": {}, "command": "resvm benchmark run -o <bench> --seed 7",
         "versions": {"resvm": "1.2", "numpy": "2.0"}, **fields,

@@ -43,15 +43,24 @@ def gaps(files: BenchmarkFiles, published: PublishedTable) -> tuple[Gap, ...]:
     lacking = {} if plan is None else {one.task: one for one in plan.missing}
     found: list[Gap] = []
     if plan is not None:
-        for setting in plan.settings:
-            for task in plan.tasks:
-                if _lacking(lacking, task) is None:
-                    found += _unfinished(plan, setting, task, done)
+        for setting, task in _planned(plan):
+            if _lacking(lacking, task) is None:
+                found += _unfinished(plan, setting, task, done)
     if not all(setting == OWN for setting, *_ in done):
         found += _of_paper(plan, lacking, done, published)
     elif lacking:
         found += [Gap(OWN, task, EVERY, 0, None, _reason(data)) for task, data in lacking.items()]
     return tuple(_merged(found))
+
+
+def _planned(plan: Plan) -> list[tuple[str, str]]:
+    """Settings and tasks that were asked for together; of a resumed run not all of both are."""
+    return [
+        (setting, task)
+        for setting in plan.settings
+        for task in plan.tasks
+        if not isinstance(plan.repetitions, dict) or plan.n_repetitions(setting, task)
+    ]
 
 
 def _lacking(lacking: Mapping[str, MissingData], task: str) -> MissingData | None:
@@ -61,6 +70,8 @@ def _lacking(lacking: Mapping[str, MissingData], task: str) -> MissingData | Non
 
 def _reason(data: MissingData) -> str:
     reason = f"the file {data.file} was not there" if data.file else "its data was not there"
+    if "://" in data.fetch:
+        return f"{reason}; it can be fetched from {data.fetch}"
     return f"{reason}; {data.fetch}" if data.fetch else reason
 
 
@@ -90,7 +101,7 @@ def _of_paper(
     plan: Plan | None, lacking: Mapping[str, MissingData], done: Done, published: PublishedTable
 ) -> Iterable[Gap]:
     """Cells of the paper's tables that have no result and were not to have one."""
-    planned = set() if plan is None else {(s, t) for s in plan.settings for t in plan.tasks}
+    planned = set() if plan is None else {*_planned(plan)}
     present = {(setting, task) for setting, task, *_ in done}
     for setting, task in dict.fromkeys((setting, task) for setting, task, _ in published):
         data = _lacking(lacking, task)

@@ -52,7 +52,7 @@ MOST_DIRECTORIES = 2
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor time of one method in one setting, tuning included."""
+    """Time of one method in one setting, tuning included."""
 
     setting: str
     method: str

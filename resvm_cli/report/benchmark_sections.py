@@ -184,7 +184,7 @@ def _costs(run: RunReport) -> Section:
         for one in run.costs
     )  # fmt: skip
     columns = ("setting", "method", "cells", "minutes", "seconds a cell")
-    return Section("Processor time", (), (Table("", columns, rows, 2),))
+    return Section("Time", (), (Table("", columns, rows, 2),))
 
 
 def _comparison(comparison: Comparison) -> Section:
@@ -204,8 +204,8 @@ def _comparison(comparison: Comparison) -> Section:
             )
         )  # fmt: skip
     told = [
-        f"Over the cells that both have; means are over tasks. The ratio is {second}'s processor"
-        f" time as a share of {first}'s.",
+        f"Over the cells that both have; means are over tasks. The ratio is {second}'s time"
+        f" as a share of {first}'s.",
     ]
     for method in METHODS:
         own = [one for one in comparison.rows if one.method == method]
@@ -219,7 +219,7 @@ def _comparison(comparison: Comparison) -> Section:
             timed = [one.cpu_seconds for one in own if one.cpu_seconds is not None]
             if timed and (total := sum(pair[0] for pair in timed)) > 0:
                 share = sum(pair[1] for pair in timed) / total
-                sentence += f", at {share:.3f} of the processor time"
+                sentence += f", at {share:.3f} of the time"
             told.append(f"{sentence}.")
     columns = (
         "setting", "method", "cells", f"AP, {first}", f"AP, {second}", "difference",

@@ -43,7 +43,7 @@ def what_was_run(run: RunReport) -> Section:
             lines.append(f"Versions: {told}")
     hours = sum(cost.cpu_seconds for cost in run.costs) / 3600
     if run.costs:
-        lines.append(f"Processor time: {hours:.2f} hours, tuning included.")
+        lines.append(f"Time: {hours:.2f} hours over all cells, tuning included.")
     lines.append(f"Reported by resvm {__version__}.")
     tables: tuple[Table, ...] = ()
     if plan is not None and plan.data:
@@ -51,7 +51,7 @@ def what_was_run(run: RunReport) -> Section:
             (
                 Cell(task),
                 Cell(str(data.get("file", NOTHING))),
-                Cell(str(data.get("digest", ""))[:16]),
+                Cell(", ".join(one[:12] for one in str(data.get("digest", "")).split(", "))),
             )
             for task, data in plan.data.items()
         )
