@@ -15,7 +15,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 SAMPLE = FOLDER.parent / "sample_data" / "digits"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTH, HEIGHT = 1000, 800
+WIDTH, HEIGHT = 1000, 1020
 PATIENCE_SECONDS = 300
 
 

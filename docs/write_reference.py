@@ -19,9 +19,15 @@ BEGIN = "<!-- reference: written by docs/write_reference.py -->"
 END = "<!-- end of reference -->"
 
 
-def help_text(command: Any) -> list[str]:
+def introduction(command: Any, usage: str) -> list[str]:
     """What --help says before the options: markdown, as its docstring is."""
-    return inspect.cleandoc(command.help or "").splitlines()
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    *description, _, examples = paragraphs  # the one between says: for example
+    if not examples.startswith("- `resvm "):
+        raise SystemExit(f"{usage}: its docstring does not end in a list of examples")
+    lines = ["## Synopsis", "", "```text", usage, "```", "", "## Description", ""]
+    lines += ["\n\n".join(description), "", "## Examples", "", "```sh"]
+    return [*lines, *(line.strip("- `") for line in examples.splitlines()), "```", ""]
 
 
 def default_of(option: Any) -> str:
@@ -87,12 +93,7 @@ def argument_lines(command: Any) -> list[str]:
 def command_reference(command: Any, name: str) -> str:
     """What the program knows of a command."""
     lines = [
-        *help_text(command),
-        "",
-        "```text",
-        usage_of(command, f"resvm {name}"),
-        "```",
-        "",
+        *introduction(command, usage_of(command, f"resvm {name}")),
         "## Options",
         "",
         *argument_lines(command),
@@ -103,10 +104,9 @@ def command_reference(command: Any, name: str) -> str:
 
 def program_reference(program: Any) -> str:
     """What the program knows of itself: its own options and its commands."""
-    lines = [*help_text(program), "", "```text", "resvm [OPTIONS] COMMAND [ARGS]...", "```", ""]
-    lines += ["## Commands", ""]
+    lines = [*introduction(program, "resvm [OPTIONS] COMMAND [ARGS]..."), "## Commands", ""]
     for name in COMMANDS:
-        short = help_text(program.commands[name])[0]
+        short = inspect.cleandoc(program.commands[name].help).splitlines()[0]
         lines += [f"[`resvm {name}`]({name}.md)", f": {short}", ""]
     lines += ["## Options", "", *option_sections(program)[2:]]
     return "\n".join(lines).rstrip()

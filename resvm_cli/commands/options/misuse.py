@@ -79,6 +79,8 @@ def _refused(option: str, message: str) -> str:
         return f"{option} is '{wrong[1]}'; {EXPECTED.get(wrong[2], wrong[2])} was expected"
     if outside := re.fullmatch(r"(.*) is not in the range x>=(\S+?)\.?", message):
         return f"{option} is {outside[1]}; at least {outside[2]} was expected"
+    if outside := re.fullmatch(r"(.*) is not in the range (\S+)<=x<=(\S+?)\.?", message):
+        return f"{option} is {outside[1]}; {outside[2]} to {outside[3]} was expected"
     return f"{option}: {message.rstrip('.')}"
 
 
