@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow slurm browser check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
+.PHONY: help install demo test slow slurm browser docs check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
 	fuzz_blocks hostile smoke bench clean
 
 help: ## list the targets
@@ -33,6 +33,10 @@ $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 install: $(VENV)/.core ## make a virtual environment in .venv and install resvm there
 
 demo: $(VENV)/.core ## train, predict, score and inspect on sample_data/
@@ -49,6 +53,11 @@ slurm: $(VENV)/.test ## run the recipes of docs/cluster.md on the Slurm of SLURM
 
 browser: $(VENV)/.test ## open the pages in a headless Chromium, if one is on the PATH
 	$(BIN)/python -m pytest -m browser -rs
+
+docs: $(VENV)/.docs ## build the pages (build/docs/html) and the manual pages (build/docs/man); warnings are errors
+	$(BIN)/python docs/write_reference.py --check
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs/html
+	$(BIN)/sphinx-build -q -W --keep-going -b man docs build/docs/man
 
 lint: $(VENV)/.dev ## ruff and the import contracts
 	$(BIN)/ruff check .

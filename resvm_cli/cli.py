@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.main import get_command
 
 from resvm_cli import __version__, interruption, parallel
+from resvm_cli.commands.options.arrangement import arrange
+from resvm_cli.commands.options.misuse import UsageError, explained
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.stdout import guard_stdout
@@ -58,6 +61,11 @@ def resvm(
 
     Exit codes: 0 done, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
     130/143 interrupted.
+
+    To begin with:
+
+    - `resvm train -P pos.svm -U unl.svm -o model`
+    - `resvm rank -P pos.svm -U unl.svm --model model --html ranking.html`
     """
     if debug:
         os.environ["RESVM_DEBUG"] = "1"
@@ -67,7 +75,6 @@ def app_of(names: Sequence[str]) -> typer.Typer:
     """The application with these commands: importing and describing the others takes time."""
     app = typer.Typer(
         name="resvm",
-        no_args_is_help=True,
         rich_markup_mode="markdown",  # joins the lines of a paragraph
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -80,6 +87,15 @@ def app_of(names: Sequence[str]) -> typer.Typer:
         else:
             app.command()(command)
     return app
+
+
+def command_line(names: Sequence[str]) -> Any:
+    """The program with these commands, their options in the order of --help."""
+    program: Any = get_command(app_of(names))
+    for command in program.commands.values():
+        for one in (command, *getattr(command, "commands", {}).values()):
+            arrange(one.params)
+    return program
 
 
 def _needed(arguments: Sequence[str]) -> Sequence[str]:
@@ -114,10 +130,14 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
             signal.signal(number, _interrupt)
+    arguments = _with_values(sys.argv[1:] or ["--help"])
     try:
-        arguments = _with_values(sys.argv[1:])
         # a name, for when it is run as python -m resvm_cli
-        app_of(_needed(arguments))(arguments, prog_name="resvm")
+        code = command_line(_needed(arguments))(arguments, prog_name="resvm", standalone_mode=False)
+    except UsageError as error:
+        misuse = explained(error, arguments, COMMANDS)
+        terminal.show_error(misuse)
+        sys.exit(misuse.exit_code)
     except ResvmError as error:
         terminal.show_error(error)
         sys.exit(error.exit_code)
@@ -135,7 +155,7 @@ def main() -> NoReturn:
     except Exception as error:  # noqa: BLE001 - whatever was not foreseen is a bug, and ends here
         _admit(error)
         sys.exit(1)
-    sys.exit(0)
+    sys.exit(code or 0)
 
 
 def _admit(error: Exception) -> None:

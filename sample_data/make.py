@@ -2,6 +2,8 @@
 
 Two problems are drawn by ``resvm simulate``; the digits come from scikit-learn. The compounds are
 put together from fragments: those with an aryl sulfonamide at a heteroaryl amine are truly active.
+The genome is drawn too: genes of the disease share some annotations and are expressed higher in two
+tissues.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from resvm_cli.jobs.simulate import SimulateRequest, simulate
 SEED = 2014
 N_ACTIVE, N_OTHER = 172, 688
 N_HITS, N_HIDDEN, N_NEW = 80, 80, 60
+N_FAMILIES, N_DISEASE_FAMILIES = 350, 35
+N_ANNOTATIONS, N_OF_DISEASE, N_TISSUES = 300, 12, 8
+N_KNOWN, N_WRONG = 36, 4
 ARYLS = ("ccc({})cc1", "cc({})ccc1", "ccc({})c(F)c1", "ccc({})nc1", "c({})c(C)ccc1")
 TAILS = ("F", "Cl", "Br", "C", "OC", "C#N", "C(F)(F)F", "N(C)C", "OCC", "C(=O)OC", "SC", "CC")
 HETEROARYLS = ("c2ccccn2", "c2nccs2", "c2ncccn2", "c2cc(C)on2", "c2cccnc2", "c2nnc(C)s2")
@@ -74,6 +79,44 @@ def make_compounds(folder: Path) -> None:
     (folder / "new.csv").write_text("\n".join(["id,smiles", *rows, ""]))
 
 
+def make_genome(folder: Path) -> None:
+    """Genes in families, the ids of known disease genes, some of them wrong, and of hidden ones."""
+    rng = random.Random(SEED)
+    genes: list[tuple[bool, int, str]] = []
+    for family in range(N_FAMILIES):
+        disease = family < N_DISEASE_FAMILIES
+        shared = rng.sample(range(N_OF_DISEASE, N_ANNOTATIONS), 6)
+        if disease:
+            shared += rng.sample(range(N_OF_DISEASE), 4)
+        elif rng.random() < 0.5:
+            shared += rng.sample(range(N_OF_DISEASE), 1)
+        for _ in range(rng.choice((1, 2, 3))):
+            own = set(rng.sample(shared, len(shared) - 1)) | set(
+                rng.sample(range(N_ANNOTATIONS), 3)
+            )
+            levels = [rng.gauss(3.0, 1.0) for _ in range(N_TISSUES)]
+            if disease:
+                levels[:2] = [level + 1.5 for level in levels[:2]]
+            row = [f"{feature + 1}:1" for feature in sorted(own)]
+            row += [f"{N_ANNOTATIONS + 1 + i}:{level:.2f}" for i, level in enumerate(levels)]
+            genes.append((disease, family, " ".join(row)))
+    rng.shuffle(genes)
+    names = [f"GENE{number:03d}" for number in range(1, len(genes) + 1)]
+    true = [name for name, gene in zip(names, genes, strict=True) if gene[0]]
+    false = [name for name, gene in zip(names, genes, strict=True) if not gene[0]]
+    known = [*rng.sample(true, N_KNOWN), *rng.sample(false, N_WRONG)]
+    folder.mkdir()
+    texts = {
+        "genome.svm": [f"0 {gene[2]} # {name}" for name, gene in zip(names, genes, strict=True)],
+        "families.txt": [f"F{gene[1]:03d}" for gene in genes],
+        "known.txt": sorted(known),
+        "hidden.txt": [name for name in true if name not in known],
+        "wrong.txt": sorted(known[N_KNOWN:]),
+    }
+    for name, lines in texts.items():
+        (folder / name).write_text("\n".join([*lines, ""]))
+
+
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     simulate(
@@ -85,6 +128,7 @@ def main() -> None:
         )
     )
     make_compounds(folder / "compounds")
+    make_genome(folder / "genome")
     features, digit = load_digits(return_X_y=True)
     names = [f"image-{number}" for number in range(len(digit))]
     with tempfile.TemporaryDirectory() as temporary:

@@ -117,7 +117,7 @@ def test_an_ignored_interrupt_stays_ignored(model):
 def test_an_unknown_command_is_exit_2(resvm):
     ran = resvm("trian")
     assert ran.code == 2
-    assert "No such command" in ran.err
+    assert "there is no command 'trian'" in ran.err
 
 
 def test_completion_is_offered(resvm):

@@ -326,8 +326,8 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "--solver", "magic"], "--solver is 'magic'"),
         (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains linear members only"),
         (["-P", "x", "-U", "y", "-B", "1"], "-B/--bias is for LIBLINEAR"),
-        (["-P", "x", "-U", "y", "--no-such-option"], "No such option"),
-        (["-P", "x", "-U", "y", "-c", "much"], "is not a valid float"),
+        (["-P", "x", "-U", "y", "--no-such-option"], "has no option --no-such-option"),
+        (["-P", "x", "-U", "y", "-c", "much"], "a number was expected"),
     ],
 )
 def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(

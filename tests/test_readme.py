@@ -1,7 +1,8 @@
-"""What the README shows is what happens."""
+"""What the README and the pages of docs/ show is what happens."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,88 +11,153 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from resvm_cli.cli import COMMANDS
+from tests.conftest import ROOT, SAMPLE
 from tests.programs import run
 
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+BLOCK = re.compile(r"```console\n(.*?)```", re.S)
+COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?", re.M)  # lines that go on begin with >
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+# outputs are read to the last digits that every machine agrees on
+TOLERANCE = 1e-6
 
 
-TUTORIAL = (ROOT / "docs" / "tutorial-compounds.md").read_text()
-
-
-def sessions(text: str) -> list[tuple[str, str]]:
+def sessions(page: Path) -> list[tuple[str, str]]:
     """(command, output shown) of every console block, in order."""
     found = []
-    for block in re.findall(r"```console\n(.*?)```", text, re.S):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, shown = part.partition("\n")
-            found.append((command, shown))
+    for block in BLOCK.findall(page.read_text()):
+        _, *parts = COMMAND.split(block)
+        for command, shown in zip(parts[::2], parts[1::2], strict=True):
+            found.append((command.replace("\n> ", "\n"), shown))
     return found
 
 
-@pytest.mark.parametrize("text", [README, TUTORIAL], ids=["readme", "tutorial"])
-def test_every_command_of_the_session_prints_what_is_shown(text, tmp_path):
-    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+SESSIONS = {name_of(page): sessions(page) for page in PAGES if sessions(page)}
+
+
+def test_blocks_are_cut_into_commands_and_what_they_print(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ a\nx\n$ for\n>   b\n> done\n$ c\n$ d\ny\nz\n```\n")
+    found = [("a", "x\n"), ("for\n  b\ndone", ""), ("c", ""), ("d", "y\nz\n")]
+    assert sessions(page) == found
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_every_command_of_a_page_prints_what_is_shown(page, tmp_path):
+    shutil.copytree(SAMPLE, tmp_path / "sample_data")
     tools = tmp_path / "bin"
     tools.mkdir()
     script = tools / "resvm"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m resvm_cli "$@"\n')
     script.chmod(0o755)
     path = f"{tools}:{os.environ['PATH']}"
-    for command, shown in sessions(text):
-        ran = run(["sh", "-c", command], cwd=tmp_path, env={"PATH": path})
-        assert ran.code == 0, ran.err
-        printed = ran.out.decode() + ran.err
+    for command, shown in SESSIONS[page]:
+        ran = run(["sh", "-ec", f"exec 2>&1\n{command}"], cwd=tmp_path, env={"PATH": path})
+        printed = ran.out.decode()
+        assert ran.code == 0, f"{command}\n{printed}"
         # versions are those of the machine; other numbers may differ in their last digits
         printed, shown = (re.sub(r"versions .*", "versions", text) for text in (printed, shown))
         assert NUMBER.sub("0", printed) == NUMBER.sub("0", shown), command
         assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(
-            [float(n) for n in NUMBER.findall(shown)], rel=1e-6
-        )
+            [float(n) for n in NUMBER.findall(shown)], rel=TOLERANCE
+        ), command
 
 
-def test_the_session_covers_every_command():
-    shown = sessions(README) + sessions(TUTORIAL)
-    used = {command for line, _ in shown for command in re.findall(r"resvm ([a-z]+)", line)}
-    commands = {path.stem for path in (ROOT / "resvm_cli" / "commands").glob("[a-z]*.py")}
-    # a benchmark takes hours; docs/benchmark.md has its own test
-    assert used == {name for name in commands if not name.startswith("benchmark")}
+def test_the_sessions_cover_every_command():
+    lines = [command for shown in SESSIONS.values() for command, _ in shown]
+    used = {word for line in lines for word in re.findall(r"resvm ([a-z]+)", line)}
+    assert set(COMMANDS) <= used
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "train",
-        "merge",
-        "predict",
-        "tune",
-        "score",
-        "rank",
-        "inspect",
-        "simulate",
-        "check",
-        "convert",
-    ],
-)
-def test_every_command_and_option_is_documented(command, resvm):
-    assert f"### {command}\n" in README
+def test_the_reference_is_what_the_commands_say():
+    ran = run([sys.executable, DOCS / "write_reference.py", "--check"], cwd=ROOT)
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_documented_and_every_help_has_an_example(command, resvm):
+    page = (DOCS / "commands" / f"{command}.md").read_text()
+    assert page.startswith(f"# resvm {command}\n")
     shown = resvm(command, "--help").out.decode()
-    section = README.split(f"### {command}\n")[1].split("\n##")[0]
-    whole = section + README.split("## Input")[1].split("## The model")[0]
-    if command in ("tune", "simulate", "rank"):  # they share options with train
-        whole += README.split("### train")[1].split("### predict")[0]
-    options = set(re.findall(r"(--[a-z][a-z0-9-]+)", shown)) - {"--help"}
-    shared = {"--output", "--positives", "--unlabeled", "--quiet", "--json", "--degree", "--coef0"}
-    shared |= {"--tolerance", "--cache-mb", "--threshold"}  # named by their letters
-    missing = {option for option in options - shared if option not in whole}
-    assert not missing
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", shown)) - {"--help"}
+    assert {option for option in options if option not in page} == set()
+    assert re.search(rf"• .*resvm {command} ", shown)
+
+
+def test_the_page_on_json_names_every_key(problem, model, resvm, tmp_path):
+    page = (DOCS / "json.md").read_text()
+    data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    small = ["--n-models", 5]
+    predictions = tmp_path / "test.pred"
+    resvm("predict", model, problem / "test.svm", "-o", predictions)
+    for arguments in (
+        ["train", *data, *small, "-o", tmp_path / "model"],
+        ["train", *data, *small, "--task", "1/2", "-o", tmp_path / "part"],
+        ["tune", *data, *small, "--trials", 2, "-o", tmp_path / "tuning"],
+        ["tune", *data, *small, "--trials", 2, "--task", "1/2", "-o", tmp_path / "share"],
+        ["score", predictions, "--labels", problem / "test.svm", "--bootstrap", 0],
+        ["rank", *data, "--model", model],
+        ["inspect", model],
+        ["simulate", "--synthetic", "-q", "-o", tmp_path / "rings"],
+        ["check", problem / "pos.svm"],
+    ):
+        ran = resvm(*arguments, "--json")
+        assert ran.code == 0, ran.err
+        answer = json.loads(ran.out)
+        assert f"`{answer['kind']}`" in page
+        keys = set(answer)
+        for entry in answer.get("files", []) + answer.get("methods", []):
+            keys |= {re.sub("_(at|recover)_[0-9.]+(_percent)?$", r"_\1_", key) for key in entry}
+        missing = {key for key in keys if f"`{key}" not in page} - FIGURES
+        assert missing == set(), answer["kind"]
+
+
+# areas, named on the page of resvm score
+FIGURES = {
+    *("average_precision", "pr_auc_trapezoid", "pr_auc_interpolated", "roc_auc"),
+    *("partial_roc_auc", "bedroc_20", "bedroc_80.5"),
+}
+
+
+def test_the_figures_left_out_of_the_page_on_json_are_on_that_of_score():
+    page = (DOCS / "commands" / "score.md").read_text()
+    assert {figure for figure in FIGURES if f"`{figure}`" not in page} == set()
 
 
 def test_make_targets_named_in_the_readme_exist():
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"(?:`|^    )make ([a-z]+)", README, re.M):
+    for target in re.findall(r"(?:`|^    )make ([a-z]+)", README.read_text(), re.M):
         assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_the_readme_is_short_and_its_picture_small():
+    assert len(README.read_text().splitlines()) <= 130
+    assert (DOCS / "ranking-page.png").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_that_are_there(page):
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_a_table_of_contents():
+    index = (DOCS / "index.md").read_text() + (DOCS / "commands" / "index.md").read_text()
+    listed = {
+        entry
+        for block in re.findall(r"```{toctree}\n(.*?)```", index, re.S)
+        for entry in re.findall(r"^(?:.* <)?([a-z][\w/-]*)>?$", block, re.M)
+    }
+    pages = {page.stem for page in PAGES if page not in (README, DOCS / "index.md")}
+    assert pages - listed - {"index", "reliability", "reproduction"} == set()  # these by re*
 
 
 def test_no_machine_path_is_written_anywhere():

@@ -12,7 +12,13 @@ benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 @benchmark.callback()
 def described() -> None:
-    """The paper's experiments, on its data or on yours: run, then reported."""
+    """The paper's experiments, on its data or on yours: run, then reported.
+
+    For example:
+
+    - `resvm benchmark run --tasks synthetic --repetitions 3 -o bench`
+    - `resvm benchmark report bench`
+    """
 
 
 for command in (run, report, grids):

@@ -31,7 +31,13 @@ def report(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """The tables of a benchmark beside the published ones, with tests and verdicts."""
+    """The tables of a benchmark beside the published ones, with tests and verdicts.
+
+    For example:
+
+    - `resvm benchmark report bench --html bench.html`
+    - `resvm benchmark report paper fast --markdown both.md -q`
+    """
     from resvm_cli.files.atomic import output
     from resvm_cli.jobs import benchmark_report as job
     from resvm_cli.report import benchmark_page, benchmark_text

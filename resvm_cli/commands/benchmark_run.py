@@ -144,7 +144,10 @@ def run(
     Each result is one line: a method, tuned and trained on one draw of P and U, and tested on rows
     of known class. What is killed goes on with --resume.
 
-    Example: resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench
+    For example:
+
+    - `resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench`
+    - `resvm benchmark run --data mine.svm --positive-label 1 --n-pos 100 --n-unl 2000 -o mine`
     """
     from resvm_cli.experiments.paper_tasks import PAPER_TASKS, SETTING_NAMES
     from resvm_cli.experiments.protocol import METHODS, PROTOCOL_NAMES, Grids, Protocol
@@ -210,7 +213,9 @@ def run(
 def grids() -> None:
     """The grids of the paper's protocol as JSON, to be changed and given with run --grid.
 
-    Example: resvm benchmark grids > grids.json
+    For example:
+
+    - `resvm benchmark grids > grids.json`
     """
     from resvm_cli.jobs.benchmark_grids import default_text
 

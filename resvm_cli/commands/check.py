@@ -23,7 +23,12 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Is this file sound? Every bad line, then what it holds (exit 3 if any line is bad)."""
+    """Is this file sound? Every bad line, then what it holds (exit 3 if any line is bad).
+
+    For example:
+
+    - `resvm check pos.svm unl.svm`
+    """
     from resvm_cli.jobs import check as job
 
     reports = []

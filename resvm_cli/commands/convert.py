@@ -9,7 +9,7 @@ import typer
 
 from resvm_cli.commands.options.data import ZeroBased, data_option
 from resvm_cli.commands.options.running import Quiet, output_option
-from resvm_cli.commands.options.text import parse_choice
+from resvm_cli.commands.options.text import offered, parse_choice
 from resvm_cli.report import summaries, terminal
 
 column_option = partial(typer.Option, rich_help_panel="Columns")
@@ -59,6 +59,7 @@ def convert(
         str,
         column_option(
             metavar="RULE",
+            autocompletion=offered("refuse", "drop", "zero", "mean", "median"),
             help="A missing value: refuse, drop its row, or fill in zero, the column's mean or"
             " median.",
         ),
@@ -121,7 +122,10 @@ def convert(
     to: Annotated[
         str | None,
         output_option(
-            metavar="FORMAT", help="svmlight, csv, tsv, npy or npz.", show_default="by -o"
+            metavar="FORMAT",
+            autocompletion=offered("svmlight", "csv", "tsv", "npy", "npz"),
+            help="svmlight, csv, tsv, npy or npz.",
+            show_default="by -o",
         ),
     ] = None,
     feature_map: Annotated[
@@ -132,7 +136,11 @@ def convert(
 ) -> None:
     """CSV, NumPy and others to svmlight text, and back.
 
-    resvm convert data.csv --label-column y --positive-label g -P pos.svm -U unl.svm
+    For example:
+
+    - `resvm convert data.csv --label-column y --positive-label g -o data.svm`
+    - `resvm convert data.csv --smiles-column smiles --id-column id -o data.svm`
+    - `resvm convert data.svm -o data.npz`
     """
     from resvm_cli.jobs import convert as job
     from resvm_cli.jobs.table_features import MISSING_RULES, ColumnRoles

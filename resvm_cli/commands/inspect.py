@@ -28,7 +28,13 @@ def inspect(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a model holds, and verify that it is intact (exit 4 if not)."""
+    """Show what a model holds, and verify that it is intact (exit 4 if not).
+
+    For example:
+
+    - `resvm inspect model`
+    - `resvm inspect model --weights --map features.json`
+    """
     from resvm_cli.jobs import inspect as job
 
     if feature_map is not None and not weights:

@@ -26,6 +26,11 @@ def merge(
 
     The model is byte for byte what one run would have written; parts that do not belong together
     are refused, and missing ones named.
+
+    For example:
+
+    - `resvm train -P pos.svm -U unl.svm --task 3/16 -o parts/3`
+    - `resvm merge parts/* -o model`
     """
     from resvm_cli.jobs import merge as job
 

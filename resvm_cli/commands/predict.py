@@ -12,7 +12,7 @@ from resvm_cli.commands.options.folding import fold_options
 from resvm_cli.commands.options.method import method_option
 from resvm_cli.commands.options.running import RunningOptions, output_option
 from resvm_cli.commands.options.sharing import Task, parse_task
-from resvm_cli.commands.options.text import parse_choice, parse_number
+from resvm_cli.commands.options.text import offered, parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import summaries, terminal
 
@@ -50,6 +50,7 @@ def predict(
         output_option(
             "--format",
             metavar="NAME",
+            autocompletion=offered("text", "tsv", "csv", "jsonl"),
             help="text (label and decision value), or tsv, csv, jsonl with named columns.",
         ),
     ] = "text",
@@ -69,6 +70,7 @@ def predict(
             "-T",
             "--threshold",
             metavar="T",
+            autocompletion=offered("recall=", "top=", "fraction="),
             help="Positive above this decision value; or recall=0.9, top=100, fraction=0.01.",
             show_default="the model's own",
         ),
@@ -77,6 +79,7 @@ def predict(
         str | None,
         method_option(
             metavar="RULE",
+            autocompletion=offered("votes", "mean"),
             help="Decision values: votes (the paper's) or mean (the members' mean value).",
             show_default="the model's own",
         ),
@@ -100,6 +103,12 @@ def predict(
     """Judge rows with a model: one line each, in order, as they arrive.
 
     Values are written so that they read back exactly, and do not depend on how rows were grouped.
+
+    For example:
+
+    - `resvm predict model test.svm > test.pred`
+    - `zcat test.svm.gz | resvm predict model --ids --votes --format tsv`
+    - `resvm predict model test.svm -T recall=0.9 -o test.pred`
     """
     formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
     format_name = parse_choice("--format", form, formats)

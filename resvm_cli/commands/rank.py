@@ -25,7 +25,7 @@ from resvm_cli.commands.options.running import (
     TrainingRunOptions,
     output_option,
 )
-from resvm_cli.commands.options.text import parse_choice
+from resvm_cli.commands.options.text import offered, parse_choice
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
@@ -81,9 +81,15 @@ class RankingOptions:
 class ListingOptions:
     """Where the ranking goes, and in which form."""
 
-    form: Annotated[str, output_option("--format", metavar="NAME", help="tsv, csv or jsonl.")] = (
-        "tsv"
-    )
+    form: Annotated[
+        str,
+        output_option(
+            "--format",
+            metavar="NAME",
+            autocompletion=offered("tsv", "csv", "jsonl"),
+            help="tsv, csv or jsonl.",
+        ),
+    ] = "tsv"
     html: Annotated[
         str | None,
         output_option(
@@ -120,6 +126,12 @@ def rank(
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
     Each row is judged only by the members of the ensemble that have not seen it.
+
+    For example:
+
+    - `resvm rank --data genome.svm --positive-ids known.txt > ranking.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html > top.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --audit > suspects.tsv`
     """
     from resvm_cli.files.ranked_rows import RANKING_FORMATS
     from resvm_cli.jobs import rank as job

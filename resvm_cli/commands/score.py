@@ -11,7 +11,7 @@ from resvm_cli.commands.options.data import data_option
 from resvm_cli.commands.options.folding import fold_options, option_family
 from resvm_cli.commands.options.method import method_option
 from resvm_cli.commands.options.running import Json, Quiet, output_option
-from resvm_cli.commands.options.text import parse_choice, parse_number
+from resvm_cli.commands.options.text import offered, parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, terminal
 
@@ -102,7 +102,9 @@ class UnlabeledOptions:
     values: Annotated[
         str | None,
         unlabeled_option(
-            metavar="KIND", help="held-out, out-of-bag or trained-on, where the file does not say."
+            metavar="KIND",
+            autocompletion=offered("held-out", "out-of-bag", "trained-on"),
+            help="held-out, out-of-bag or trained-on, where the file does not say.",
         ),
     ] = None
     model: Annotated[
@@ -211,6 +213,12 @@ def score(
 
     With --pu as much as positive and unlabeled rows allow; several files side by side; with
     --compare tests over repeated runs.
+
+    For example:
+
+    - `resvm score test.pred --labels test.svm --html report.html`
+    - `resvm score ranking.tsv --positive-ids known.txt --pu`
+    - `resvm score --compare results.csv --plot differences.png`
     """
     from resvm_cli.report import plots
 

@@ -10,7 +10,7 @@ import typer
 from resvm_cli import interruption
 from resvm_cli.commands.options.data import ZeroBased, data_option
 from resvm_cli.commands.options.running import Json, Quiet, output_option, running_option
-from resvm_cli.commands.options.text import parse_choice
+from resvm_cli.commands.options.text import offered, parse_choice
 from resvm_cli.errors import CommandLineError
 from resvm_cli.report import machine, summaries
 
@@ -66,6 +66,7 @@ def simulate(
         str,
         set_option(
             metavar="NAME",
+            autocompletion=offered("random", "biased"),
             help="How known positives are picked: random, or biased by their features.",
         ),
     ] = "random",
@@ -88,7 +89,13 @@ def simulate(
     ] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Make P, U and test files from labelled data, with chosen contamination and known truth."""
+    """Make P, U and test files from labelled data, with chosen contamination and known truth.
+
+    For example:
+
+    - `resvm simulate --synthetic --contamination-pos 0.3 -o rings`
+    - `resvm simulate --data mnist --positive-label 7 --n-pos 50 --n-unl 2000`
+    """
     if synthetic and data is not None:
         raise CommandLineError("--data and --synthetic exclude each other")
     if not synthetic and data is None:

@@ -69,6 +69,12 @@ def train(
 
     Without any parameter a robust ensemble of 50 rbf SVMs is trained, with bag sizes and gamma
     derived from the data; what was chosen is printed.
+
+    For example:
+
+    - `resvm train -P pos.svm -U unl.svm -o model`
+    - `resvm train -P pos.svm -U unl.svm --auto -o model`
+    - `resvm train --data train.svm --positive-label 1 -t linear -o model`
     """
     explicit = explicit_options(context)
     _check_together(explicit)

@@ -20,7 +20,7 @@ from resvm_cli.commands.options.running import (
     running_option,
 )
 from resvm_cli.commands.options.sharing import Task, parse_task
-from resvm_cli.commands.options.text import parse_choice, parse_kernel
+from resvm_cli.commands.options.text import offered, parse_choice, parse_kernel
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
@@ -82,6 +82,11 @@ class EstimateOptions:
         str,
         estimate_option(
             metavar="NAME",
+            autocompletion=offered(
+                *("roc_areas", "partial_roc_auc", "roc_auc", "average_precision", "pu_score"),
+                *("pu_score_pooled", "best_pu_score", "partial_roc_auc_of_mean"),
+                *("roc_auc_of_mean", "average_precision_of_mean", "best_pu_score_of_mean"),
+            ),
             help="roc_areas (the mean of whole and partial areas, of votes and of means),"
             " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with"
             " _of_mean), pu_score (the paper's) or pu_score_pooled.",
@@ -126,6 +131,7 @@ class SearchOptions:
         str | None,
         search_option(
             metavar="NAME",
+            autocompletion=offered("informed", "random", "grid", "halving"),
             help="informed (settings that do well on most data), random, grid or halving.",
             show_default="informed out of bag without ranges, else random",
         ),
@@ -175,7 +181,9 @@ def tune(
     method: Annotated[
         str,
         method_option(
-            metavar="NAME", help="resvm, bagging, cwsvm, or all three on the same folds."
+            metavar="NAME",
+            autocompletion=offered("resvm", "bagging", "cwsvm", "all"),
+            help="resvm, bagging, cwsvm, or all three on the same folds.",
         ),
     ] = "resvm",
     n_models: Annotated[
@@ -219,6 +227,12 @@ def tune(
     """Choose hyperparameters without negatives; resumable.
 
     Every trial is logged as it finishes; best.json is what `resvm train --params` reads.
+
+    For example:
+
+    - `resvm tune -P pos.svm -U unl.svm -o tuning`
+    - `resvm train -P pos.svm -U unl.svm --params tuning/best.json -o model`
+    - `resvm tune -P pos.svm -U unl.svm --search random -c 0.1..100 -o tuning`
     """
     from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.files.atomic import output as output_file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.commands.options.folding import option_family
-from resvm_cli.commands.options.text import parse_scale
+from resvm_cli.commands.options.text import offered, parse_scale
 
 if TYPE_CHECKING:
     from resvm_cli.jobs.training_input import TrainingInput
@@ -78,6 +78,7 @@ class DataOptions:
         str,
         data_option(
             metavar="NAME",
+            autocompletion=offered("none", "minmax", "maxabs", "standard", "auto"),
             help="none, minmax, maxabs, standard, or auto: as resvm check advises; learned from P"
             " and U, applied by predict.",
         ),

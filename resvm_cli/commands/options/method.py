@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.commands.options.folding import option_family
-from resvm_cli.commands.options.text import parse_choice, parse_gamma, parse_kernel
+from resvm_cli.commands.options.text import offered, parse_choice, parse_gamma, parse_kernel
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ Kernel = Annotated[
         "-t",
         "--kernel",
         metavar="NAME",
+        autocompletion=offered("linear", "poly", "rbf", "sigmoid", "tanimoto", "minmax"),
         help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3; for fingerprints"
         " tanimoto (bits) or minmax (counts).",
     ),
@@ -64,6 +65,7 @@ class MethodOptions:
         method_option(
             "--auto",
             metavar="[single]",
+            autocompletion=offered("single", "committee"),
             help="Judge settings out of bag first (seconds) and pool the best of them, or take the"
             " single best; options given here stay as they are.",
         ),
@@ -72,12 +74,20 @@ class MethodOptions:
         str | None,
         method_option(
             metavar="RULE",
+            autocompletion=offered("votes", "mean"),
             help="Decision values: votes (the paper's) or mean (the members' mean value, which"
             " ranks better).",
             show_default="votes; with --auto, and of rank, mean",
         ),
     ] = None
-    method: Annotated[str, method_option(metavar="NAME", help="resvm, bagging or cwsvm.")] = "resvm"
+    method: Annotated[
+        str,
+        method_option(
+            metavar="NAME",
+            autocompletion=offered("resvm", "bagging", "cwsvm"),
+            help="resvm, bagging or cwsvm.",
+        ),
+    ] = "resvm"
     n_models: Annotated[
         int | None,
         method_option(
@@ -118,6 +128,7 @@ class MethodOptions:
             "-g",
             "--gamma",
             metavar="G",
+            autocompletion=offered("scale", "auto"),
             help="A number, scale = 1/(features x variance), or auto = 1/features.",
         ),
     ] = "scale"
@@ -131,6 +142,7 @@ class MethodOptions:
         str,
         base_model_option(
             metavar="NAME",
+            autocompletion=offered("auto", "libsvm", "liblinear"),
             help="auto, libsvm or liblinear; auto takes LIBLINEAR for linear bags above"
             " 5,000 rows.",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from resvm_cli.errors import CommandLineError
@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from resvm_cli.svm.kernels import KernelName
 
 Name = TypeVar("Name", bound=str)
+
+
+def offered(*names: str) -> Callable[[str], list[str]]:
+    """What the shell offers as the value of an option when the user presses Tab."""
+
+    def offer(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return offer
 
 
 def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:

@@ -1,0 +1,54 @@
+"""How Sphinx builds these pages: HTML by Furo, and the manual pages of docs/commands/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+FOLDER = Path(__file__).parent
+PACKAGE = FOLDER.parent / "resvm_cli"
+
+project = "resvm"
+version = release = re.findall(r'__version__ = "(.*)"', (PACKAGE / "__init__.py").read_text())[0]
+author = copyright = ""
+
+extensions = ["myst_parser"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+smartquotes = False  # --option is no dash
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = f"resvm {version}"
+html_show_copyright = False
+html_show_sphinx = False
+
+man_show_urls = False
+man_pages = [
+    (
+        f"commands/{page.stem}",
+        "resvm" if page.stem == "resvm" else f"resvm-{page.stem}",
+        # the sentence that --help begins with
+        page.read_text().split("\n## Description\n\n")[1].split("\n")[0].rstrip("."),
+        [],
+        1,
+    )
+    for page in sorted((FOLDER / "commands").glob("*.md"))
+    if page.stem != "index"
+]
+
+
+def without_links(app: Any, doctree: nodes.document, docname: str) -> None:
+    """In a manual page a link to another page is its text: there is nothing to follow."""
+    del docname
+    if app.builder.name == "man":
+        for link in list(doctree.findall(nodes.reference)):
+            link.replace_self(link.children)
+
+
+def setup(app: Any) -> None:
+    app.connect("doctree-resolved", without_links)

@@ -1,0 +1,51 @@
+"""Take the picture of the README: the ranking page of the sample data, as a browser shows it.
+
+``python docs/write_picture.py`` runs resvm and a headless Chromium, and writes
+docs/ranking-page.png.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+SAMPLE = FOLDER.parent / "sample_data" / "digits"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDTH, HEIGHT = 1000, 1020
+PATIENCE_SECONDS = 300
+
+
+def main() -> None:
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
+        raise SystemExit(f"none of {', '.join(BROWSERS)} is on the PATH")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "ranking.html"
+        rank = [sys.executable, "-m", "resvm_cli", "rank", "-q", "--html", str(page)]
+        for option, name in (("-P", "pos.svm"), ("-U", "unl.svm")):
+            rank += [option, str(SAMPLE / name)]
+        subprocess.run(rank, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_SECONDS)
+        subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                f"--user-data-dir={folder}/browser",
+                f"--window-size={WIDTH},{HEIGHT}",
+                f"--screenshot={FOLDER / 'ranking-page.png'}",
+                page.as_uri(),
+            ],
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=PATIENCE_SECONDS,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""A command line that typer does not understand, told as every other error is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+
+from resvm_cli.errors import CommandLineError
+
+# Typer carries its own Click, whose names it does not export: the parent of one that it does.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+# What LIBSVM's users type, and where it is here.
+OF_LIBSVM = {
+    "-s": "all members are C-SVMs; resvm, bagging or cwsvm is chosen by --method",
+    "-w": "instead of -w1 the weight of P is --w-pos, and -c is the penalty of U",
+    "-b": "there are no probabilities; resvm predict -T recall=0.9 chooses a threshold",
+    "-v": "resvm tune -v N judges by folds",
+    "-n": "all members are C-SVMs, which have no nu",
+    "-p": "all members are C-SVMs, which have no epsilon",
+    "-l": "resvm train --scale minmax scales, and the model remembers how",
+}
+EXPECTED = {
+    "integer": "a whole number",
+    "int": "a whole number",
+    "int range": "a whole number",
+    "float": "a number",
+    "float range": "a number",
+    "boolean": "yes or no",
+}
+
+
+def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> CommandLineError:
+    """What typer refused, in our words and with what to do instead."""
+    context = error.ctx
+    if context is not None:
+        command = context.command_path
+    else:
+        command = " ".join(["resvm", *(word for word in arguments[:1] if word in commands)])
+    message = str(error.message)
+    every = f"`{command} --help` lists what there is"
+    if hasattr(error, "possibilities"):
+        return _unknown_option(command, error.option_name, error.possibilities or (), every)
+    if hasattr(error, "param_type"):
+        usage = context.command.get_usage(context).removeprefix("Usage: ").replace("{", "")
+        return CommandLineError(
+            f"{command}: {error.param.human_readable_name} is missing", usage.replace("}", "")
+        )
+    if getattr(error, "param", None) is not None:
+        name = "/".join(error.param.opts) if error.param.param_type_name == "option" else ""
+        return CommandLineError(_refused(name or error.param.human_readable_name, message), every)
+    if hasattr(error, "option_name"):  # -j at the end of the line, or --json=yes
+        without = "requires" in message
+        return CommandLineError(
+            f"{error.option_name} {'needs a value' if without else 'takes no value'}", every
+        )
+    if unknown := re.match("No such command '(.*?)'", message):
+        near = get_close_matches(unknown[1], commands, 1)
+        hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(commands)}"
+        return CommandLineError(f"there is no command '{unknown[1]}'", hint)
+    if surplus := re.match(r"Got unexpected extra argument\S* \((.*)\)", message):
+        return _surplus(command, surplus[1].split(), every)
+    return CommandLineError(message[:1].lower() + message[1:].rstrip("."), every)
+
+
+def _unknown_option(command: str, option: str, near: Sequence[str], every: str) -> CommandLineError:
+    hint = OF_LIBSVM.get(option)
+    if hint is None:
+        hint = f"did you mean {' or '.join(sorted(near))}?" if near else every
+    return CommandLineError(f"{command} has no option {option}", hint)
+
+
+def _refused(option: str, message: str) -> str:
+    if wrong := re.fullmatch(r"'(.*)' is not a valid ([a-z ]+?)\.?", message, re.DOTALL):
+        return f"{option} is '{wrong[1]}'; {EXPECTED.get(wrong[2], wrong[2])} was expected"
+    if outside := re.fullmatch(r"(.*) is not in the range x>=(\S+?)\.?", message):
+        return f"{option} is {outside[1]}; at least {outside[2]} was expected"
+    if outside := re.fullmatch(r"(.*) is not in the range (\S+)<=x<=(\S+?)\.?", message):
+        return f"{option} is {outside[1]}; {outside[2]} to {outside[3]} was expected"
+    return f"{option}: {message.rstrip('.')}"
+
+
+def _surplus(command: str, words: Sequence[str], every: str) -> CommandLineError:
+    named = " ".join(words)
+    if command.split()[-1] not in ("train", "tune", "rank"):
+        return CommandLineError(f"{command} has no use for {named}", every)
+    # svm-train train.svm model
+    where = f" -o {words[1]}" if len(words) > 1 else ""
+    return CommandLineError(
+        f"{command} takes files by options, and {named} has none",
+        f"one labelled file: --data {words[0]} --positive-label 1{where};"
+        " two files: -P pos.svm -U unl.svm",
+    )
