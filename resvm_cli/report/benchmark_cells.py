@@ -80,4 +80,6 @@ def p_value(value: float | None) -> Cell:
 def interval(value: Estimate, mark: str = "") -> Cell:
     if value.low is None or value.high is None:
         return Cell(f"{value.mean:.1f}", value.mean, mark)
-    return Cell(f"{value.mean:.1f} ({value.low:.1f}-{value.high:.1f})", value.mean, mark)
+    until = "-" if value.low >= 0 else " to "  # of few repetitions it may begin below 0
+    text = f"{value.mean:.1f} ({value.low:.1f}{until}{value.high:.1f})"
+    return Cell(text, value.mean, mark)
