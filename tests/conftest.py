@@ -20,6 +20,17 @@ ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "sample_data"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start no program and measure nothing are quick."""
+    for item in items:
+        module = getattr(item, "module", None)
+        taken = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
+        imported = {getattr(value, "__name__", "") for value in vars(module).values()}
+        slow = any(name == "tests.programs" or name.startswith("perf") for name in taken | imported)
+        if not slow and "resvm" not in getattr(item, "fixturenames", ()):
+            item.add_marker("quick")
+
+
 def make_block(
     features: np.ndarray,
     labels: np.ndarray | None = None,
