@@ -64,7 +64,7 @@ def curves(result: ScoreResult, kind: Kind) -> bytes:
 
     with matplotlib.rc_context(STYLE):
         rows = len(result.files)
-        figure = Figure(figsize=(8.4, 4.5 + 0.17 * max(0, rows - 1)), layout="constrained")
+        figure = Figure(figsize=(8.4, 4.5 + 0.17 * rows), layout="constrained")
         pr, roc = figure.subplots(1, 2)
         for number, file in enumerate(result.files):
             _draw_file(pr, roc, file, number, result.pu)
