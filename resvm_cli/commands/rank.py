@@ -30,7 +30,7 @@ from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
     from resvm_cli.files.ranked_rows import RankingFormat
-    from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.rank import RankRequest, RankResult
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
@@ -163,7 +163,7 @@ def rank(
     )
     with cluster.connected(running), running.progress() as progress:
         result = job.rank(request, progress, running.notice)
-    _write(result, form, listing, running)
+    _write(result, request, form, listing, running)
 
 
 def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
@@ -177,17 +177,21 @@ def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
 
 
 def _write(
-    result: RankResult, form: RankingFormat, listing: ListingOptions, running: TrainingRunOptions
+    result: RankResult,
+    request: RankRequest,
+    form: RankingFormat,
+    listing: ListingOptions,
+    running: TrainingRunOptions,
 ) -> None:
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.files.ranked_rows import format_ranking
-    from resvm_cli.report import machine, summaries
+    from resvm_cli.report import machine, summaries, terminal
 
     if listing.html is not None:
         from resvm_cli.report import ranking_page
 
         with output_file(listing.html) as write:
-            write(ranking_page.render(result))
+            write(ranking_page.render(result, request.source, terminal.command_line()))
     if not running.quiet:
         summaries.show_ranking(result)
     if listing.json:

@@ -12,7 +12,7 @@ import numpy as np
 from resvm_cli import parallel
 from resvm_cli.dataset import IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Ensemble, Group, Member
-from resvm_cli.svm import libsvm
+from resvm_cli.svm import gram, libsvm
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
@@ -91,8 +91,10 @@ def fit_by(
                 members.append(solution.member)
             converged.append(solution.converged)
         tick()
-    linear = problems[0].kernel.name == "linear"
-    pool = Rows.concatenate(vectors) if linear else trainer.rows
+    kernel = problems[0].kernel
+    pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
+    if kernel.looks_up:
+        pool = gram.serial_rows(pool)
     return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.scaling import Scaling
+from resvm_cli.svm import gram
 from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.products import LEAST_DENSITY
@@ -65,6 +66,11 @@ class Ensemble:
     @property
     def linear(self) -> bool:
         return self.groups[0].kernel.name == "linear"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether support rows are the serial numbers of given kernel values."""
+        return self.groups[0].kernel.looks_up
 
     def kernel_of(self, member: int) -> Kernel:
         return next(group.kernel for group in self.groups if member in group.members)
@@ -177,6 +183,8 @@ class Predictor:
 
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         pool, uses = _join(ensemble)
+        if ensemble.looks_up:
+            pool = gram.unit_rows(pool)
         columns = Columns(pool.indices, lasting=True)
         dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
         # the rows that are judged together will be as wide, and dense too
@@ -203,7 +211,10 @@ class Predictor:
             len(members),
         )
         pool = ensemble.pool.take(used)
-        dense = len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
+        if ensemble.looks_up:
+            pool = gram.unit_rows(pool)
+        dense = not ensemble.looks_up
+        dense &= len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
         dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
         present = np.arange(n_columns, dtype=np.int32) if dense else pool.indices
         predictor._prepare(ensemble, None, pool, uses, Columns(present, lasting=True), dense)
@@ -224,7 +235,9 @@ class Predictor:
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
         self._judge: Pool | Weights
-        if ensemble.linear:
+        if ensemble.looks_up:  # sums of values at serial numbers: weights of them
+            self._judge = Weights(pool, uses, columns, dense=False)
+        elif ensemble.linear:
             self._judge = Weights(pool, uses, columns, dense=dense)
         else:
             self._judge = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)

@@ -78,7 +78,7 @@ class SharedKernels:
         if not self.shares_kernels:
             yield _BagByBag(self)
             return
-        if kernel.name == "linear":
+        if kernel.name == "linear" or kernel.looks_up:  # products are values already
             yield _FromMatrix(self._shared_products(kernel), len(self.positives), _BagByBag(self))
             return
         rbf = kernel.name == "rbf"

@@ -16,9 +16,10 @@ from resvm_cli.ensemble.model import Ensemble, Group, Member
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.files import _numbers
 from resvm_cli.files.svmlight import Block, format_rows, parse_pieces
+from resvm_cli.svm import gram
 from resvm_cli.svm.kernels import Kernel
 
-LIBSVM_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
+LIBSVM_NAMES = {"poly": "polynomial"}  # the others are called as here
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def parse_members(
         pool = Block.concatenate(list(blocks)).rows
     except DataError as error:
         raise ModelError(f"members: {error.message}", "train the model again") from None
+    if groups[0].kernel.looks_up and (wrong := gram.wrong_serials(pool)):
+        raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(groups), pool, members, single)
 
 

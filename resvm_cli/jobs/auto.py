@@ -65,7 +65,7 @@ def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], No
     """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
         return
-    if Kernel(params.kernel).compares_fingerprints:
+    if not Kernel(params.kernel).takes_scaling:
         data.scaling = None
         return
     settings = TuningSettings(

@@ -27,6 +27,7 @@ from resvm_cli.files.prediction_writer import (
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, map_blocks
+from resvm_cli.svm import gram
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
@@ -144,6 +145,8 @@ class _Judging:
         predictor = Predictor(self._stored.ensemble, self._stored.scaling)
 
         def judge(block: Block) -> _Answer:
+            if self._stored.ensemble.looks_up:
+                self._require_kernel_values(block)
             member_values = predictor.member_values(block.rows)
             decisions = predictor.decide(member_values)
             written = self._written(decisions, member_values, block, threshold)
@@ -177,6 +180,16 @@ class _Judging:
             self._n_named += sum(map(bool, block.comments or ()))
             yield answer
             self._progress("predicting", self.n_rows, None)
+
+    def _require_kernel_values(self, block: Block) -> None:
+        """Refuse rows of features; what number a row has makes no difference here."""
+        unnumbered = np.setdiff1d(np.arange(len(block)), gram.has_serial(block.rows))
+        if len(unnumbered):
+            place = f"{name_of(self._request.source)}:{block.lines[unnumbered[0]]}"
+            raise DataError(
+                f"{place}: the model has a precomputed kernel, and index 0 is missing",
+                f"{gram.ROW_FORMAT}; here any number will do as serial",
+            )
 
     def _written(
         self, decisions: Decisions, member_values: FloatArray, block: Block, threshold: float

@@ -149,6 +149,8 @@ def rank(
         stored = model_dir.load(request.model)
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
+    else:
+        source = source.for_kernel(request.choice.params.kernel)
     with (
         parallel.inner_threads_held(),
         silenced(),

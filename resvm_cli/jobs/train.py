@@ -121,6 +121,7 @@ def train(
     from resvm_cli.jobs.train_parts import check_beside, train_beside
 
     check(source, choice)
+    source = source.for_kernel(choice.params.kernel)
     model_dir.check_target(target, force=force)
     check_beside(target, resume=resume, force=force)
     notes: list[str] = []

@@ -70,6 +70,7 @@ def train_share(
 ) -> PartResult:
     """Train some members of a model into a part; those that are there already are left alone."""
     check(source, choice)
+    source = source.for_kernel(choice.params.kernel)
     part_dir.check_target(target)
     if choice.auto is not None:
         notice("every task repeats the search of --auto: resvm tune first, then --params, is less")

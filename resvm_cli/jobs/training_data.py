@@ -27,6 +27,7 @@ from resvm_cli.files.row_names import RowIds, read_names
 from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.jobs.training_input import QID, TrainingInput
+from resvm_cli.svm import gram
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
@@ -55,6 +56,7 @@ class TrainingData(PUData):
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
+        self._last_serial = 0, ""  # the largest, and where it is
         self._labels: set[float] = set()  # some of those that are there
         self._qids: list[IntArray] = []  # in the order of the files, only where asked for
         self._is_positive: list[npt.NDArray[np.bool_]] = []  # of --data, in its order
@@ -72,6 +74,7 @@ class TrainingData(PUData):
                 self._read_unlabeled()
                 self.notes += self._row_ids.finish(self._source.name, source.allow_missing)
                 self._require_both_sets()
+                self._require_columns()
         except BaseException:
             self._source.close()
             raise
@@ -122,9 +125,30 @@ class TrainingData(PUData):
             with_comments=self._row_ids.from_comments,
             workers=READING_THREADS,
         ):
+            if self.input.precomputed:
+                self._look_at_serials(block, name)
             yield block
             n_rows += len(block)
             self._progress(f"reading {name}", n_rows, None)
+
+    def _look_at_serials(self, block: Block, name: str) -> None:
+        """Refuse a row without one; whether there is a column for each is known at the end."""
+        if wrong := gram.wrong_serials(block.rows):
+            row, fault = wrong[0]
+            raise DataError(f"{name}:{block.lines[row]}: {fault}", gram.ROW_FORMAT)
+        numbers = gram.serials(block.rows)
+        last = int(numbers.argmax())
+        if numbers[last] > self._last_serial[0]:
+            self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
+
+    def _require_columns(self) -> None:
+        serial, place = self._last_serial
+        if self.input.precomputed and serial >= self.n_features:
+            raise DataError(
+                f"{place}: its serial number is {serial:,}, and rows have kernel values with"
+                f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
+                gram.ROW_FORMAT,
+            )
 
     def _read_positives(self, path: str) -> None:
         parts = []
@@ -317,6 +341,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
             "--zero-based, but the model was trained on features counted from 1",
             "leave the option out",
         )
+    source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
     return replace(source, zero_based=stored.zero_based)
 
 
@@ -354,6 +379,7 @@ def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str,
         source.positives,
         source.unlabeled,
         zero_based=source.zero_based,
+        precomputed=source.precomputed,
         features=stored.manifest["n_features"],
         unchecked=True,
     )

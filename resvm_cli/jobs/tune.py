@@ -62,6 +62,10 @@ class TuneRequest(TuningSettings):
         if self.folds_file is not None and self.repeats > 1:
             raise CommandLineError("--folds-file and --repeats exclude each other")
 
+    def for_its_kernel(self) -> TuneRequest:
+        """With the input read as its kernel asks for."""
+        return replace(self, source=self.source.for_kernel(self.base.kernel))
+
 
 def usual_search(
     methods: tuple[MethodName, ...],
@@ -144,6 +148,7 @@ def tune(
     """Search, log every trial, write the best."""
     assert request.share is None
     request.check()
+    request = request.for_its_kernel()
     # an existing directory is refused before hours of reading
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
     notes: list[str] = []
@@ -201,8 +206,9 @@ def tune_share(
     notice: Callable[[str], None] = lambda text: None,
 ) -> TaskResult:
     """Judge a share of the candidates that can be judged now, for the tuning to take up."""
-    assert request.share is not None
     request.check()
+    request = request.for_its_kernel()
+    assert request.share is not None
     notes: list[str] = []
 
     def tell(text: str) -> None:

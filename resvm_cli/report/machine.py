@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.tune import TuneResult
 
 SCHEMA = 1
+# What the manifest says first of a model, and what programs ask for.
+DESCRIBING = (
+    *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
+    *("n_features", "zero_based", "scaling", "unconverged"),
+)
 CURVE_LINES = 100_000
 RANKED_DEPTHS = (10, 100, 1000)
 
@@ -79,19 +84,20 @@ def print_weights(weights: Sequence[FeatureWeight]) -> None:
 
 
 def print_inspection(inspection: Inspection) -> None:
-    asked = inspection.weights
+    asked, manifest = inspection.weights, inspection.manifest
     weights = {} if asked is None else {"weights": [asdict(one) for one in asked]}
     print_json(
         "inspect",
         {
-            **weights,
             "model": inspection.path,
             "intact": True,
+            **{name: manifest[name] for name in DESCRIBING if name in manifest},
             "n_members": inspection.n_members,
             "n_support_vectors": inspection.n_support_vectors,
             "n_distinct_support_vectors": inspection.n_pool,
             "member_bytes": inspection.n_bytes,
-            "manifest": inspection.manifest,
+            **weights,
+            "manifest": manifest,
         },
     )
 

@@ -5,6 +5,7 @@ const KINDS = ["unlabeled", "known", "suspect"];
 const PAGE_ROWS = 50;
 
 main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.data));
+if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
 for (const told of DATA.notes) main.append(make("p", {class: "warning"}, told));
 main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
   make("div", {class: "tile"}, make("span", {}, label), make("b", {}, shown(value))))));
@@ -97,7 +98,7 @@ if (DATA.histogram) {
   const spread = mirrorChart({label: "out-of-bag values of P and U", edges: DATA.histogram.edges,
     counts: [DATA.histogram.positive, DATA.histogram.other], names: ["known positives", "unlabeled"],
     xLabel: "out-of-bag decision value", yLabel: "share: P up, U down",
-    hint: "The outermost bins hold all values beyond them."});
+    hint: spreadHint(DATA.histogram.edges)});
   charts.push(make("section", {}, make("h2", {}, "Out-of-bag values"), legend(["known positives", "unlabeled"], true), spread.element));
 }
 if (DATA.recovery) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli import __version__
+from resvm_cli.files.streams import name_of
 from resvm_cli.report.html import page
 from resvm_cli.report.summaries import RECOVERED_SHARES, bags_of
 
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     from resvm_cli.dataset import FloatArray
     from resvm_cli.files.ranked_rows import Listing
     from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.training_input import TrainingInput
 
 MOST_ROWS = 200_000  # a page of 10 MB
 DRAWN_POINTS = 1500
 
 
-def render(result: RankResult) -> bytes:
-    """The whole page."""
+def render(result: RankResult, source: TrainingInput | None = None, command: str = "") -> bytes:
+    """The whole page, with the names of the data and the command where they are known."""
     plan = result.plan
     what = "known positives" if result.audit else "rows of U"
     if result.with_known:
@@ -42,8 +44,9 @@ def render(result: RankResult) -> bytes:
         tiles.append(("rows without a value", result.n_unjudged))
     histogram = result.histogram
     data = {
-        "heading": "Known positives, most suspicious first" if result.audit else "Ranking",
-        "data": f"{plan.rows_pos:,} known positives, {plan.rows_unl:,} unlabeled rows",
+        "heading": _heading(result, source),
+        "data": _data(result, source),
+        "command": command,
         "audit": result.audit,
         "tiles": tiles,
         "n_unl": plan.rows_unl,
@@ -60,6 +63,27 @@ def render(result: RankResult) -> bytes:
         },
     }
     return page(f"resvm rank: {data['heading']}", "ranking.js", data)
+
+
+def _heading(result: RankResult, source: TrainingInput | None) -> str:
+    """What is listed, and of which file."""
+    path = None
+    if source is not None:
+        path = source.data or (source.positives if result.audit else source.unlabeled)
+    of = "" if path is None else f" of {name_of(path)}"
+    return f"Known positives{of}, most suspicious first" if result.audit else f"Ranking{of}"
+
+
+def _data(result: RankResult, source: TrainingInput | None) -> str:
+    plan = result.plan
+    of_p = of_u = whole = ""
+    if source is not None and source.data is not None:
+        whole = f", of {name_of(source.data)}"
+        if source.positive_ids is not None:
+            of_p = f" (ids of {name_of(source.positive_ids)})"
+    elif source is not None and source.positives is not None and source.unlabeled is not None:
+        of_p, of_u = f" of {name_of(source.positives)}", f" of {name_of(source.unlabeled)}"
+    return f"{plan.rows_pos:,} known positives{of_p}, {plan.rows_unl:,} unlabeled rows{of_u}{whole}"
 
 
 def _made(result: RankResult) -> list[str]:

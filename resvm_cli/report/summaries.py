@@ -315,7 +315,11 @@ def show_inspection(inspection: Inspection) -> None:
     features = f"{manifest['n_features']:,}"
     if manifest["scaling"]:
         features += f", scaled by {manifest['scaling']['kind']}"
-    table.add_row("features", features + (", counted from 0" if manifest["zero_based"] else ""))
+    if name == "precomputed":
+        table.add_row("kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}")
+    else:
+        counted = ", counted from 0" if manifest["zero_based"] else ""
+        table.add_row("features", features + counted)
     for which, data in manifest["data"].items():
         table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
     table.add_row("versions", pairs(manifest["versions"]))
