@@ -476,6 +476,142 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
     return result;
 }
 
+/* Support vectors that members share: each distinct line once, in order of appearance, as a row of
+ * svmlight text with the label 0. Line i ends at ends[i] of `lines`, where the next begins. A slot
+ * holds the number of a line plus one, or 0; slots are a power of two, at most half of them taken. */
+struct shared_lines {
+    unsigned char *lines;
+    size_t size, capacity;
+    size_t *ends;
+    uint64_t *hashes;
+    size_t *slots;
+    size_t count, n_slots;
+    uint64_t key; /* keeps others from choosing texts that meet in one slot */
+    int busy;
+};
+
+#define LABEL "0 "
+#define LABEL_LENGTH (sizeof LABEL - 1)
+#define FEWEST_SLOTS 1024
+
+static uint64_t hash_bytes(text p, size_t length, uint64_t key)
+{
+    const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t a = key ^ length * prime, b = ~key;
+    for (; length >= 16; length -= 16, p += 16) {
+        uint64_t words[2];
+        memcpy(words, p, sizeof words);
+        a = (a ^ words[0]) * prime;
+        b = (b ^ words[1]) * prime;
+        a ^= a >> 32;
+        b ^= b >> 29;
+    }
+    uint64_t rest[2] = {0, 0};
+    memcpy(rest, p, length);
+    a = (a ^ rest[0] ^ b) * prime;
+    a ^= a >> 32;
+    a = (a ^ rest[1] ^ (b >> 31)) * prime;
+    return a ^ a >> 29;
+}
+
+/* Room for one more line of this size; 0 where there is none. What was there is kept. */
+static int make_room(struct shared_lines *shared, size_t size)
+{
+    if (2 * (shared->count + 1) > shared->n_slots) {
+        size_t n_slots = shared->n_slots ? 2 * shared->n_slots : FEWEST_SLOTS;
+        size_t *slots = calloc(n_slots, sizeof *slots);
+        size_t *ends = realloc(shared->ends, n_slots / 2 * sizeof *ends);
+        if (ends)
+            shared->ends = ends;
+        uint64_t *hashes = realloc(shared->hashes, n_slots / 2 * sizeof *hashes);
+        if (hashes)
+            shared->hashes = hashes;
+        if (!slots || !ends || !hashes) {
+            free(slots);
+            return 0;
+        }
+        for (size_t number = 0; number < shared->count; number++) {
+            size_t slot = (size_t)hashes[number] & (n_slots - 1);
+            while (slots[slot])
+                slot = (slot + 1) & (n_slots - 1);
+            slots[slot] = number + 1;
+        }
+        free(shared->slots);
+        shared->slots = slots;
+        shared->n_slots = n_slots;
+    }
+    if (shared->capacity - shared->size < size) {
+        size_t capacity = 2 * shared->capacity + size;
+        unsigned char *lines = realloc(shared->lines, capacity);
+        if (!lines)
+            return 0;
+        shared->lines = lines;
+        shared->capacity = capacity;
+    }
+    return 1;
+}
+
+/* The number of a line among those shared, to which it is added if it is new; -1 without memory. */
+static int64_t share_line(struct shared_lines *shared, text line, size_t size)
+{
+    if (!make_room(shared, LABEL_LENGTH + size))
+        return -1;
+    uint64_t hash = hash_bytes(line, size, shared->key);
+    size_t slot = (size_t)hash & (shared->n_slots - 1), taken;
+    for (; (taken = shared->slots[slot]) != 0; slot = (slot + 1) & (shared->n_slots - 1)) {
+        size_t number = taken - 1, start = number ? shared->ends[number - 1] : 0;
+        if (shared->hashes[number] == hash && shared->ends[number] - start == LABEL_LENGTH + size &&
+            memcmp(shared->lines + start + LABEL_LENGTH, line, size) == 0)
+            return (int64_t)number;
+    }
+    memcpy(shared->lines + shared->size, LABEL, LABEL_LENGTH);
+    memcpy(shared->lines + shared->size + LABEL_LENGTH, line, size);
+    shared->size += LABEL_LENGTH + size;
+    shared->ends[shared->count] = shared->size;
+    shared->hashes[shared->count] = hash;
+    shared->slots[slot] = shared->count + 1;
+    return (int64_t)shared->count++;
+}
+
+static void drop_lines(struct shared_lines *shared)
+{
+    free(shared->lines);
+    free(shared->ends);
+    free(shared->hashes);
+    free(shared->slots);
+}
+
+/* The lines `coefficient index:value ...` of a member: its coefficients, and the numbers of the rest
+ * of its lines among those shared. Neither comments nor qids may stand there. */
+static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
+                                   size_t capacity, struct shared_lines *shared, slow_decimal slow,
+                                   void *context)
+{
+    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
+    text p = buffer, end = buffer + length;
+    if (memchr(buffer, '#', length) || memchr(buffer, 'q', length))
+        result.status = MALFORMED;
+    while (p < end && result.status == OK) {
+        text line_start = p, newline = memchr(p, '\n', (size_t)(end - p));
+        if (result.rows == capacity) {
+            result.status = ROWS_FULL;
+            break;
+        }
+        result.status = read_decimal(&p, coefficients + result.rows, slow, context);
+        if (result.status == MALFORMED || (result.status == OK && *p != ' ' && *p != '\n'))
+            result.status = no_number(line_start, MALFORMED);
+        if (result.status != OK)
+            break;
+        p += *p == ' ';
+        numbers[result.rows] = share_line(shared, p, (size_t)(newline + 1 - p));
+        if (numbers[result.rows] < 0)
+            result.status = OUT_OF_MEMORY;
+        result.rows++;
+        p = newline + 1;
+    }
+    return result;
+}
+
 /* Newlines in a text; lanes of bytes, emptied before they can overflow, let the compiler use SIMD. */
 static int64_t count_newlines(text p, size_t length)
 {
@@ -679,6 +815,101 @@ static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
     return answer;
 }
 
+#define SHARED "resvm_cli.files._svmlight.shared_lines"
+
+static void drop_capsule(PyObject *capsule)
+{
+    struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
+    if (shared)
+        drop_lines(shared);
+    free(shared);
+}
+
+/* What a capsule holds, for this thread alone until it is no longer busy. */
+static struct shared_lines *take_shared(PyObject *capsule)
+{
+    struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
+    if (shared && shared->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "these lines are in use by another thread");
+        return NULL;
+    }
+    return shared;
+}
+
+PyDoc_STRVAR(shared_doc,
+"shared(key)\n"
+"\n"
+"Room for lines that members share, for vectors to fill; the key may be any number.");
+
+static PyObject *shared(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long key;
+    if (!PyArg_ParseTuple(args, "K", &key))
+        return NULL;
+    struct shared_lines *made = calloc(1, sizeof *made);
+    if (!made)
+        return PyErr_NoMemory();
+    made->key = key;
+    PyObject *capsule = PyCapsule_New(made, SHARED, drop_capsule);
+    if (!capsule)
+        free(made);
+    return capsule;
+}
+
+PyDoc_STRVAR(vectors_doc,
+"vectors(shared, text, coefficients, numbers)\n"
+"\n"
+"Read the support vectors of a member: their coefficients, and the numbers of their rows among those\n"
+"shared, to which new ones are added. Returns (status, vectors).");
+
+static PyObject *vectors(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *capsule;
+    struct array source = BYTES("text"), coefficients = WRITTEN_FLOAT64("coefficients"),
+                 numbers = WRITTEN_INT64("numbers");
+    if (!PyArg_ParseTuple(args, "OO&O&O&", &capsule, take, &source, take, &coefficients, take,
+                          &numbers))
+        return NULL;
+    PyObject *answer = NULL;
+    struct shared_lines *lines = take_shared(capsule);
+    if (lines && count(&numbers) != count(&coefficients)) {
+        PyErr_SetString(PyExc_ValueError, "numbers does not fit coefficients");
+    } else if (lines && ends_in_newline(&source)) {
+        struct interpreter interpreter;
+        lines->busy = 1;
+        interpreter.state = PyEval_SaveThread();
+        struct outcome result =
+            scan_vectors(source.buffer.buf, count(&source), coefficients.buffer.buf,
+                         numbers.buffer.buf, count(&numbers), lines, python_decimal, &interpreter);
+        PyEval_RestoreThread(interpreter.state);
+        lines->busy = 0;
+        if (result.status == OUT_OF_MEMORY)
+            PyErr_NoMemory();
+        else
+            answer = Py_BuildValue("in", (int)result.status, (Py_ssize_t)result.rows);
+    }
+    PyBuffer_Release(&source.buffer);
+    PyBuffer_Release(&coefficients.buffer);
+    PyBuffer_Release(&numbers.buffer);
+    return answer;
+}
+
+PyDoc_STRVAR(distinct_doc,
+"distinct(shared)\n"
+"\n"
+"The distinct rows that vectors found, as svmlight text in the order of their numbers.");
+
+static PyObject *distinct(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *capsule;
+    if (!PyArg_ParseTuple(args, "O", &capsule))
+        return NULL;
+    struct shared_lines *lines = take_shared(capsule);
+    if (!lines)
+        return NULL;
+    return PyBytes_FromStringAndSize((const char *)lines->lines, (Py_ssize_t)lines->size);
+}
+
 PyDoc_STRVAR(newlines_doc,
 "newlines(text, step, counts)\n"
 "\n"
@@ -715,6 +946,9 @@ static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc},
                                 {"columns", columns, METH_VARARGS, columns_doc},
+                                {"shared", shared, METH_VARARGS, shared_doc},
+                                {"vectors", vectors, METH_VARARGS, vectors_doc},
+                                {"distinct", distinct, METH_VARARGS, distinct_doc},
                                 {"newlines", newlines, METH_VARARGS, newlines_doc},
                                 {NULL, NULL, 0, NULL}};
 
