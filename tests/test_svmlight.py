@@ -445,6 +445,22 @@ def test_a_step_of_nothing_is_refused(step):
         _svmlight.newlines(b"\n", step, np.zeros(1, np.int64))
 
 
+@pytest.mark.parametrize(
+    "closing", [b"", b" # far from the end of the text, so eight bytes may be read"]
+)
+def test_numbers_of_any_length_are_read_to_the_last_digit(closing):
+    digits = b"98765432101234567890123456789"
+    for whole in range(30):
+        for fraction in range(0 if whole else 1, 26):
+            number = (
+                digits[:whole] + b"." * (fraction > 0) + digits[29 - fraction :] * (fraction > 0)
+            )
+            index = digits[: min(whole, 9)] or b"1"
+            (block,) = svmlight.parse_pieces([b"1 %b:%b%b\n" % (index, number, closing)], "x")
+            assert block.rows.indices.tolist() == [int(index)]
+            assert block.rows.values.tolist() == [float(number)]
+
+
 LINES = np.frombuffer(b"1 2:3 # a\n-1 1:1\n", np.uint8)
 PER_ROW = {
     "ends": np.zeros(4, np.int64),

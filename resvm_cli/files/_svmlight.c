@@ -97,8 +97,57 @@ static int extended_decimal(uint64_t mantissa, int exponent, double *out)
 }
 #endif
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && defined(__GNUC__)
+#define EIGHT_AT_ONCE 1
+/* How many of the next eight bytes are digits before the first that is none. A byte below '0' borrows
+ * from those above it, and one far above '9' adds to them: what is flagged lowest is flagged rightly. */
+static inline int leading_digits(uint64_t word)
+{
+    uint64_t flags = ((word + UINT64_C(0x4646464646464646)) | (word - UINT64_C(0x3030303030303030))) &
+                     UINT64_C(0x8080808080808080);
+    return flags ? __builtin_ctzll(flags) >> 3 : 8;
+}
+
+/* The number that the first n of eight bytes spell, 1 to 8 of them: pairs, fours, all, each in one
+ * multiplication. */
+static inline uint64_t spelled(uint64_t word, int n)
+{
+    const uint64_t every_fourth = UINT64_C(0x000000ff000000ff);
+    word = (word - UINT64_C(0x3030303030303030)) << (64 - 8 * n); /* zeros before them */
+    word = word * 10 + (word >> 8);
+    return ((word & every_fourth) * UINT64_C(0x000f424000000064) +
+            (word >> 16 & every_fourth) * UINT64_C(0x0000271000000001)) >> 32;
+}
+#else
+#define EIGHT_AT_ONCE 0
+#endif
+
+/* Appends the digits at p to a number, modulo 2^64, and returns where they end. */
+static inline text read_digits(text p, text end, uint64_t *number)
+{
+#if EIGHT_AT_ONCE
+    static const uint64_t power[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    while (end - p >= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        int n = leading_digits(word);
+        if (n)
+            *number = *number * power[n] + spelled(word, n);
+        p += n;
+        if (n < 8)
+            return p;
+    }
+#else
+    (void)end;
+#endif
+    while (is_digit(*p))
+        *number = *number * 10 + (uint64_t)(*p++ - '0');
+    return p;
+}
+
 /* Reads a decimal at *at and moves past it. */
-static inline enum status read_decimal(text *at, double *out, slow_decimal slow, void *context)
+static inline enum status read_decimal(text *at, text end, double *out, slow_decimal slow,
+                                       void *context)
 {
     text start = *at, p = start;
     int negative = *p == '-';
@@ -106,14 +155,15 @@ static inline enum status read_decimal(text *at, double *out, slow_decimal slow,
         p++;
     text digits = p;
     uint64_t mantissa = 0;
-    while (is_digit(*p))
-        mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+    if (is_digit(*p) && !is_digit(p[1])) /* what is scaled begins so */
+        mantissa = (uint64_t)(*p++ - '0');
+    else
+        p = read_digits(p, end, &mantissa);
     ptrdiff_t count = p - digits;
     int64_t exponent = 0;
     if (*p == '.') {
         text fraction = ++p;
-        while (is_digit(*p))
-            mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+        p = read_digits(p, end, &mantissa);
         count += p - fraction;
         exponent = -(int64_t)(p - fraction);
     }
@@ -171,6 +221,35 @@ static inline enum status read_decimal(text *at, double *out, slow_decimal slow,
         return VALUE_OVERFLOW;
     *out = value;
     return OK;
+}
+
+/* Reads the digits of an index; one that is too large stays so, however many there are. */
+static inline text read_index(text p, text end, uint64_t *index)
+{
+    /* short ones, which most are, are read sooner than eight bytes */
+    *index = (uint64_t)(*p - '0');
+    for (int n = 1; n < 4; n++) {
+        if (!is_digit(p[n]))
+            return p + n;
+        *index = *index * 10 + (uint64_t)(p[n] - '0');
+    }
+#if EIGHT_AT_ONCE
+    if (end - p >= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        int n = leading_digits(word);
+        if (n < 8) {
+            *index = spelled(word, n);
+            return p + n;
+        }
+    }
+#else
+    (void)end;
+#endif
+    for (p += 4; is_digit(*p); p++)
+        if (*index <= MAX_INDEX)
+            *index = *index * 10 + (uint64_t)(*p - '0');
+    return p;
 }
 
 static int starts_with_word(text p, const char *word)
@@ -235,7 +314,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
             while (is_digit(*q))
                 q++;
             if (q == p || *q != ':') {
-                status = read_decimal(&p, &label, slow, context);
+                status = read_decimal(&p, end, &label, slow, context);
                 if (status == MALFORMED || (status == OK && !ends_token(p))) {
                     /* -3:1 is a bad index, 1.5:2 a bad token, `spam` a bad label */
                     text colon = token + (*token == '-');
@@ -284,11 +363,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
                 goto fail;
             }
             uint64_t index = 0;
-            do {
-                if (index <= MAX_INDEX)
-                    index = index * 10 + (uint64_t)(*p - '0');
-                p++;
-            } while (is_digit(*p));
+            p = read_index(p, end, &index);
             if (*p != ':') {
                 status = MALFORMED;
                 goto fail;
@@ -313,7 +388,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
                 goto fail;
             }
             text number = p;
-            status = read_decimal(&p, &value, slow, context);
+            status = read_decimal(&p, end, &value, slow, context);
             if (status == MALFORMED || (status == OK && !ends_token(p))) {
                 status = no_number(number, MALFORMED);
                 goto fail;
@@ -378,7 +453,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
 }
 
 /* A decimal, or an infinity, which has a rank if no size. */
-static enum status read_rankable(text *at, double *out, slow_decimal slow, void *context)
+static enum status read_rankable(text *at, text end, double *out, slow_decimal slow, void *context)
 {
     text word = *at;
     int negative = *word == '-';
@@ -389,7 +464,7 @@ static enum status read_rankable(text *at, double *out, slow_decimal slow, void 
         *out = negative ? -(double)INFINITY : (double)INFINITY;
         return OK;
     }
-    enum status status = read_decimal(at, out, slow, context);
+    enum status status = read_decimal(at, end, out, slow, context);
     return status == MALFORMED ? no_number(*at, MALFORMED) : status;
 }
 
@@ -422,7 +497,7 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
             token = p;
             if (column == first || column == second) {
                 double number;
-                status = ends_token(p) ? NO_VALUE : read_rankable(&p, &number, slow, context);
+                status = ends_token(p) ? NO_VALUE : read_rankable(&p, end, &number, slow, context);
                 if (status == OK && !(separator ? *p == separator || *p == '\n' ||
                                                       (*p == '\r' && p[1] == '\n')
                                                 : ends_token(p)))
@@ -597,7 +672,7 @@ static struct outcome scan_vectors(text buffer, size_t length, double *coefficie
             result.status = ROWS_FULL;
             break;
         }
-        result.status = read_decimal(&p, coefficients + result.rows, slow, context);
+        result.status = read_decimal(&p, end, coefficients + result.rows, slow, context);
         if (result.status == MALFORMED || (result.status == OK && *p != ' ' && *p != '\n'))
             result.status = no_number(line_start, MALFORMED);
         if (result.status != OK)
