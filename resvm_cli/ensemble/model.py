@@ -278,16 +278,23 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     """
     members = ensemble.members
     supports = np.concatenate([member.support for member in members])
-    used, place = np.unique(supports, return_inverse=True)
+    seen = np.zeros(len(ensemble.pool), bool)
+    seen[supports] = True
+    used = np.flatnonzero(seen)
     number_of: dict[bytes, int] = {}
     keys = ensemble.pool.take(used).content_keys()
-    order = [number_of.setdefault(keys[number], len(number_of)) for number in place.tolist()]
-    rows = np.array(order, np.int64)
-    first = np.unique(rows, return_index=True)[1]
+    numbers = np.zeros(len(seen), np.int64)
+    numbers[used] = [number_of.setdefault(key, len(number_of)) for key in keys]
+    contents = numbers[supports]
+    first = np.empty(len(number_of), np.int64)
+    first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last one written is the first use
+    order = np.argsort(first)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
     columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
     values = np.concatenate([member.coefficients for member in members])
-    uses = Uses.of(rows, columns, values, len(number_of), len(members))
-    return ensemble.pool.take(supports[first]), uses
+    uses = Uses.of(places[contents], columns, values, len(order), len(members))
+    return ensemble.pool.take(supports[first[order]]), uses
 
 
 def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:

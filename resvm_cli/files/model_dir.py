@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,18 +169,22 @@ def _load(path: str) -> StoredModel:
         scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
-    texts = []
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
-    for number, entry in enumerate(manifest["members"]):
+    texts = _member_texts(path, manifest["members"])
+    ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
+    return StoredModel(manifest, plan, decision, ensemble, scaling or None)
+
+
+def _member_texts(path: str, entries: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
+    """The name and text of each member, whose digest was found to be right."""
+    for number, entry in enumerate(entries):
         name = f"{path}/{member_name(number)}"
         text = read_bounded(name, entry["bytes"])
         digest = hashlib.sha256(text).hexdigest()
         if len(text) != entry["bytes"] or digest != entry["sha256"]:
             raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
-        texts.append((name, text))
-    ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
-    return StoredModel(manifest, plan, decision, ensemble, scaling or None)
+        yield name, text
 
 
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:

@@ -34,21 +34,15 @@ LEAST_DENSITY = 0.1
 class SparseMatrix:
     """A matrix by its columns: so many lines over so many columns."""
 
-    def __init__(
-        self, lines: IntArray, columns: IndexArray, values: FloatArray, height: int, width: int
-    ) -> None:
-        """From entries in any order; those given twice count twice."""
-        self._height = height
-        order = np.argsort(columns, kind="stable")
-        self._starts = np.zeros(width + 1, np.int64)
-        np.cumsum(np.bincount(columns, minlength=width), out=self._starts[1:])
-        self._lines = lines[order].astype(np.int32)
-        self._values = values[order]
-
-    @classmethod
-    def of(cls, rows: Rows, width: int) -> SparseMatrix:
-        """These rows, whose indices are columns."""
-        return cls(rows.row_numbers, rows.indices, rows.values, len(rows), width)
+    def __init__(self, rows: Rows, width: int) -> None:
+        """Rows whose indices are columns; a column given twice counts twice."""
+        self._height = len(rows)
+        self._starts = np.empty(width + 1, np.int64)
+        self._lines = np.empty(len(rows.values), np.int32)
+        self._values = np.empty(len(rows.values))
+        _blocks.transpose(
+            *(rows.indptr, rows.indices, rows.values), self._starts, self._lines, self._values
+        )
 
     def products(self, rows: Rows, columns: IndexArray, *, smaller: bool = False) -> FloatArray:
         """lines x rows; ``columns`` has the column of each index, -1 for those that have none.
@@ -156,7 +150,7 @@ class SparseBag:
     def dot_products(self, *, smaller: bool = False) -> FloatArray:
         """rows x rows."""
         everywhere = np.arange(len(self.features), dtype=np.int32)
-        matrix = SparseMatrix.of(self.rows, len(everywhere))
+        matrix = SparseMatrix(self.rows, len(everywhere))
         return matrix.products(self.rows, everywhere, smaller=smaller)
 
     def combined(self, coefficients: FloatArray) -> Rows:

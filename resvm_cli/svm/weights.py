@@ -72,4 +72,5 @@ def _listed(rows: Rows, uses: Uses, columns: Columns) -> SparseMatrix:
     cells, place = np.unique(members * len(columns) + used.indices, return_inverse=True)
     weights = np.bincount(place, weights=values, minlength=len(cells)).astype(np.float64)
     members, features = np.divmod(cells, max(1, len(columns)))
-    return SparseMatrix(members, features.astype(np.int32), weights, uses.n_members, len(columns))
+    starts = np.searchsorted(members, np.arange(uses.n_members + 1))
+    return SparseMatrix(Rows(starts, features.astype(np.int32), weights), len(columns))
