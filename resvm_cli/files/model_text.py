@@ -104,8 +104,8 @@ def _parse_member(text: bytes, head: list[bytes], numbers: dict[bytes, int]) -> 
     classes, total, rho, label, counts = lines[len(head) :]
     if classes != b"nr_class 2" or label != b"label 1 -1":
         raise ValueError("its classes are not 1 and -1")
-    size = int(_after(b"total_sv ", total))
-    n_positive, n_unlabeled = map(int, _after(b"nr_sv ", counts).split(b" "))
+    size = _count(_after(b"total_sv ", total))
+    n_positive, n_unlabeled = map(_count, _after(b"nr_sv ", counts).split(b" "))
     vectors = body.split(b"\n")
     if vectors.pop() != b"" or len(vectors) != size or n_positive + n_unlabeled != size or not size:
         raise ValueError(f"it should hold {size} support vectors and holds {len(vectors)}")
@@ -114,8 +114,8 @@ def _parse_member(text: bytes, head: list[bytes], numbers: dict[bytes, int]) -> 
     parts = [line.partition(b" ") for line in vectors]
     member = Member(
         np.array([numbers.setdefault(row, len(numbers)) for _, _, row in parts], np.int64),
-        np.array([float(coefficient) for coefficient, _, _ in parts]),
-        float(_after(b"rho ", rho)),
+        np.array([_number(coefficient) for coefficient, _, _ in parts]),
+        _number(_after(b"rho ", rho)),
         n_positive,
     )
     if not (np.isfinite(member.coefficients).all() and np.isfinite(member.rho)):
@@ -127,3 +127,15 @@ def _after(key: bytes, line: bytes) -> bytes:
     if not line.startswith(key):
         raise ValueError(f"a line '{key.decode().strip()}' was expected")
     return line[len(key) :]
+
+
+def _count(text: bytes) -> int:
+    if not text.isdigit():  # int would take signs, blanks and underscores too
+        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a count")
+    return int(text)
+
+
+def _number(text: bytes) -> float:
+    if b"_" in text or text != text.strip():
+        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a number")
+    return float(text)
