@@ -389,11 +389,7 @@ def rank(
 def load(path: PathName) -> Model:
     """A model that ``resvm train`` or ``Model.save`` wrote."""
     with parameters_named():
-        stored = model_dir.load(os.fspath(path))
-        table = None
-        if stored.manifest.get("out_of_bag") is not None:
-            table = model_dir.load_out_of_bag(os.fspath(path), stored.manifest)
-        return Model(stored, table)
+        return Model(*model_dir.load_with_out_of_bag(os.fspath(path), required=False))
 
 
 def read_svmlight(

@@ -114,8 +114,8 @@ def _parse_member(text: bytes, head: list[bytes], shared: Any) -> Member:
     classes, total, rho, label, counts = lines[len(head) :]
     if classes != b"nr_class 2" or label != b"label 1 -1":
         raise ValueError("its classes are not 1 and -1")
-    size = int(_after(b"total_sv ", total))
-    n_positive, n_unlabeled = map(int, _after(b"nr_sv ", counts).split(b" "))
+    size = _count(_after(b"total_sv ", total))
+    n_positive, n_unlabeled = map(_count, _after(b"nr_sv ", counts).split(b" "))
     body = memoryview(text)[start + len(b"\nSV\n") :]
     # each takes two bytes at least, which bounds what is allocated
     plausible = 0 < size <= len(body) // 2 and n_positive + n_unlabeled == size
@@ -129,7 +129,7 @@ def _parse_member(text: bytes, head: list[bytes], shared: Any) -> Member:
         raise _miscounted(size, body)
     if status != tokenizer.OK:
         raise ValueError("a support vector is not a coefficient and index:value pairs")
-    member = Member(numbers, coefficients, float(_after(b"rho ", rho)), n_positive)
+    member = Member(numbers, coefficients, _number(_after(b"rho ", rho)), n_positive)
     if not np.isfinite(member.rho):
         raise ValueError("rho is not finite")
     return member
@@ -144,3 +144,15 @@ def _after(key: bytes, line: bytes) -> bytes:
     if not line.startswith(key):
         raise ValueError(f"a line '{key.decode().strip()}' was expected")
     return line[len(key) :]
+
+
+def _count(text: bytes) -> int:
+    if not text.isdigit():  # int would take signs, blanks and underscores too
+        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a count")
+    return int(text)
+
+
+def _number(text: bytes) -> float:
+    if b"_" in text or text != text.strip():
+        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a number")
+    return float(text)

@@ -160,7 +160,7 @@ def _address(text: str, timeout: float) -> str:
     while True:
         why = "has no address in it"
         try:
-            address = read_json(text).get("address")
+            address = read_json(text, may_wait=False).get("address")
             if isinstance(address, str) and address:
                 return address
         except FileError as error:

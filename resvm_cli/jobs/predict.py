@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from resvm_cli.ensemble.model import Decisions, Predictor, RuleName
 from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.files import model_dir
 from resvm_cli.files.atomic import output
+from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.prediction_writer import (
     BlockSpool,
     FormatName,
@@ -28,6 +29,8 @@ from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import Block, map_blocks
 from resvm_cli.svm import gram
+
+LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
@@ -83,7 +86,7 @@ def predict(
     request: PredictRequest,
     progress: Callable[[str, int, int | None], None],
     notice: Callable[[str], None] = lambda text: None,
-    stored: model_dir.StoredModel | None = None,
+    model: LoadedModel | None = None,
 ) -> PredictResult:
     """Judge every row of the source and write one line for each, in order.
 
@@ -93,7 +96,7 @@ def predict(
         raise CommandLineError(
             f"-o and the input are the same file: {request.source}", "choose another file with -o"
         )
-    stored = stored or model_dir.load(request.model)
+    stored, table = model or load_model(request)
     if request.zero_based and not stored.zero_based:
         raise CommandLineError(
             "--zero-based, but the model was trained on features counted from 1",
@@ -107,7 +110,8 @@ def predict(
     if isinstance(request.threshold, float | int):
         threshold = request.threshold
     elif rule is not None and rule.kind == "recall":
-        threshold = _threshold_for_recall(request, stored, decision, rule.amount, notice)
+        assert table is not None
+        threshold = _threshold_for_recall(request, table, decision, rule.amount, notice)
         rule = None
     job = _Judging(request, stored, decision, progress)
     with parallel.inner_threads_held(), output(request.target) as write:
@@ -118,6 +122,14 @@ def predict(
             _predict_best(job, rule, write, notice)
     job.finish(notice)
     return PredictResult(job.n_rows, job.n_positive)
+
+
+def load_model(request: PredictRequest) -> LoadedModel:
+    """The model, with its out-of-bag values where a recall asks for them."""
+    rule = request.threshold
+    if isinstance(rule, ThresholdRule) and rule.kind == "recall":
+        return model_dir.load_with_out_of_bag(request.model, required=True)
+    return model_dir.load(request.model), None
 
 
 class _Judging:
@@ -228,13 +240,13 @@ class _Judging:
 
 def _threshold_for_recall(
     request: PredictRequest,
-    stored: model_dir.StoredModel,
+    table: OutOfBag,
     decision: RuleName,
     recall: float,
     notice: Callable[[str], None],
 ) -> float:
     """The highest threshold above which this share of the true positives lies, out of bag."""
-    values = model_dir.load_out_of_bag(request.model, stored.manifest).by(decision)
+    values = table.by(decision)
     if values is None:
         raise ModelError(
             f"{request.model}: holds no out-of-bag values by the mean: an older version wrote it",

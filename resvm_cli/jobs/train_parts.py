@@ -355,7 +355,7 @@ def _adopt(
             ]
         )
     for number, entry in enumerate(entries):
-        text = model_dir.read_bounded(f"{target}/{model_dir.member_name(number)}", entry["bytes"])
+        text = model_dir.read_member(target, number, entry)
         # a manifest counts those that did not converge and does not name them; so does the new one
         converged = number >= stored.manifest["unconverged"]
         part.add(number, MemberText(text, entry["support_vectors"]), converged, values[number])

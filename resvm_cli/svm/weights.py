@@ -48,6 +48,11 @@ class Weights:
 
 def _combined(rows: Rows, uses: Uses, n_columns: int, width: int) -> FloatArray:
     """The members' weights, features x members, with members of nothing up to the width."""
+    if (np.bincount(uses.members, minlength=uses.n_members) == 1).all():
+        # a row a member, as models are written: the product below would take members squared
+        alone: FloatArray = np.zeros((n_columns, width))
+        alone[:, uses.members] += dense_matrix(rows, n_columns)[uses.rows].T * uses.coefficients
+        return alone
     coefficients = np.zeros((len(rows), width))
     np.add.at(coefficients, (uses.rows, uses.members), uses.coefficients)
     weights: FloatArray = dense_matrix(rows, n_columns).T @ coefficients
