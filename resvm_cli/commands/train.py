@@ -95,6 +95,7 @@ def train(
             force=force,
             resume=resume,
             jobs=running.jobs,
+            memory_mb=running.memory_mb,
             progress=progress,
             notice=running.notice,
         )
@@ -138,6 +139,7 @@ def _grow(
             output,
             n_models,
             jobs=running.jobs,
+            memory_mb=running.memory_mb,
             progress=progress,
             notice=running.notice,
         )
@@ -161,6 +163,7 @@ def _train_part(
             wanted,
             output,
             jobs=running.jobs,
+            memory_mb=running.memory_mb,
             progress=progress,
             notice=running.notice,
         )

@@ -261,6 +261,7 @@ def tune(
         resume=resume,
         share=None if task is None else parse_task(task),
         jobs=running.jobs,
+        memory_mb=running.memory_mb,
         **usual,
     )
     if not json and plot is None and request.share is None:

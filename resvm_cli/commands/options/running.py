@@ -109,6 +109,16 @@ class TrainingRunOptions(RunningOptions):
         ),
     ] = None
 
+    memory_mb: Annotated[
+        float | None,
+        running_option(
+            metavar="MB",
+            min=1,
+            help="Stay within so much memory: fewer threads, smaller caches, members in rounds.",
+            show_default="no limit",
+        ),
+    ] = None
+
     def progress(self) -> terminal.Progress:
         """Where the job reports how far it is; from here on members are timed."""
         if self.member_timeout is not None:
