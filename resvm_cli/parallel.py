@@ -50,7 +50,7 @@ class Engine(Protocol):
         self,
         function: Callable[[Any, Any], Any],
         shared: Any,
-        tasks: Sequence[Any],
+        tasks: Iterable[Any],
         tick: Callable[[], None],
         name: Callable[[int], str],
     ) -> Iterator[Any]:
@@ -153,6 +153,18 @@ def run_shared(
     if _engine is None:
         return run(partial(function, shared), tasks, workers, tick)
     return _engine.run(function, shared, tasks, tick, name)
+
+
+def stream_shared(
+    function: Callable[[Shared, Task], Result],
+    shared: Shared,
+    tasks: Iterable[Task],
+    workers: Callable[[], int],
+) -> Iterator[Result]:
+    """The same for tasks that arrive one by one."""
+    if _engine is None:
+        return stream(partial(function, shared), tasks, workers)
+    return _engine.run(function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}")
 
 
 def stream(

@@ -150,7 +150,7 @@ def rank(
         jobs=running.jobs,
         memory_mb=running.memory_mb,
     )
-    with cluster.connected(running), running.progress() as progress:
+    with cluster.connected(running, output), running.progress() as progress:
         result = job.rank(request, progress, running.notice)
     _write(result, form, listing, running)
 

@@ -57,6 +57,11 @@ class StoredModel:
     def zero_based(self) -> bool:
         return bool(self.manifest["zero_based"])
 
+    @property
+    def last_feature(self) -> int:
+        """The largest index that the model was trained on."""
+        return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
+
 
 def member_name(number: int) -> str:
     return f"{MEMBERS}/{number:05d}.model"
