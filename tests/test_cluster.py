@@ -350,9 +350,7 @@ def test_a_task_that_ends_its_workers_is_named(tmp_path):
     ):
         sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
         results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
-        with pytest.raises(
-            ClusterError, match=r"number 5 ended 3 workers .*, the last by signal 11"
-        ):
+        with pytest.raises(ClusterError, match="number 5 ended 3 workers"):
             list(results)
 
 
