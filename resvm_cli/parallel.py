@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +32,8 @@ WAIT_SECONDS = 0.5
 AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
 
 SYSTEM = Path("/")
+# Of Slurm, Grid Engine and Torque: what a task was given, which its affinity need not tell.
+CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _held = False
 _watch: Callable[[], None] | None = None
@@ -47,7 +50,7 @@ class Engine(Protocol):
         self,
         function: Callable[[Any, Any], Any],
         shared: Any,
-        tasks: Sequence[Any],
+        tasks: Iterable[Any],
         tick: Callable[[], None],
         name: Callable[[int], str],
     ) -> Iterator[Any]:
@@ -150,6 +153,18 @@ def run_shared(
     if _engine is None:
         return run(partial(function, shared), tasks, workers, tick)
     return _engine.run(function, shared, tasks, tick, name)
+
+
+def stream_shared(
+    function: Callable[[Shared, Task], Result],
+    shared: Shared,
+    tasks: Iterable[Task],
+    workers: Callable[[], int],
+) -> Iterator[Result]:
+    """The same for tasks that arrive one by one."""
+    if _engine is None:
+        return stream(partial(function, shared), tasks, workers)
+    return _engine.run(function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}")
 
 
 def stream(
@@ -288,16 +303,26 @@ def _out_of_memory() -> MachineError:
 
 def available_cores() -> int:
     """Cores by affinity, by the quota of a container, and by a batch system's share."""
+    return core_limit()[0]
+
+
+def core_limit() -> tuple[int, str]:
+    """How many cores there are for us, and what says so."""
     # joblib counts them too, but takes longer to import than a short run takes
+    whole = os.cpu_count() or 1
     try:
         cores = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system
-        cores = os.cpu_count() or 1
-    share = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    if share.isdigit() and int(share) > 0:
-        cores = min(cores, int(share))
+        cores = whole
+    limits = [(cores, "all of this machine" if cores >= whole else "by affinity")]
+    for name in CORE_VARIABLES:
+        share = os.environ.get(name, "")
+        if re.fullmatch("[0-9]{1,6}", share) and int(share) > 0:
+            limits.append((int(share), f"{name} says so"))
     quota = min(map(_quota, _groups(SYSTEM)), default=inf)
-    return cores if quota == inf else max(1, min(cores, ceil(quota)))
+    if quota != inf:
+        limits.append((max(1, ceil(quota)), "the quota of its control group"))
+    return min(limits, key=lambda limit: limit[0])
 
 
 def _groups(system: Path) -> Iterator[Path]:

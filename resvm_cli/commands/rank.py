@@ -160,8 +160,9 @@ def rank(
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         jobs=running.jobs,
+        memory_mb=running.memory_mb,
     )
-    with cluster.connected(running), running.progress() as progress:
+    with cluster.connected(running, output), running.progress() as progress:
         result = job.rank(request, progress, running.notice)
     _write(result, request, form, listing, running)
 

@@ -78,10 +78,9 @@ def fit_by(
     batches = _batches(problems, workers)
 
     def name(number: int) -> str:
-        batch, first = batches[number], sum(map(len, batches[:number]))
-        return f"member {first + 1} of {len(problems)}, or the next {len(batch) - 1} (seed {seed})"
+        batch = batches[number]
+        return batch[0].name if len(batch) == 1 else f"{batch[0].name}, or up to {batch[-1].name},"
 
-    seed = problems[0].seed
     for solutions in parallel.run_shared(Trainer.train_all, trainer, batches, workers, tick, name):
         for solution in solutions:
             if isinstance(solution, LinearSolution):
@@ -148,6 +147,16 @@ class Trainer:
     def __getstate__(self) -> dict[str, Any]:
         made = ("_arena", "_linear_arena", "_bag_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def rows_apart(self) -> tuple[Trainer, list[Rows]]:
+        """The trainer without its rows, and these."""
+        without = Trainer(Rows.empty(), self._drawn, self._n_positives, self._inner_threads)
+        return without, [self.rows]
+
+    def with_rows(self, parts: list[Rows]) -> Trainer:
+        """The same on its rows."""
+        (rows,) = parts
+        return Trainer(rows, self._drawn, self._n_positives, self._inner_threads)
 
     @cached_property
     def _arena(self) -> Arena:

@@ -114,6 +114,7 @@ def train_runs(
             ]
         )
     )
+    del fetched  # it may be large
     positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
     n_workers = workers(positives, drawn_rows)
     training_rows = TrainingRows(positives, drawn_rows, drawn, data.groups(), judged_rows)

@@ -67,6 +67,11 @@ class PUData(ABC):
         return True
 
     @property
+    def n_kept(self) -> int:
+        """How many numbers of U are in memory."""
+        return self.survey_unl.n_nonzeros
+
+    @property
     def n_features(self) -> int:
         """How many features there are: those declared, else up to the largest index seen."""
         largest = max(self.survey_pos.max_index, self.survey_unl.max_index)

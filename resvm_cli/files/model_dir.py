@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,11 @@ class StoredModel:
     @property
     def zero_based(self) -> bool:
         return bool(self.manifest["zero_based"])
+
+    @property
+    def last_feature(self) -> int:
+        """The largest index that the model was trained on."""
+        return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
 
 
 def member_name(number: int) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -132,6 +134,92 @@ def load_model(request: PredictRequest) -> LoadedModel:
     return model_dir.load(request.model), None
 
 
+@dataclass(frozen=True, eq=False)
+class _BlockJudge:
+    """Judges blocks of rows, in threads here or on workers elsewhere."""
+
+    request: PredictRequest
+    stored: model_dir.StoredModel
+    decision: RuleName
+    threshold: float
+    formatted: bool
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return Predictor(self.stored.ensemble, self.stored.scaling)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "predictor"}
+
+    def reference(self) -> _ModelReference:
+        """The same, where the model is to be read by its path."""
+        path = os.path.realpath(self.request.model)
+        options = (self.request, self.decision, self.threshold, self.formatted)
+        return _ModelReference(path, self.stored.manifest["manifest_sha256"], options)
+
+    def judge(self, block: Block) -> _Answer:
+        if self.stored.ensemble.looks_up:
+            self._require_kernel_values(block)
+        member_values = self.predictor.member_values(block.rows)
+        decisions = self.predictor.decide(member_values)
+        written = self._written(decisions, member_values, block)
+        largest = block.rows.max_index
+        strange = 0
+        if largest > self.stored.last_feature:
+            beyond = block.rows.indices > self.stored.last_feature
+            strange = len(distinct(block.rows.row_numbers[beyond]))
+        bad = np.flatnonzero(~np.isfinite(decisions.sums))
+        return _Answer(
+            written,
+            format_block(self.request.form, written) if self.formatted else b"",
+            int(bad[0]) if len(bad) else None,
+            strange,
+            largest,
+        )
+
+    def _require_kernel_values(self, block: Block) -> None:
+        """Refuse rows of features; what number a row has makes no difference here."""
+        unnumbered = np.setdiff1d(np.arange(len(block)), gram.has_serial(block.rows))
+        if len(unnumbered):
+            place = f"{name_of(self.request.source)}:{block.lines[unnumbered[0]]}"
+            raise DataError(
+                f"{place}: the model has a precomputed kernel, and index 0 is missing",
+                f"{gram.ROW_FORMAT}; here any number will do as serial",
+            )
+
+    def _written(
+        self, decisions: Decisions, member_values: FloatArray, block: Block
+    ) -> PredictionBlock:
+        request, values = self.request, decisions.by(self.decision)
+        # means, and one SVM's own values, have no ties
+        if request.break_ties and self.decision == "votes" and not self.stored.ensemble.single:
+            values = decisions.values_without_ties()
+        return PredictionBlock(
+            labels=decisions.labels(self.threshold, self.decision),
+            decision_values=values,
+            votes=decisions.votes if request.votes else None,
+            member_values=member_values if request.member_values else None,
+            ids=block.comments,
+        )
+
+
+@dataclass(frozen=True)
+class _ModelReference:
+    """A judge of blocks by the model that lies at a path."""
+
+    path: str
+    digest: str
+    options: tuple[PredictRequest, RuleName, float, bool]
+
+    def load(self) -> _BlockJudge:
+        """The judge; ModelError where no model lies there, or another."""
+        stored = model_dir.load(self.path)
+        if stored.manifest["manifest_sha256"] != self.digest:
+            raise ModelError(f"{self.path}: is another model than the one to predict with")
+        request, decision, threshold, formatted = self.options
+        return _BlockJudge(request, stored, decision, threshold, formatted)
+
+
 class _Judging:
     """One pass over the rows: judged block by block, with what is counted on the way."""
 
@@ -146,7 +234,7 @@ class _Judging:
         self._decision = decision
         self._stored = stored
         self._progress = progress
-        self._last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
+        self._last_feature = stored.last_feature
         self._n_strange = self._n_named = self._n_written = 0
         self._largest = -1
         self.n_rows = self.n_positive = 0
@@ -154,35 +242,15 @@ class _Judging:
     def answers(self, threshold: float, *, formatted: bool) -> Iterator[_Answer]:
         """What is to be written of every block of rows, as they arrive."""
         request = self._request
-        predictor = Predictor(self._stored.ensemble, self._stored.scaling)
-
-        def judge(block: Block) -> _Answer:
-            if self._stored.ensemble.looks_up:
-                self._require_kernel_values(block)
-            member_values = predictor.member_values(block.rows)
-            decisions = predictor.decide(member_values)
-            written = self._written(decisions, member_values, block, threshold)
-            largest = block.rows.max_index
-            strange = 0
-            if largest > self._last_feature:
-                beyond = block.rows.indices > self._last_feature
-                strange = len(distinct(block.rows.row_numbers[beyond]))
-            bad = np.flatnonzero(~np.isfinite(decisions.sums))
-            return _Answer(
-                written,
-                format_block(request.form, written) if formatted else b"",
-                int(bad[0]) if len(bad) else None,
-                strange,
-                largest,
-            )
-
+        judge = _BlockJudge(request, self._stored, self._decision, threshold, formatted)
         for block, answer in map_blocks(
+            _BlockJudge.judge,
             judge,
             request.source,
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
             workers=lambda: request.jobs or parallel.available_cores(),
-            multiple=predictor.rows_multiple,
+            multiple=judge.predictor.rows_multiple,
         ):
             if answer.first_bad is not None:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
@@ -192,31 +260,6 @@ class _Judging:
             self._n_named += sum(map(bool, block.comments or ()))
             yield answer
             self._progress("predicting", self.n_rows, None)
-
-    def _require_kernel_values(self, block: Block) -> None:
-        """Refuse rows of features; what number a row has makes no difference here."""
-        unnumbered = np.setdiff1d(np.arange(len(block)), gram.has_serial(block.rows))
-        if len(unnumbered):
-            place = f"{name_of(self._request.source)}:{block.lines[unnumbered[0]]}"
-            raise DataError(
-                f"{place}: the model has a precomputed kernel, and index 0 is missing",
-                f"{gram.ROW_FORMAT}; here any number will do as serial",
-            )
-
-    def _written(
-        self, decisions: Decisions, member_values: FloatArray, block: Block, threshold: float
-    ) -> PredictionBlock:
-        request, values = self._request, decisions.by(self._decision)
-        # means, and one SVM's own values, have no ties
-        if request.break_ties and self._decision == "votes" and not self._stored.ensemble.single:
-            values = decisions.values_without_ties()
-        return PredictionBlock(
-            labels=decisions.labels(threshold, self._decision),
-            decision_values=values,
-            votes=decisions.votes if request.votes else None,
-            member_values=member_values if request.member_values else None,
-            ids=block.comments,
-        )
 
     def write(
         self, write: Callable[[bytes], object], block: PredictionBlock, text: bytes | None = None

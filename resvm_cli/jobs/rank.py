@@ -21,6 +21,7 @@ from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
+from resvm_cli.jobs import memory
 from resvm_cli.jobs.train import Trained, TrainingChoice, check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
@@ -49,6 +50,7 @@ class RankRequest:
     intervals: bool = True
     page: bool = False  # what a page shows besides the list
     jobs: int | None = None
+    memory_mb: float | None = None
 
     @property
     def rule(self) -> RuleName:
@@ -154,9 +156,9 @@ def rank(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, progress) as data,
+        TrainingData(source, False, progress, memory.kept_nonzeros(request.memory_mb)) as data,
     ):
-        result = rank_on(data, request, stored, progress, tell)
+        result = rank_on(data, request, stored, progress, tell, notice)
     return replace(result, notes=tuple(notes))
 
 
@@ -166,11 +168,15 @@ def rank_on(
     stored: model_dir.StoredModel | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
+    header: Callable[[str], None] | None = None,
 ) -> RankResult:
-    """Rank sets that are read already, by the stored model where there is one."""
+    """Rank sets that are read already, by the stored model where there is one.
+
+    ``header`` is told what the run will use.
+    """
     groups = data.groups()  # first: training takes long
     if stored is None:
-        plan, judge = _trained(request, data, groups, progress, notice)
+        plan, judge = _trained(request, data, groups, progress, notice, header)
     else:
         plan, judge = _loaded(request, stored, data, groups, progress, notice)
     return _ranked(request, data, plan, judge, notice)
@@ -182,11 +188,30 @@ def _trained(
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
+    header: Callable[[str], None] | None,
 ) -> tuple[ModelPlan, OutOfBagJudge]:
-    trained = train_on(data, request.choice, jobs=request.jobs, progress=progress, notice=tell)
+    trained = train_on(
+        data,
+        request.choice,
+        jobs=request.jobs,
+        memory_mb=request.memory_mb,
+        ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
+        progress=progress,
+        notice=tell,
+        header=header,
+    )
     if request.target is not None:
         save(trained, request.target, force=request.force)
-    return trained.plan, judge_of(trained, data, groups, request.rule, request.jobs, progress)
+    threads = _judging_threads(request, trained.plan, data)
+    return trained.plan, judge_of(trained, data, groups, request.rule, threads, progress)
+
+
+def _judging_threads(request: RankRequest, plan: ModelPlan, data: PUData) -> int:
+    """As many as there is room for while every row is judged."""
+    wanted = request.jobs or available_cores()
+    stage = memory.ranking_stage(plan, data, request.intervals)
+    need = memory.training_need(plan, data, plan.n_models, [stage])
+    return max(1, need.threads_within(request.memory_mb, wanted))
 
 
 def judge_of(
@@ -221,7 +246,8 @@ def _loaded(
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    return plan, _judge(predictor, tasks, training_rows, request.rule, request.jobs, progress)
+    threads = _judging_threads(request, plan, data)
+    return plan, _judge(predictor, tasks, training_rows, request.rule, threads, progress)
 
 
 def _judge(

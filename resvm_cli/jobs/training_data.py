@@ -42,7 +42,14 @@ COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
 class TrainingData(PUData):
     """Both sets, surveyed; close it when the rows have been fetched."""
 
-    def __init__(self, source: TrainingInput, keep_all: bool, progress: Progress) -> None:
+    def __init__(
+        self,
+        source: TrainingInput,
+        keep_all: bool,
+        progress: Progress,
+        kept_nonzeros: int | None = None,
+    ) -> None:
+        """A U of more than ``kept_nonzeros`` numbers is read again for the rows that are drawn."""
         super().__init__(
             scale=source.scale,
             zero_based=source.zero_based,
@@ -51,6 +58,7 @@ class TrainingData(PUData):
         )
         self.input = source
         self._keep_all = keep_all
+        self._most_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
         self._progress = progress
         self.positives = Rows.empty()
         self._index = RowIndex()
@@ -99,6 +107,10 @@ class TrainingData(PUData):
     @property
     def checked(self) -> bool:
         return not self.input.unchecked
+
+    @property
+    def n_kept(self) -> int:
+        return 0 if self._kept is None else self.survey_unl.n_nonzeros
 
     @property
     def n_unlabeled(self) -> int:
@@ -236,7 +248,7 @@ class TrainingData(PUData):
             self._survey(self.survey_unl, block.rows)
             if self._kept is not None:
                 self._kept.append(block.rows)
-                if self.survey_unl.n_nonzeros > KEPT_NONZEROS and not self._keep_all:
+                if self.survey_unl.n_nonzeros > self._most_kept and not self._keep_all:
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
@@ -303,7 +315,9 @@ class TrainingData(PUData):
     def fetch(self, numbers: IntArray) -> Rows:
         """The rows of U of these ascending numbers."""
         if self._kept is not None:
-            return Rows.concatenate(self._kept).take(numbers)
+            if len(self._kept) > 1:
+                self._kept = [Rows.concatenate(self._kept)]
+            return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
         spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
         places = spans.places
