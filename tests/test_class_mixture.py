@@ -126,8 +126,10 @@ def test_a_set_that_is_said_to_be_clean_has_no_false_positives():
 
 
 def test_all_together_are_as_many_as_are_said_to_be_false():
-    total = Drawn(0.1, 0.2).fitted(a=0.1).expected_false(400).value[-1]
-    assert 36 <= total <= 40
+    for said in (0.1, 0.25):
+        mixture = Drawn(0.1, 0.2).fitted(a=said, b=0.3)
+        assert mixture.expected_false(400).value[-1] == pytest.approx(400 * said)
+        assert mixture.precision(4000).value[-1] == pytest.approx(0.3)
 
 
 def test_too_few_values_tell_nothing():

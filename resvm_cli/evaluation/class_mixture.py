@@ -97,7 +97,7 @@ class _Fits:
     def hidden_positives(self, places: FloatArray) -> FloatArray:
         """fits x bins: the chance that a row of U is positive."""
         ratio = self.b * self.ratios(places)
-        return ratio / (ratio + 1 - self.b)
+        return ratio / (ratio + (1 - self.b))
 
 
 def _fit(
@@ -232,9 +232,13 @@ class ClassMixture:
     def precision(self, n_listed: int) -> Share:
         """Of the first 1, 2, ... rows of U, highest values first: the share that is positive."""
         places = self.binned.places[::-1]
-        share = self._cumulated(
-            self.binned.unlabeled[::-1], lambda fits: fits.hidden_positives(places), n_listed
-        )
+        counts = self.binned.unlabeled[::-1]
+
+        def chances(fits: _Fits) -> FloatArray:
+            found = fits.hidden_positives(places)
+            return _adding_up(found, counts, float(fits.b[0, 0])) if self.b_known else found
+
+        share = self._cumulated(counts, chances, n_listed)
         if self.b_known or self.separable:
             return share
         return Share(share.value, 0.0 * share.low, share.high)
@@ -242,14 +246,16 @@ class ClassMixture:
     def expected_false(self, n_listed: int) -> Share:
         """Among the first 1, 2, ... rows of P, lowest values first: how many are negative."""
         places = self.binned.places
-        share = self._cumulated(
-            self.binned.positives, lambda fits: 1 - fits.true_positives(places), n_listed
-        )
+        counts = self.binned.positives
+
+        def chances(fits: _Fits) -> FloatArray:
+            found = 1 - fits.true_positives(places)
+            return _adding_up(found, counts, float(fits.a[0, 0])) if self.a_known else found
+
+        share = self._cumulated(counts, chances, n_listed)
         depth = np.arange(1, n_listed + 1)
         low = share.low if self.a_known or self.separable else 0.0 * share.low
-        most = float(self.fitted.a[0, 0] * self.binned.positives.sum()) if self.a_known else np.inf
-        value = np.minimum(share.value * depth, most)
-        return Share(value, np.minimum(low * depth, value), share.high * depth)
+        return Share(share.value * depth, low * depth, share.high * depth)
 
     def n_false(self) -> int:
         """How many rows of P are expected to be negative."""
@@ -299,6 +305,24 @@ def _resampled(
         start = _Fits(*(np.repeat(line, size, axis=0) for line in _lines(fitted)))
         parts.append(_fit(binned.places, of_pos, of_unl, a, b, start, RESAMPLED_STEPS))
     return _Fits(*(np.concatenate(lines) for lines in zip(*map(_lines, parts), strict=True)))
+
+
+def _adding_up(chances: FloatArray, counts: FloatArray, share: float) -> FloatArray:
+    """Chances (fits x bins) whose odds are raised or lowered alike until their mean is the share.
+
+    A share that was given is kept even where the values speak for another.
+    """
+    if not 0 < share < 1:
+        return np.full_like(chances, share)
+    logits = np.log(np.maximum(chances, 1e-15)) - np.log(np.maximum(1 - chances, 1e-15))
+    low, high = np.full((len(chances), 1), -80.0), np.full((len(chances), 1), 80.0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        means = (counts / (1 + np.exp(-(logits + middle)))).sum(axis=1, keepdims=True)
+        above = means > share * counts.sum()
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    found: FloatArray = 1 / (1 + np.exp(-(logits + (low + high) / 2)))
+    return found
 
 
 def _area(positive: FloatArray, negative: FloatArray) -> float:
