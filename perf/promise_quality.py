@@ -115,14 +115,14 @@ def outcome(cell: Cell, store: Path) -> Outcome:
 def _mean(values: Sequence[float], digits: int = 3, *, sign: bool = False) -> str:
     kept = [value for value in values if not np.isnan(value)]
     if not kept:
-        return "–"
+        return "-"
     mean = f"{np.mean(kept):+.{digits}f}" if sign else f"{np.mean(kept):.{digits}f}"
     spread = f" ± {np.std(kept, ddof=1):.{digits}f}" if len(kept) > 1 else ""
     return mean + spread
 
 
 def _percent(values: Sequence[bool]) -> str:
-    return f"{100 * np.mean(values):.0f} %" if values else "–"
+    return f"{100 * np.mean(values):.0f} %" if values else "-"
 
 
 def tables(outcomes: dict[Cell, Outcome]) -> str:
@@ -161,8 +161,8 @@ def tables(outcomes: dict[Cell, Outcome]) -> str:
         "**Precision: promised less true**, among as many rows as are hidden, and of the list of"
         f" `--fdr {FDR:g}`; false share of the conformal list of the same rate",
         "",
-        "| P known | false in P | told apart | draws | first rows | in its interval | `--fdr` list |"
-        " its length, of hidden | conformal: false share | of hidden found |",
+        "| P known | false in P | told apart | draws | first rows | in its interval |"
+        " `--fdr` list | its length, of hidden | conformal: false share | of hidden found |",
         "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for labelling in LABELLINGS:
@@ -231,7 +231,7 @@ def _audit_table(outcomes: dict[Cell, Outcome]) -> list[str]:
     if clean:
         lines += [
             "",
-            f"Suspects in a clean P: {_mean([one.suspects for one in clean], 1)} rows of up to 200.",
+            f"Suspects in a clean P: {_mean([one.suspects for one in clean], 1)} of up to 200 rows.",
         ]
     return lines
 
