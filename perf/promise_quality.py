@@ -229,10 +229,8 @@ def _audit_table(outcomes: dict[Cell, Outcome]) -> list[str]:
         )
     clean = [one for cell, one in outcomes.items() if not cell.contamination]
     if clean:
-        lines += [
-            "",
-            f"Suspects in a clean P: {_mean([one.suspects for one in clean], 1)} of up to 200 rows.",
-        ]
+        suspects = _mean([one.suspects for one in clean], 1)
+        lines += ["", f"Suspects in a clean P: {suspects} of up to 200 rows."]
     return lines
 
 
