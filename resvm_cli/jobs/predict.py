@@ -30,6 +30,12 @@ from resvm_cli.files.svmlight import Block, map_blocks
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
+# Of rows like those of training, P or U, about 1 in 100 lies outside what was seen out of bag.
+OUTSIDE_TAIL = 0.005
+FAR_SHARE = 0.05
+LEAST_FAR = 3
+NOTHING = 1e-3  # of a member's constant: less than that all support rows together add
+LEAST_SEEN = 20  # rows judged out of bag: fewer give no range
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class _Answer:
     text: bytes
     first_bad: int | None  # a row whose value is not finite
     n_strange: int  # rows with features that training did not see
+    n_far: int  # rows unlike those of training
     largest: int  # index
 
 
@@ -134,7 +141,11 @@ class _Judging:
         self._stored = stored
         self._progress = progress
         self._last_feature = stored.manifest["n_features"] - (1 if stored.zero_based else 0)
-        self._n_strange = self._n_named = self._n_written = 0
+        self._n_strange = self._n_named = self._n_written = self._n_far = 0
+        self._seen = _values_seen(request.model, stored)
+        self._rho: FloatArray | None = None  # what members say of rows that are like no other
+        if stored.ensemble.groups[0].kernel.name == "rbf":
+            self._rho = np.array([member.rho for member in stored.ensemble.members])
         self._largest = -1
         self.n_rows = self.n_positive = 0
 
@@ -158,6 +169,7 @@ class _Judging:
                 format_block(request.form, written) if formatted else b"",
                 int(bad[0]) if len(bad) else None,
                 strange,
+                self._count_far(decisions, member_values),
                 largest,
             )
 
@@ -173,10 +185,22 @@ class _Judging:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
             self.n_rows += len(block)
             self._n_strange += answer.n_strange
+            self._n_far += answer.n_far
             self._largest = max(self._largest, answer.largest)
             self._n_named += sum(map(bool, block.comments or ()))
             yield answer
             self._progress("predicting", self.n_rows, None)
+
+    def _count_far(self, decisions: Decisions, member_values: FloatArray) -> int:
+        """Rows beyond what was seen out of bag, or so far off that no support row counts."""
+        if self._seen is None:
+            return 0
+        low, high = self._seen
+        far = (decisions.means < low) | (decisions.means > high)
+        if self._rho is not None:
+            counts = np.abs(member_values + self._rho).max(axis=1)
+            far |= counts < NOTHING * np.abs(self._rho).max()
+        return int(np.count_nonzero(far))
 
     def _written(
         self, decisions: Decisions, member_values: FloatArray, block: Block, threshold: float
@@ -209,8 +233,25 @@ class _Judging:
                 f"{self._n_strange:,} of {self.n_rows:,} rows have features up to {self._largest};"
                 f" the model was trained on features up to {self._last_feature}"
             )
+        if self._n_far >= LEAST_FAR and self._n_far > FAR_SHARE * self.n_rows:
+            notice(
+                f"{self._n_far:,} of {self.n_rows:,} rows are unlike what the model was trained on:"
+                " their values lie beyond those of 99 % of the training rows, judged out of bag, or"
+                " they are far from every support row; were they prepared in the same way?"
+            )
         if self._request.ids and not self._n_named:
             notice("no row has a trailing comment (# name) to take its id from")
+
+
+def _values_seen(path: str, stored: model_dir.StoredModel) -> tuple[float, float] | None:
+    """The range of mean values out of bag, of P or of U, but for their tails; None if unknown."""
+    if stored.manifest.get("out_of_bag") is None or stored.ensemble.single:
+        return None
+    values = model_dir.load_out_of_bag(path, stored.manifest).by("mean")
+    if values is None or min(map(len, values)) < LEAST_SEEN:
+        return None
+    tails = [np.quantile(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in values]
+    return float(min(low for low, _ in tails)), float(max(high for _, high in tails))
 
 
 def _threshold_for_recall(
