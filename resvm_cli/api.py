@@ -30,6 +30,7 @@ from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.ranked_rows import Listing, RankingFormat, format_ranking
 from resvm_cli.jobs.rank import RankRequest, judge_of, rank_on
+from resvm_cli.jobs.rank_promise import Promise
 from resvm_cli.jobs.train import Trained, stored_table, train_on
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.training_input import TrainingInput
@@ -207,6 +208,7 @@ class Ranking:
     listing: Listing
     n_suspects: int | None  # known positives that look wrong
     notes: tuple[str, ...]
+    promise: Promise | None = None  # what is expected of U, and of the list that fdr chose
 
     @property
     def ids(self) -> list[str]:
@@ -241,6 +243,16 @@ class Ranking:
     def expected_false(self) -> FloatArray | None:
         """Of an audit: false positives expected up to each row."""
         return self.listing.expected_false
+
+    @property
+    def precision(self) -> FloatArray | None:
+        """Of a ranking of U: the share of positives expected up to each row."""
+        return self.listing.further.get("precision")
+
+    @property
+    def further(self) -> dict[str, FloatArray]:
+        """Those columns with their bounds, p-values and q-values: as ``resvm rank`` names them."""
+        return dict(self.listing.further)
 
     def text(self, form: RankingFormat = "tsv") -> str:
         """As ``resvm rank`` writes it."""
@@ -336,6 +348,8 @@ def rank(
     top: int | None = None,
     contamination_pos: float | None = None,
     contamination_unl: float | None = None,
+    fdr: float | None = None,
+    negatives: Matrix | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     positive_label: Label = 1,
@@ -365,6 +379,8 @@ def rank(
             top=top,
             contamination_pos=contamination_pos,
             contamination_unl=contamination_unl,
+            fdr=fdr,
+            negatives=None if negatives is None else "negatives",
             intervals=intervals,
             jobs=jobs,
         )
@@ -378,12 +394,15 @@ def rank(
         data = labelled.data(
             groups, scale, kernel=kernel, zero_based=bool(stored and stored.zero_based)
         )
-        found = rank_on(data, request, stored or None, progress, notes.tell)
+        trusted = None
+        if negatives is not None:
+            trusted = Rows.from_matrix(_matrix(negatives), 0 if data.zero_based else 1)
+        found = rank_on(data, request, stored or None, progress, notes.tell, negatives=trusted)
         listing = found.listing
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if ids is not None:
             listing = replace(listing, ids=[str(ids[row]) for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, tuple(notes))
+        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise)
 
 
 def load(path: PathName) -> Model:

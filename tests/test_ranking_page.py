@@ -29,7 +29,7 @@ def listing(values, known):
         np.where(np.isnan(values), 0, 7),
         np.arange(1, size + 1),
         np.arange(1, size + 1),
-        None,
+        {},
     )
 
 
@@ -49,6 +49,7 @@ def result():
         n_suspects=1,
         resamples=40,
         recovery=Recovery(np.array([1, 1, 3])),
+        promise=None,
         known=known,
         histogram=Histogram.of(np.repeat([False, True], 3), both),
         model=None,

@@ -53,15 +53,31 @@ class RankingOptions:
         float | None,
         ranking_option(
             metavar="A",
-            help="With --audit: the share of P believed to be wrong; adds expected_false.",
+            help="The share of P that is wrong.",
+            show_default="estimated",
         ),
     ] = None
     contamination_unl: Annotated[
         float | None,
         ranking_option(
             metavar="B",
-            help="With it: the share of U believed to be positive.",
-            show_default="0",
+            help="The share of U that is positive.",
+            show_default="estimated",
+        ),
+    ] = None
+    fdr: Annotated[
+        float | None,
+        ranking_option(
+            metavar="Q",
+            help="Write the longest list expected to be positive but for this share.",
+        ),
+    ] = None
+    negatives: Annotated[
+        str | None,
+        ranking_option(
+            metavar="FILE",
+            help="Trusted negatives, scored and not trained on: adds conformal p-values, by which"
+            " --fdr then chooses.",
         ),
     ] = None
     with_known: Annotated[
@@ -157,6 +173,8 @@ def rank(
         top=ranking.top,
         contamination_pos=ranking.contamination_pos,
         contamination_unl=ranking.contamination_unl,
+        fdr=ranking.fdr,
+        negatives=ranking.negatives,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         jobs=running.jobs,

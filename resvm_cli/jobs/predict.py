@@ -36,6 +36,12 @@ LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
+# Of rows like those of training, P or U, about 1 in 100 lies outside what was seen out of bag.
+OUTSIDE_TAIL = 0.005
+FAR_SHARE = 0.05
+LEAST_FAR = 3
+NOTHING = 1e-3  # of a member's constant: less than that all support rows together add
+LEAST_SEEN = 20  # rows judged out of bag: fewer give no range
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class _Answer:
     text: bytes
     first_bad: int | None  # a row whose value is not finite
     n_strange: int  # rows with features that training did not see
+    n_far: int  # rows unlike those of training
     largest: int  # index
 
 
@@ -115,7 +122,7 @@ def predict(
         assert table is not None
         threshold = _threshold_for_recall(request, table, decision, rule.amount, notice)
         rule = None
-    job = _Judging(request, stored, decision, progress)
+    job = _Judging(request, stored, table, decision, progress)
     with parallel.inner_threads_held(), output(request.target) as write:
         if rule is None:
             for answer in job.answers(threshold, formatted=True):
@@ -127,11 +134,10 @@ def predict(
 
 
 def load_model(request: PredictRequest) -> LoadedModel:
-    """The model, with its out-of-bag values where a recall asks for them."""
+    """The model, with its out-of-bag values: they must be there where a recall is asked for."""
     rule = request.threshold
-    if isinstance(rule, ThresholdRule) and rule.kind == "recall":
-        return model_dir.load_with_out_of_bag(request.model, required=True)
-    return model_dir.load(request.model), None
+    required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
+    return model_dir.load_with_out_of_bag(request.model, required=required)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,18 +149,20 @@ class _BlockJudge:
     decision: RuleName
     threshold: float
     formatted: bool
+    seen: tuple[float, float] | None  # mean values out of bag, but for their tails
 
     @cached_property
     def predictor(self) -> Predictor:
         return Predictor(self.stored.ensemble, self.stored.scaling)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "predictor"}
+        computed = ("predictor", "_rho")
+        return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def reference(self) -> _ModelReference:
         """The same, where the model is to be read by its path."""
         path = os.path.realpath(self.request.model)
-        options = (self.request, self.decision, self.threshold, self.formatted)
+        options = (self.request, self.decision, self.threshold, self.formatted, self.seen)
         return _ModelReference(path, self.stored.manifest["manifest_sha256"], options)
 
     def judge(self, block: Block) -> _Answer:
@@ -174,8 +182,28 @@ class _BlockJudge:
             format_block(self.request.form, written) if self.formatted else b"",
             int(bad[0]) if len(bad) else None,
             strange,
+            self._count_far(decisions, member_values),
             largest,
         )
+
+    @cached_property
+    def _rho(self) -> FloatArray | None:
+        """What members say of rows that are like no other."""
+        ensemble = self.stored.ensemble
+        if ensemble.groups[0].kernel.name != "rbf":
+            return None
+        return np.array([member.rho for member in ensemble.members])
+
+    def _count_far(self, decisions: Decisions, member_values: FloatArray) -> int:
+        """Rows beyond what was seen out of bag, or so far off that no support row counts."""
+        if self.seen is None:
+            return 0
+        low, high = self.seen
+        far = (decisions.means < low) | (decisions.means > high)
+        if self._rho is not None:
+            counts = np.abs(member_values + self._rho).max(axis=1)
+            far |= counts < NOTHING * np.abs(self._rho).max()
+        return int(np.count_nonzero(far))
 
     def _require_kernel_values(self, block: Block) -> None:
         """Refuse rows of features; what number a row has makes no difference here."""
@@ -209,15 +237,15 @@ class _ModelReference:
 
     path: str
     digest: str
-    options: tuple[PredictRequest, RuleName, float, bool]
+    options: tuple[PredictRequest, RuleName, float, bool, tuple[float, float] | None]
 
     def load(self) -> _BlockJudge:
         """The judge; ModelError where no model lies there, or another."""
         stored = model_dir.load(self.path)
         if stored.manifest["manifest_sha256"] != self.digest:
             raise ModelError(f"{self.path}: is another model than the one to predict with")
-        request, decision, threshold, formatted = self.options
-        return _BlockJudge(request, stored, decision, threshold, formatted)
+        request, decision, threshold, formatted, seen = self.options
+        return _BlockJudge(request, stored, decision, threshold, formatted, seen)
 
 
 class _Judging:
@@ -227,6 +255,7 @@ class _Judging:
         self,
         request: PredictRequest,
         stored: model_dir.StoredModel,
+        table: OutOfBag | None,
         decision: RuleName,
         progress: Callable[[str, int, int | None], None],
     ) -> None:
@@ -235,14 +264,15 @@ class _Judging:
         self._stored = stored
         self._progress = progress
         self._last_feature = stored.last_feature
-        self._n_strange = self._n_named = self._n_written = 0
+        self._n_strange = self._n_named = self._n_written = self._n_far = 0
+        self._seen = _values_seen(table, stored)
         self._largest = -1
         self.n_rows = self.n_positive = 0
 
     def answers(self, threshold: float, *, formatted: bool) -> Iterator[_Answer]:
         """What is to be written of every block of rows, as they arrive."""
         request = self._request
-        judge = _BlockJudge(request, self._stored, self._decision, threshold, formatted)
+        judge = _BlockJudge(request, self._stored, self._decision, threshold, formatted, self._seen)
         for block, answer in map_blocks(
             _BlockJudge.judge,
             judge,
@@ -256,6 +286,7 @@ class _Judging:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
             self.n_rows += len(block)
             self._n_strange += answer.n_strange
+            self._n_far += answer.n_far
             self._largest = max(self._largest, answer.largest)
             self._n_named += sum(map(bool, block.comments or ()))
             yield answer
@@ -277,8 +308,27 @@ class _Judging:
                 f"{self._n_strange:,} of {self.n_rows:,} rows have features up to {self._largest};"
                 f" the model was trained on features up to {self._last_feature}"
             )
+        if self._n_far >= LEAST_FAR and self._n_far > FAR_SHARE * self.n_rows:
+            notice(
+                f"{self._n_far:,} of {self.n_rows:,} rows are unlike what the model was trained on:"
+                " their values lie beyond those of 99 % of the training rows, judged out of bag, or"
+                " they are far from every support row; were they prepared in the same way?"
+            )
         if self._request.ids and not self._n_named:
             notice("no row has a trailing comment (# name) to take its id from")
+
+
+def _values_seen(
+    table: OutOfBag | None, stored: model_dir.StoredModel
+) -> tuple[float, float] | None:
+    """The range of mean values out of bag, of P or of U, but for their tails; None if unknown."""
+    if table is None or stored.ensemble.single:
+        return None
+    values = table.by("mean")
+    if values is None or min(map(len, values)) < LEAST_SEEN:
+        return None
+    tails = [np.quantile(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in values]
+    return float(min(low for low, _ in tails)), float(max(high for _, high in tails))
 
 
 def _threshold_for_recall(

@@ -360,11 +360,11 @@ def _adopt(
     values = np.zeros((len(entries), 0))
     if len(positive) + len(unlabeled):
         fetched = data.fetch(unlabeled)
-        rows = data.scaled(Rows.concatenate([data.positives.take(positive), fetched]))
-        positives = data.scaled(data.positives)
-        seen = TrainingRows(positives, data.scaled(data.fetch(drawn)), drawn, data.groups(), rows)
-        places = np.concatenate([positive, len(positives) + unlabeled])
-        absent = Absences(problems, seen).absent(places, rows)
+        unscaled = Rows.concatenate([data.positives.take(positive), fetched])
+        rows = data.scaled(unscaled)
+        seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
+        places = np.concatenate([positive, len(data.positives) + unlabeled])
+        absent = Absences(problems, seen).absent(places, unscaled)
         n_columns = data.n_features + (0 if data.zero_based else 1)
         values = np.concatenate(
             [

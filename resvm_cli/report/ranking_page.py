@@ -28,7 +28,10 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
     what = "known positives" if result.audit else "rows of U"
     if result.with_known:
         what = "rows of P and U"
-    tiles = [(what + " ranked", result.n_listed), ("members", plan.n_models)]
+    tiles: list[tuple[str, float]] = [
+        (what + " ranked", result.n_listed),
+        ("members", plan.n_models),
+    ]
     curve: dict[str, Any] | None = None
     if (recovery := result.recovery) is not None:
         tiles += [
@@ -38,6 +41,15 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
         share = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
         drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN_POINTS).astype(int))
         curve = {"rank": (recovery.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
+    promise = result.promise
+    if promise is not None and promise.contamination_unl is not None:
+        name = "positives of U, expected %"
+        if not (promise.separable or promise.contamination_given):
+            name += " (P and U overlap: cannot be known)"
+        tiles.append((name, round(100 * promise.contamination_unl.value, 1)))
+    if promise is not None and promise.fdr is not None:
+        name = f"rows listed at a false discovery rate of {promise.fdr:g}"
+        tiles.append((name, promise.n_listed or 0))
     if result.n_suspects is not None:
         tiles.append(("suspects among known positives", result.n_suspects))
     if result.n_unjudged:
@@ -103,8 +115,8 @@ def _made(result: RankResult) -> list[str]:
         )
     if result.n_suspects is not None:
         notes.append(
-            "Suspects are the known positives below the value that tells P and U best apart, or,"
-            " where a contamination of P was given, as many as it says, the lowest."
+            "Suspects are as many known positives, the lowest, as are expected to be false, by the"
+            " contamination of P that was given or else by one that is estimated."
         )
     else:
         notes.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
@@ -128,10 +140,10 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         "members": shown.n_members.tolist(),
         "low": None if shown.low is None else shown.low.tolist(),
         "high": None if shown.high is None else shown.high.tolist(),
-        "expected": None,
+        "further": {name: _rounded(column, 4) for name, column in shown.further.items()},
     }
-    if shown.expected_false is not None:
-        columns["expected"] = _rounded(shown.expected_false, 4)
+    if shown.ranks is not None:
+        columns["rank"] = shown.ranks.tolist()
     return columns
 
 
