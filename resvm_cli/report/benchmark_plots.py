@@ -23,6 +23,7 @@ METHOD_STYLES: dict[str, dict[str, Any]] = {
 AXIS_NAMES = {"contamination_unl": "U", "contamination_pos": "P"}
 SET_COLOURS = {"P": "Blues", "U": "Oranges"}
 DOT_COLOURS = {"P": "#08306b", "U": "#7f2704"}
+TICKS = (-6, -3, 0, 3, 6)
 DODGE = 0.004  # between methods at one contamination, so that no interval hides another
 GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 
@@ -68,12 +69,13 @@ def _resampling(result: Resampling) -> Any:
     axes.set_ylim(bottom=-1)
     axes.grid(axis="y", **GRID)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="upper right", fontsize=8.5)
+    axes.legend(loc="upper right", fontsize=8.5, facecolor="white", edgecolor="none", framealpha=1)
     return figure
 
 
 def _densities(result: Densities) -> Any:
     """A row a setting, P beside U: the density shaded, the rows of one draw as dots."""
+    from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
     rows = len(result.panels) // 2
@@ -84,7 +86,8 @@ def _densities(result: Densities) -> Any:
     levels = [highest / 2**step for step in range(7, -1, -1)]
     for axes, panel in zip(panels, result.panels, strict=True):
         axes.contourf(
-            result.grid, result.grid, panel.density, levels=levels, cmap=SET_COLOURS[panel.name],
+            result.grid, result.grid, panel.density, levels=levels,
+            norm=LogNorm(levels[0] / 2, 2 * levels[-1]), cmap=SET_COLOURS[panel.name],
         )  # fmt: skip
         axes.scatter(
             [point[0] for point in panel.points], [point[1] for point in panel.points],
@@ -93,9 +96,10 @@ def _densities(result: Densities) -> Any:
         title = f"{panel.setting}: {panel.name}"
         if panel.contamination:
             title += f", {100 * panel.contamination:g} % contaminated"
-        axes.set_title(title, fontsize=9)
+        axes.set_title(title, fontsize=8.5)
         reach = result.grid[-1]
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        axes.set(xticks=TICKS, yticks=TICKS)
     figure.supxlabel(
         "shaded: density, each step twice the one before; dots: rows of one draw",
         fontsize=8, color=GREY,
