@@ -7,11 +7,11 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow slurm browser docs check lint types fmt fuzz fuzz_svmlight fuzz_numbers \
-	fuzz_blocks hostile smoke bench clean
+.PHONY: help install demo test test-quick slow slurm browser docs check lint types fmt fuzz fuzz_svmlight \
+	fuzz_numbers fuzz_blocks hostile smoke dist bench clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,9 @@ demo: $(VENV)/.core ## train, predict, score and inspect on sample_data/
 
 test: $(VENV)/.test ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+test-quick: $(VENV)/.test ## run the tests that start no program, in half a minute
+	$(BIN)/python -m pytest -n 2 -m 'quick and not slow'
 
 slow: $(VENV)/.test ## run the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -87,11 +90,14 @@ check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo
 	$(MAKE) fuzz FUZZ_SECONDS=5
 	$(MAKE) hostile BUDGET=15 SEED=1  # the same attacks every time
 
+dist: $(BIN)/python ## build sdist and wheel, and try each in a clean environment
+	sh packaging/build.sh $(BIN)/python
+
 bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see perf/
 	$(BIN)/python -m perf $(BENCH_ARGS)
 
 clean: ## remove what was built
-	rm -rf build dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf build dist .dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 		.import_linter_cache tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_numbers tests/fuzz/fuzz_blocks \
 		resvm_cli/files/*.so resvm_cli/svm/*.so $(VENV)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,6 +24,8 @@ highlight_language = "none"
 
 html_theme = "furo"
 html_title = f"resvm {version}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_show_copyright = False
 html_show_sphinx = False
 

@@ -31,8 +31,7 @@ from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, TrainingRows
 from resvm_cli.ensemble.params import MethodName, ResvmParams
 from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.evaluation.contamination_correction import Contamination
-from resvm_cli.evaluation.pu import expected_false
+from resvm_cli.evaluation.class_mixture import ClassMixture
 from resvm_cli.experiments.contamination import Sizes, split
 from resvm_cli.jobs.train import TrainingChoice, train_on
 
@@ -198,8 +197,9 @@ def audit(source: Any, name: str, number: int, contamination: float) -> dict[str
     false = ~drawn.truth_pos
     order = np.argsort(known, kind="stable")
     depth = int(false.sum())
-    given = Contamination(contamination, SETS[name][2])
-    expected = expected_false(known[order], unlabeled, given)[depth - 1]
+    mixture = ClassMixture.fit(known, unlabeled, contamination, SETS[name][2])
+    assert mixture is not None
+    expected = mixture.expected_false(depth).value[-1]
     return {
         "out_of_bag": precision(false, -known),
         "naive": precision(false, -robust.naive[0]),

@@ -30,8 +30,10 @@ from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.ranked_rows import Listing, RankingFormat, format_ranking
 from resvm_cli.jobs.rank import RankRequest, judge_of, rank_on
+from resvm_cli.jobs.rank_promise import Promise
 from resvm_cli.jobs.train import Trained, stored_table, train_on
 from resvm_cli.jobs.training_data import Progress
+from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.tune import tune_on
 from resvm_cli.keywords import (
     PathName,
@@ -44,6 +46,7 @@ from resvm_cli.keywords import (
 )
 from resvm_cli.parallel import available_cores
 from resvm_cli.parameter_names import ParameterError, named, parameters_named
+from resvm_cli.svm.kernels import KernelName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -125,7 +128,8 @@ class Model:
         return Predictor(self.stored.ensemble, self.stored.scaling)
 
     def _each_block(self, X: Matrix, judge: Callable[[Rows], Any]) -> list[Any]:
-        rows = Rows.from_matrix(_matrix(X), 0 if self.stored.zero_based else 1)
+        counted_from_0 = self.stored.zero_based and not self.stored.ensemble.looks_up
+        rows = Rows.from_matrix(_matrix(X), 0 if counted_from_0 else 1)
         blocks = [
             rows.slice(start, min(start + ROWS_AT_ONCE, len(rows)))
             for start in range(0, max(1, len(rows)), ROWS_AT_ONCE)
@@ -204,6 +208,7 @@ class Ranking:
     listing: Listing
     n_suspects: int | None  # known positives that look wrong
     notes: tuple[str, ...]
+    promise: Promise | None = None  # what is expected of U, and of the list that fdr chose
 
     @property
     def ids(self) -> list[str]:
@@ -238,6 +243,16 @@ class Ranking:
     def expected_false(self) -> FloatArray | None:
         """Of an audit: false positives expected up to each row."""
         return self.listing.expected_false
+
+    @property
+    def precision(self) -> FloatArray | None:
+        """Of a ranking of U: the share of positives expected up to each row."""
+        return self.listing.further.get("precision")
+
+    @property
+    def further(self) -> dict[str, FloatArray]:
+        """Those columns with their bounds, p-values and q-values: as ``resvm rank`` names them."""
+        return dict(self.listing.further)
 
     def text(self, form: RankingFormat = "tsv") -> str:
         """As ``resvm rank`` writes it."""
@@ -283,7 +298,7 @@ def fit(
         require_known(options, TrainingOptions, "fit")
         choice, scale = training_choice(options)
         labelled = _Labelled.of(X, y, positive_label)
-        data = labelled.data(groups, scale)
+        data = labelled.data(groups, scale, kernel=choice.params.kernel)
         trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
         stored = StoredModel(
             trained.description,
@@ -314,7 +329,8 @@ def tune(
         settings = tuning_settings(options)
         settings.check()
         scale = scale_choice(options.get("scale", "none"))
-        data = _Labelled.of(X, y, positive_label).data(groups, scale)
+        labelled = _Labelled.of(X, y, positive_label)
+        data = labelled.data(groups, scale, kernel=settings.base.kernel)
         found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
         return Tuning(
             found.params, [trial.record for trial in found.trials], found.outer, tuple(notes)
@@ -332,6 +348,8 @@ def rank(
     top: int | None = None,
     contamination_pos: float | None = None,
     contamination_unl: float | None = None,
+    fdr: float | None = None,
+    negatives: Matrix | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     positive_label: Label = 1,
@@ -361,6 +379,8 @@ def rank(
             top=top,
             contamination_pos=contamination_pos,
             contamination_unl=contamination_unl,
+            fdr=fdr,
+            negatives=None if negatives is None else "negatives",
             intervals=intervals,
             jobs=jobs,
         )
@@ -370,23 +390,25 @@ def rank(
             raise DataError(f"{len(ids):,} ids, and X has {len(labelled.positive):,} rows")
         if stored:
             request.check_method(stored.manifest["method"])
-        data = labelled.data(groups, scale, zero_based=bool(stored and stored.zero_based))
-        found = rank_on(data, request, stored or None, progress, notes.tell)
+        kernel = stored.ensemble.groups[0].kernel.name if stored else choice.params.kernel
+        data = labelled.data(
+            groups, scale, kernel=kernel, zero_based=bool(stored and stored.zero_based)
+        )
+        trusted = None
+        if negatives is not None:
+            trusted = Rows.from_matrix(_matrix(negatives), 0 if data.zero_based else 1)
+        found = rank_on(data, request, stored or None, progress, notes.tell, negatives=trusted)
         listing = found.listing
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if ids is not None:
             listing = replace(listing, ids=[str(ids[row]) for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, tuple(notes))
+        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise)
 
 
 def load(path: PathName) -> Model:
     """A model that ``resvm train`` or ``Model.save`` wrote."""
     with parameters_named():
-        stored = model_dir.load(os.fspath(path))
-        table = None
-        if stored.manifest.get("out_of_bag") is not None:
-            table = model_dir.load_out_of_bag(os.fspath(path), stored.manifest)
-        return Model(stored, table)
+        return Model(*model_dir.load_with_out_of_bag(os.fspath(path), required=False))
 
 
 def read_svmlight(
@@ -464,9 +486,17 @@ class _Labelled:
         groups: Sequence[Any] | None,
         scale: ScaleChoice | None,
         *,
+        kernel: KernelName = "rbf",
         zero_based: bool = False,
     ) -> MemoryData:
         """P and U, as the engine asks for them."""
+        source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
+        n_rows, n_columns = self.matrix.shape
+        if source.precomputed and n_rows != n_columns:
+            raise DataError(
+                f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel has the"
+                " values of all rows with all: a square matrix"
+            )
         of_rows: npt.NDArray[Any] | None = None
         if groups is not None:
             # names, as a file has them: folds are drawn in their order
@@ -479,9 +509,10 @@ class _Labelled:
             self.positive,
             groups=of_rows,
             ids=[str(row + 1) for row in self.order.tolist()],
-            scale=scale,
-            zero_based=zero_based,
-            features=int(self.matrix.shape[1]),
+            scale=source.scale,
+            precomputed=source.precomputed,
+            zero_based=source.zero_based,
+            features=int(n_columns) + source.precomputed,
             positive_label=None if isinstance(self.label, str) else float(self.label),
         )
 

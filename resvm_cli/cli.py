@@ -37,6 +37,7 @@ COMMANDS = (
     "check",
     "convert",
 )  # in the order of --help
+COMPUTING = ("train", "predict", "tune", "rank")  # by compiled code
 DEBUG = "--debug"
 
 
@@ -146,6 +147,11 @@ def main() -> NoReturn:
     except MemoryError:
         terminal.show_error(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
         sys.exit(MachineError.exit_code)
+    except ImportError as error:  # without address space a library cannot be loaded
+        terminal.show_error(
+            MachineError(f"cannot load what is needed: {error}", "is memory limited (ulimit -v)?")
+        )
+        sys.exit(MachineError.exit_code)
     except Interrupted as error:
         remove_unfinished()
         if interruption.is_done():
@@ -170,8 +176,28 @@ def _admit(error: Exception) -> None:
     terminal.say(f"  hint: please report it with what `resvm {DEBUG} ...` says")
 
 
+def _answer_for_libraries() -> None:
+    """Say what happened where a library ended the program, in our words and with our code."""
+    try:
+        remove_unfinished()
+        terminal.show_error(
+            MachineError(
+                "a library ended the program, most likely for want of memory or threads",
+                "raise the limit of memory (ulimit -v), or use -j 1",
+            )
+        )
+    except MemoryError:
+        os.write(2, b"resvm: error: out of memory\n")
+    finally:
+        os._exit(MachineError.exit_code)
+
+
 def program() -> NoReturn:
     """Run resvm and leave at once: taking the interpreter apart takes longer than some commands."""
+    if any(argument in COMPUTING for argument in sys.argv[1:3]):  # others need no ctypes
+        from resvm_cli.svm.solver_libraries import on_exit_of_a_library
+
+        on_exit_of_a_library(_answer_for_libraries)
     try:
         main()
     except SystemExit as done:
@@ -180,3 +206,5 @@ def program() -> NoReturn:
             with suppress(AttributeError, OSError, ValueError):  # closed, or its reader is gone
                 stream.flush()
         os._exit(done.code if isinstance(done.code, int) else 0 if done.code is None else 1)
+    finally:
+        os._exit(1)  # never reached, or by what nobody foresaw: libraries must not be answered for

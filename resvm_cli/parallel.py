@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +32,8 @@ WAIT_SECONDS = 0.5
 AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
 
 SYSTEM = Path("/")
+# Of Slurm, Grid Engine and Torque: what a task was given, which its affinity need not tell.
+CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _held = False
 _watch: Callable[[], None] | None = None
@@ -47,7 +50,7 @@ class Engine(Protocol):
         self,
         function: Callable[[Any, Any], Any],
         shared: Any,
-        tasks: Sequence[Any],
+        tasks: Iterable[Any],
         tick: Callable[[], None],
         name: Callable[[int], str],
     ) -> Iterator[Any]:
@@ -152,6 +155,18 @@ def run_shared(
     return _engine.run(function, shared, tasks, tick, name)
 
 
+def stream_shared(
+    function: Callable[[Shared, Task], Result],
+    shared: Shared,
+    tasks: Iterable[Task],
+    workers: Callable[[], int],
+) -> Iterator[Result]:
+    """The same for tasks that arrive one by one."""
+    if _engine is None:
+        return stream(partial(function, shared), tasks, workers)
+    return _engine.run(function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}")
+
+
 def stream(
     function: Callable[[Task], Result],
     tasks: Iterable[Task],
@@ -163,7 +178,10 @@ def stream(
     Tasks are taken in a thread of their own, a few ahead of the results that are waited for. How
     many workers there are to be is asked when a second task arrives: a small job needs one.
     """
-    return _Stream(function, tasks, workers).results(tick)
+    try:
+        return _Stream(function, tasks, workers).results(tick)
+    except RuntimeError:  # no lock could be made
+        raise _out_of_memory() from None
 
 
 class _Stream(Generic[Task, Result]):
@@ -181,25 +199,32 @@ class _Stream(Generic[Task, Result]):
         self._room = threading.Semaphore(AHEAD)
         self._stopped = threading.Event()
         self._n_workers = 0
+        self._failure: _Slot[Result] = _Slot()  # made before memory is short
+        self._threads: list[threading.Thread] = []
 
     def results(self, tick: Callable[[], None]) -> Iterator[Result]:
         """Start, and yield each result in its turn; whoever stops asking stops the threads."""
-        _start(self._feed)
+        feeder = _start(self._feed)
         try:
             while True:
                 try:
                     slot = self._order.get(timeout=WAIT_SECONDS)
                 except queue.Empty:
+                    if not feeder.is_alive() and self._order.empty():
+                        raise _out_of_memory() from None
                     _look()
                     tick()
                     continue
                 if slot is None:
                     return
                 while not slot.done.wait(WAIT_SECONDS):
+                    working = feeder.is_alive() or any(one.is_alive() for one in self._threads)
+                    if not working and not slot.done.is_set():
+                        raise _out_of_memory()
                     _look()
                     tick()
                 if slot.error is not None:
-                    raise slot.error
+                    raise _out_of_memory() if _is_no_lock(slot.error) else slot.error
                 yield slot.result  # type: ignore[misc]  # None only where function returned it
                 self._room.release()
         finally:
@@ -221,9 +246,8 @@ class _Stream(Generic[Task, Result]):
                     if more:
                         self._room.release(AHEAD * more)
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            slot = _Slot()
-            slot.fail(error)
-            self._order.put(slot)
+            self._failure.fail(error)
+            self._order.put(self._failure)
         finally:
             self._order.put(None)
             for _ in range(self._n_workers):
@@ -238,7 +262,7 @@ class _Stream(Generic[Task, Result]):
     def _enlist(self, count: int) -> None:
         for _ in range(count):
             try:
-                _start(self._work)
+                self._threads.append(_start(self._work))
             except MachineError:
                 if self._n_workers:
                     return  # those that are there do the work
@@ -257,27 +281,48 @@ class _Stream(Generic[Task, Result]):
                 slot.fail(error)
 
 
-def _start(function: Callable[[], None]) -> None:
+def _start(function: Callable[[], None]) -> threading.Thread:
     try:
-        threading.Thread(target=function, daemon=True).start()
+        thread = threading.Thread(target=function, daemon=True)
+        thread.start()
     except RuntimeError:
         raise MachineError(
             "the system gives no thread", "raise the limit of memory or processes (ulimit -v, -u)"
         ) from None
+    return thread
+
+
+def _is_no_lock(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and "can't allocate lock" in str(error)
+
+
+def _out_of_memory() -> MachineError:
+    """A thread that ends without a word had no memory left to say one."""
+    return MachineError("out of memory", "raise the limit of memory (ulimit -v), or use -j 1")
 
 
 def available_cores() -> int:
     """Cores by affinity, by the quota of a container, and by a batch system's share."""
+    return core_limit()[0]
+
+
+def core_limit() -> tuple[int, str]:
+    """How many cores there are for us, and what says so."""
     # joblib counts them too, but takes longer to import than a short run takes
+    whole = os.cpu_count() or 1
     try:
         cores = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system
-        cores = os.cpu_count() or 1
-    share = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    if share.isdigit() and int(share) > 0:
-        cores = min(cores, int(share))
+        cores = whole
+    limits = [(cores, "all of this machine" if cores >= whole else "by affinity")]
+    for name in CORE_VARIABLES:
+        share = os.environ.get(name, "")
+        if re.fullmatch("[0-9]{1,6}", share) and int(share) > 0:
+            limits.append((int(share), f"{name} says so"))
     quota = min(map(_quota, _groups(SYSTEM)), default=inf)
-    return cores if quota == inf else max(1, min(cores, ceil(quota)))
+    if quota != inf:
+        limits.append((max(1, ceil(quota)), "the quota of its control group"))
+    return min(limits, key=lambda limit: limit[0])
 
 
 def _groups(system: Path) -> Iterator[Path]:

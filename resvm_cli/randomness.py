@@ -40,6 +40,7 @@ CONFUSIONS = (1,)
 PAIRED_RANKINGS = (2,)
 RATES_AT_THRESHOLD = (3,)
 CURVES = (4,)
+MIXED_CLASSES = (5,)
 SIMULATED_SETS = ()  # of another command, with a seed of its own
 
 

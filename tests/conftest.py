@@ -16,8 +16,24 @@ from tests.programs import Ran, run_resvm
 settings.register_profile("untimed", deadline=None)  # the machine may be busy
 settings.load_profile("untimed")
 
+# They start no program either, and take seconds: make test runs them.
+THOROUGH = ("test_api", "test_committee", "test_contamination_correction", "test_numbers")
+THOROUGH += ("test_outlook", "test_parts", "test_sklearn")
+
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "sample_data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start no program and measure nothing are quick."""
+    for item in items:
+        contents = vars(getattr(item, "module", None) or pytest).values()
+        origins = {getattr(value, "__module__", None) or "" for value in contents}
+        origins |= {getattr(value, "__name__", None) or "" for value in contents}
+        measures = any(name == "tests.programs" or name.startswith("perf") for name in origins)
+        thorough = item.path.stem in THOROUGH or measures
+        if not thorough and "resvm" not in getattr(item, "fixturenames", ()):
+            item.add_marker("quick")
 
 
 def make_block(

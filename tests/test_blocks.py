@@ -32,6 +32,44 @@ ROWS = Rows.from_dense(RNG.standard_normal((40, 30)) * (RNG.random((40, 30)) < 0
 ENTRIES = (ROWS.indptr, ROWS.indices, ROWS.values)
 
 
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6))
+def test_entries_by_column_keep_the_order_of_rows(columns):
+    indices = np.array([column for row in columns for column in row], np.int32)
+    lines = np.array([number for number, row in enumerate(columns) for _ in row], np.int32)
+    starts = np.cumsum([0, *map(len, columns)])
+    values = np.arange(len(indices)) + 0.5
+    found = np.zeros(11, np.int64), np.zeros_like(lines), np.zeros_like(values)
+    _blocks.transpose(starts, indices, values, *found)
+    order = np.argsort(indices, kind="stable")
+    assert found[0].tolist() == np.searchsorted(indices[order], np.arange(11)).tolist()
+    assert found[1].tolist() == lines[order].tolist()
+    assert found[2].tolist() == values[order].tolist()
+
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 3e38, -3e38]
+
+
+@given(
+    st.lists(st.floats(width=32) | st.sampled_from(SPECIAL), max_size=50),
+    st.booleans(),
+)
+def test_ranks_are_those_of_a_stable_sort(values, descending):
+    line = np.array(values, np.float32)
+    expected = np.empty(len(line), np.int32)
+    order = np.argsort(-line if descending else line, kind="stable")
+    expected[order] = np.arange(1, len(line) + 1)
+    # ranks take the room of the values they come from
+    _blocks.rank(line, descending, np.empty(2 * len(line), np.uint64), line.view(np.int32))
+    assert line.view(np.int32).tolist() == expected.tolist()
+
+
+def test_every_bit_of_a_value_counts_in_its_rank():
+    line = RNG.permutation(np.linspace(-1, 1, 200_001)).astype(np.float32)
+    ranks = np.empty(len(line), np.int32)
+    _blocks.rank(line, False, np.empty(2 * len(line), np.uint64), ranks)
+    assert np.array_equal(np.argsort(ranks), np.argsort(line, kind="stable"))
+
+
 def powers(exponents):
     block = np.array(exponents, np.float64)
     _blocks.powers(block)
@@ -218,11 +256,37 @@ CALLS = {
             "nodes": np.zeros((2, 3), NODE),
         },
     ),
+    "transpose": (
+        _blocks.transpose,
+        {
+            **OF_ROWS,
+            "column_starts": np.zeros(31, np.int64),
+            "lines": np.zeros(len(ROWS.values), "i4"),
+            "line_values": np.zeros(len(ROWS.values)),
+        },
+    ),
+    "rank": (
+        _blocks.rank,
+        {
+            "values": ones(3, "f4"),
+            "descending": False,
+            "room": np.zeros(6, "u8"),
+            "ranks": np.zeros(3, "i4"),
+        },
+    ),
 }
-WRITTEN = {"block", "sums", "room", "marks", "matrix", "nodes"}
+WRITTEN = {"block", "sums", "room", "marks", "matrix", "nodes", "ranks"}
+WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
 OF_ANY_LENGTH = {("powers", "block"), ("weigh", "places"), ("multiply", "places")}
 OF_ANY_LENGTH |= {("mark", "numbers")}
+
+
+def is_written(function, name):
+    return (name in WRITTEN or (function, name) in WRITTEN_BY) and (function, name) != (
+        "add",
+        "block",
+    )
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
@@ -241,7 +305,7 @@ def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name
 def test_only_arrays_that_are_read_may_be_read_only(function, name):
     call, arguments = CALLS[function]
     fixed = read_only(arguments[name])
-    if name in WRITTEN and (function, name) != ("add", "block"):
+    if is_written(function, name):
         assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
     else:
         call(*{**arguments, name: fixed}.values())
@@ -259,7 +323,8 @@ def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
 def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
     longer = np.zeros(CALLS[function][1][name].size + 1, CALLS[function][1][name].dtype)
-    if name in WRITTEN and (function, name) not in {*OF_ANY_LENGTH, ("mark", "marks")}:
+    may_be_longer = {*OF_ANY_LENGTH, ("mark", "marks"), ("transpose", "column_starts")}
+    if is_written(function, name) and (function, name) not in may_be_longer:
         assert_refused(CALLS, function, name, longer, ValueError, "fit")
 
 
@@ -296,6 +361,12 @@ def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
         ("spread", "numbers", [*range(39), 40]),
         ("spread", "places", [30] * 30),
         ("spread", "places", [-1] * 30),
+        ("transpose", "starts", ROWS.indptr[::-1]),
+        ("transpose", "starts", ROWS.indptr + 1),
+        ("transpose", "starts", [0, 5, 3, *ROWS.indptr[3:]]),
+        ("transpose", "starts", [1, *ROWS.indptr[1:]]),
+        ("transpose", "indices", ROWS.indices + 1),
+        ("transpose", "indices", ROWS.indices - 1),
         ("gram", "numbers", [0, 3]),
         ("gram", "numbers", [-1, 0]),
     ],

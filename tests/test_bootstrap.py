@@ -70,9 +70,16 @@ def test_bounds_are_replicates_by_their_rank_among_one_more():
 
 def test_merged_blocks_move_neither_place_nor_width(monkeypatch):
     ranking = Ranking.of(*cloud(np.random.default_rng(5), 800, 3000, decimals=9))
-    exact = bootstrap.intervals(ranking, areas, 1500, 0)
+
+    def figures(some):
+        top = {f"precision_at_{k}": screening.precision_at(some, k) for k in (10, 100)}
+        return areas(some) | top | {"screened": screening.screened_to_recover(some, 0.8)}
+
+    exact = bootstrap.intervals(ranking, figures, 1500, 0)
     monkeypatch.setattr(bootstrap, "MOST_BLOCKS", 200)
-    merged = bootstrap.intervals(ranking, areas, 1500, 0)
+    monkeypatch.setattr(bootstrap, "GRADED_BLOCKS", 200)
+    merged = bootstrap.intervals(ranking, figures, 1500, 0)
+    assert merged != exact
     for name, one in exact.items():
         assert merged[name].value == one.value
         width = one.high - one.low

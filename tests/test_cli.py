@@ -194,6 +194,12 @@ def test_a_terminal_sees_a_progress_bar_and_elsewhere_heartbeats(monkeypatch, ca
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "resvm: training: 10 of 100, 10 s, about 90 s left"
     assert len(lines) == 3
+    with terminal.Progress(quiet=False) as progress:
+        progress("tuning", 0, 10)
+        for second in (40.0, 70.0):
+            clock[0] = 200.0 + second
+            progress("training", int(second) - 40, 50)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("resvm: training: 30 of 50, 30 s")
     with terminal.Progress(quiet=True) as progress:
         clock[0] += 1000
         progress("training", 1, 2)

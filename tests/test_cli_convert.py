@@ -440,3 +440,28 @@ def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, mo
     request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
     convert_job(request, progress=lambda stage, done, total: None)
     assert (folder / "t.svm").read_text() == "0 1:1 2:1\n0 2:1 3:1\n0 3:1 4:1\n"
+
+
+def test_json_tells_what_was_written(resvm, folder):
+    ran = converted(
+        resvm,
+        folder,
+        "d.csv",
+        "--label-column",
+        "y",
+        "--positive-label",
+        "g",
+        "--id-column",
+        "id",
+        "-P",
+        "p.svm",
+        "-U",
+        "u.svm",
+        "--json",
+    )
+    told = json.loads(ran.out)
+    assert told["kind"] == "convert"
+    assert (told["n_rows"], told["n_positives"]) == (4, 2)
+    assert told["targets"] == ["p.svm", "u.svm"]
+    refused = converted(resvm, folder, "d.csv", "--json", code=2)
+    assert "--json writes to stdout, and so would the rows" in refused.err

@@ -36,6 +36,8 @@ def test_json_is_for_programs(model, resvm):
     assert told["intact"] is True
     assert told["n_members"] == 9
     assert told["manifest"] == manifest
+    for name in ("format", "method", "seed", "groups", "decision", "n_features", "scaling"):
+        assert told[name] == manifest[name]
     assert told["n_support_vectors"] == sum(one["support_vectors"] for one in manifest["members"])
     assert told["n_distinct_support_vectors"] <= 130
     assert told["member_bytes"] == sum(

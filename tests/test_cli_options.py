@@ -157,11 +157,11 @@ def test_a_choice_is_refused_with_the_names_to_choose_from():
 
 
 def test_kernels_go_by_name_in_any_case_or_by_number():
-    assert tuple(parse_kernel(str(number)) for number in range(4)) == LIBSVM_KERNELS
+    assert tuple(parse_kernel(str(number)) for number in range(5)) == LIBSVM_KERNELS
     assert tuple(map(parse_kernel, KERNEL_NAMES)) == KERNEL_NAMES
     assert [parse_kernel(name) for name in ("RBF", "polynomial")] == ["rbf", "poly"]
-    with pytest.raises(CommandLineError, match="'4'"):
-        parse_kernel("4")
+    with pytest.raises(CommandLineError, match="'5'"):
+        parse_kernel("5")
 
 
 @pytest.mark.parametrize(

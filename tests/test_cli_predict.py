@@ -498,3 +498,16 @@ def test_a_threshold_that_makes_no_sense_is_exit_2(text, model, resvm):
     ran = resvm("predict", model, "-T", text, stdin=b"1 1:2\n")
     assert ran.code == 2
     assert "-T/--threshold" in ran.err
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_rows_unlike_those_of_training_are_told_once(scale, problem, resvm, tmp_path):
+    trained = resvm(*train_arguments(problem), "--n-models", 9, "-o", tmp_path / "m")
+    assert trained.code == 0, trained.err
+    rows = read_file(str(problem / "test.svm")).rows
+    dense = np.zeros((len(rows), 6))
+    dense[rows.row_numbers, rows.indices] = scale * rows.values
+    write_svm(tmp_path / "new.svm", dense[:, 1:])
+    ran = resvm("predict", tmp_path / "m", tmp_path / "new.svm")
+    assert ran.code == 0
+    assert ran.err.count("rows are unlike what the model was trained on") == (scale > 1)

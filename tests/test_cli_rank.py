@@ -26,6 +26,8 @@ DIGITS = SAMPLE / "digits"
 COLUMNS = [
     "rank", "id", "known", "decision_value", "votes", "members", "rank_low", "rank_high",
 ]  # fmt: skip
+PRECISION = ["precision", "precision_low", "precision_high"]
+EXPECTED_FALSE = ["expected_false", "expected_false_low", "expected_false_high"]
 
 
 def data(problem):
@@ -71,7 +73,7 @@ def truth(which):
 def test_hidden_positives_come_first_and_false_ones_are_the_most_suspicious(one_file, resvm):
     source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt", "-q")
     rows = table(resvm("rank", *source))
-    assert list(rows[0]) == COLUMNS
+    assert list(rows[0]) == [*COLUMNS, *PRECISION]
     hidden = truth("unl")
     assert {row["id"] for row in rows} == set(hidden)
     wanted = [hidden[row["id"]] for row in rows]
@@ -224,10 +226,75 @@ def test_score_takes_a_ranking_for_out_of_bag_values(one_file, resvm, tmp_path):
 def test_the_audit_tells_how_many_are_expected_to_be_false(problem, resvm):
     told = ("--audit", "--contamination-pos", 0.2, "--contamination-unl", 0.2)
     rows = table(resvm(*quick(problem, *told)))
-    assert list(rows[0]) == [*COLUMNS, "expected_false"]
+    assert list(rows[0]) == [*COLUMNS, *EXPECTED_FALSE]
     expected = column(rows, "expected_false")
     assert np.all(np.diff(expected) >= 0)
     assert expected[-1] == pytest.approx(6)
+    assert np.all(column(rows, "expected_false_low") <= expected)
+    assert np.all(expected <= column(rows, "expected_false_high"))
+
+
+def test_precision_falls_down_the_list_within_its_bounds(problem, resvm):
+    rows = table(resvm(*quick(problem)))
+    value, low, high = (column(rows, name) for name in PRECISION)
+    assert np.all(np.diff(value) <= 0)
+    assert np.all((low <= value) & (value <= high))
+    empty = table(resvm(*quick(problem, "--no-interval")))
+    assert {row["precision_low"] + row["precision_high"] for row in empty} == {""}
+    assert [row["precision"] for row in empty] == [row["precision"] for row in rows]
+
+
+def test_among_known_positives_precision_is_still_that_of_u(problem, resvm):
+    alone, among = (table(resvm(*quick(problem, *more))) for more in ((), ("--with-known",)))
+    of_unl = [row["precision"] for row in among if row["known"] == "0"]
+    assert of_unl == [row["precision"] for row in alone]
+
+
+def test_fdr_writes_the_longest_list_that_is_expected_to_hold_it(problem, resvm):
+    whole = table(resvm(*quick(problem)))
+    listed = table(resvm(*quick(problem, "--fdr", 0.3)))
+    assert 0 < len(listed) < len(whole)
+    assert listed == whole[: len(listed)]
+    assert float(listed[-1]["precision"]) >= 0.7 > float(whole[len(listed)]["precision"])
+    found = json.loads(resvm(*quick(problem, "--fdr", 0.3, "--json")).out)["promise"]
+    assert found["n_listed"] == len(listed)
+    assert found["precision"]["low"] <= found["precision"]["value"] <= found["precision"]["high"]
+
+
+def test_a_rate_that_cannot_be_promised_gives_an_empty_list_and_says_so(problem, resvm):
+    ran = resvm(*quick(problem, "--fdr", 0.001))
+    assert ran.code == 0
+    assert ran.out.decode().split() == [*COLUMNS, *PRECISION]
+    notes = json.loads(resvm(*quick(problem, "--fdr", 0.001, "--json")).out)["notes"]
+    assert "a larger --fdr may give one" in notes[-1]
+
+
+def test_a_stated_contamination_is_what_precision_ends_at(problem, resvm):
+    rows = table(resvm(*quick(problem, "--contamination-unl", 0.15)))
+    assert float(rows[-1]["precision"]) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging"])
+def test_trusted_negatives_give_p_values_by_which_rows_are_listed(method, problem, resvm, tmp_path):
+    rng = np.random.default_rng(5)
+    write_svm(tmp_path / "neg.svm", rng.standard_normal((60, 5)) - 1)
+    told = ("--method", method, "--negatives", tmp_path / "neg.svm")
+    whole = table(resvm(*quick(problem, *told)))
+    assert list(whole[0])[-2:] == ["p_value", "q_value"]
+    listed = table(resvm(*quick(problem, *told, "--fdr", 0.4)))
+    assert 0 < len(listed) < len(whole)
+    assert listed == [row for row in whole if float(row["q_value"]) <= 0.4]
+    assert resvm(*quick(problem, *told, "-j", 2)).out == resvm(*quick(problem, *told, "-j", 1)).out
+
+
+def test_negatives_that_cannot_be_read_are_refused_before_training(problem, resvm, tmp_path):
+    (tmp_path / "none.svm").write_text("")
+    (tmp_path / "bad.svm").write_text("0 1:x\n")
+    for name, message in (("none.svm", "none.svm"), ("bad.svm", "bad.svm:1"), ("no.svm", "no.svm")):
+        ran = resvm(*quick(problem, "--negatives", tmp_path / name))
+        assert ran.code in (3, 5)
+        assert message in ran.err
+        assert ran.out == b""
 
 
 def test_members_that_saw_a_duplicate_do_not_judge(resvm, tmp_path):
@@ -282,8 +349,14 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
         (("--method", "bagging", "--with-known"), "bagging trains every member on all of P"),
         (("--method", "cwsvm"), "nothing out of bag"),
         (("--audit", "--with-known"), "choose one"),
-        (("--contamination-pos", 0.1), "goes with --audit"),
-        (("--audit", "--contamination-unl", 0.1), "goes with --contamination-pos"),
+        (("--method", "bagging", "--contamination-pos", 0.1), "which --contamination-pos needs"),
+        (("--method", "bagging", "--fdr", 0.1), "which --fdr needs"),
+        (("--fdr", 0), "--fdr is 0; a share above 0 and below 1"),
+        (("--fdr", "nan"), "a share above 0 and below 1"),
+        (("--fdr", 0.1, "--audit"), "--audit lists known positives"),
+        (("--fdr", 0.1, "--with-known"), "--with-known adds known positives"),
+        (("--fdr", 0.1, "-k", 3), "choose one"),
+        (("--negatives", "x", "--audit"), "--audit lists P"),
         (("--audit", "--contamination-pos", 1.5), "a share from 0"),
         (
             ("--audit", "--contamination-pos", 0.5, "--contamination-unl", 0.5),

@@ -467,6 +467,21 @@ def test_repeated_runs_are_compared(folder, resvm):
     assert "critical difference (Nemenyi, 5 %): 1.914" in text
 
 
+@pytest.mark.parametrize("column", ["task", "dataset", "Data_Set", "data set"])
+def test_the_column_of_data_sets_has_several_names(column, folder, resvm):
+    (folder / "named.csv").write_text(RUNS.replace("data set", column, 1))
+    ran = resvm("score", "--compare", "named.csv", "--json", cwd=folder)
+    assert ran.code == 0, ran.err
+    assert len(json.loads(ran.out)["data_sets"]) == 3
+
+
+def test_two_columns_of_data_sets_are_one_too_many(folder, resvm):
+    (folder / "twice.csv").write_text("task,data set,repetition,method,value\na,b,1,m,0.5\n")
+    code, told = bad(resvm, folder, "--compare", "twice.csv")
+    assert code == 3
+    assert "twice.csv:1: several columns could be the data set" in told
+
+
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [

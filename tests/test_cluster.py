@@ -207,18 +207,35 @@ def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_pa
 def test_workers_of_another_version_are_refused_and_of_another_cpu_noted(cluster, monkeypatch):
     from resvm_cli.errors import ClusterError
     from resvm_cli.jobs import cluster as job
+    from resvm_cli.jobs import cluster_worker
 
     notes: list[str] = []
-    monkeypatch.setattr(job, "numeric_fingerprint", lambda: "elsewhere")
+    own = cluster_worker.identity()
+    monkeypatch.setattr(job, "identity", Identity({**own, "numeric_fingerprint": "elsewhere"}))
     with job.connected(cluster.address, 20, notes.append):
         pass
     assert any("rounds differently" in note for note in notes)
-    monkeypatch.setattr(job, "__version__", "0.0.0")
+    monkeypatch.setattr(job, "identity", Identity({**own, "resvm": "0.0.0"}))
     with (
         pytest.raises(ClusterError, match=r"other versions: resvm .*, here 0\.0\.0"),
         job.connected(cluster.address, 20),
     ):
         pass
+
+
+class Identity:
+    """Another identity here; workers are asked for their own."""
+
+    def __init__(self, here: dict[str, str]) -> None:
+        self._here = here
+
+    def __call__(self) -> dict[str, str]:
+        return self._here
+
+    def __reduce__(self) -> Any:
+        from resvm_cli.jobs import cluster_worker
+
+        return getattr, (cluster_worker, "identity")
 
 
 def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
@@ -229,7 +246,7 @@ def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypa
         run = engine._client.run
 
         def note(function, *given, workers, **more):
-            sent.extend(workers if function is job._hold else ())
+            sent.extend(workers if function is job.hold else ())
             return run(function, *given, workers=workers, **more)
 
         monkeypatch.setattr(engine._client, "run", note)
@@ -238,6 +255,88 @@ def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypa
             results = engine.run(operator.add, shared, [[n] for n in range(300)], tick, str)
             assert list(results) == [[1, n] for n in range(300)]
     assert len(sent) == len(set(sent)) == 2
+
+
+def test_predictions_have_the_bytes_of_one_machine(cluster, problem, model, tmp_path):
+    there = ["--cluster", cluster.address]
+    text = (problem / "test.svm").read_bytes()
+    for more in ([], ["--format", "csv", "--votes", "--ids"], ["-T", "top=7", "--member-values"]):
+        here = run_resvm("predict", model, problem / "test.svm", *more)
+        ran = run_resvm("predict", model, problem / "test.svm", *more, *there)
+        assert (ran.code, ran.err) == (here.code, ran.err)
+        assert ran.out == here.out
+        assert run_resvm("predict", model, *more, *there, stdin=text).out == here.out
+    files = [problem / "test.svm", problem / "unl.svm"]
+    for name, where in (("here", []), ("there", there)):
+        assert run_resvm("predict", model, *files, "--out-dir", tmp_path / name, *where).code == 0
+    assert snapshot(tmp_path / "here") == snapshot(tmp_path / "there")
+
+
+def test_a_bad_line_is_named_by_its_number_wherever_it_is_read(cluster, problem, model, tmp_path):
+    bad = tmp_path / "bad.svm"
+    bad.write_bytes((problem / "test.svm").read_bytes() + b"1 2:x\n")
+    here = run_resvm("predict", model, bad)
+    ran = run_resvm("predict", model, bad, "--cluster", cluster.address, "-q")
+    assert "bad.svm:301" in here.err
+    assert (ran.code, ran.out, ran.err) == (here.code, here.out, here.err)
+
+
+def many_rows(size: int) -> Any:
+    import numpy as np
+
+    from resvm_cli.dataset import Rows
+
+    return Rows.from_dense(np.random.default_rng(1).normal(size=(size, 20)), 1)
+
+
+@pytest.mark.parametrize("visible", [True, False])
+def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
+    visible, cluster, tmp_path, monkeypatch
+):
+    import numpy as np
+
+    from resvm_cli.ensemble.fit import Trainer
+    from resvm_cli.jobs import cluster as job
+
+    monkeypatch.setattr(job, "BYTES_BY_PATH", 1)
+    if not visible:  # as where another file lies there
+        monkeypatch.setattr(job, "write_rows", lambda path, parts: "another digest")
+    held: list[tuple[str, str]] = []
+    rows = many_rows(50)
+    trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
+    with job.connected(cluster.address, 20, folder=str(tmp_path)) as engine:
+        run = engine._client.run
+
+        def note(function, *given, workers, **more):
+            answers = run(function, *given, workers=workers, **more)
+            held.extend((function.__name__, who) for who, said in answers.items() if said is True)
+            return answers
+
+        monkeypatch.setattr(engine._client, "run", note)
+        for _ in range(2):
+            for found in engine.run(getattr, trainer, ["rows"] * 40, tick, str):
+                assert found.values.tobytes() == rows.values.tobytes()
+                assert found.indices.tobytes() == rows.indices.tobytes()
+                assert found.indptr.tobytes() == rows.indptr.tobytes()
+    assert len(held) == len(set(held)) == 2
+    assert {name for name, _ in held} == {"hold_referred" if visible else "hold"}
+    assert not list(tmp_path.glob(".resvm-*"))
+
+
+def test_what_a_worker_has_lost_is_sent_again(cluster):
+    from resvm_cli.jobs import cluster as job
+
+    def forget() -> None:
+        from resvm_cli.jobs import cluster_worker
+
+        cluster_worker._held.clear()
+        cluster_worker.HELD_SECONDS = 0.1
+
+    with job.connected(cluster.address, 60) as engine:
+        assert list(engine.run(operator.add, [1], [[2]], tick, str)) == [[1, 2]]
+        shared = engine._shared[-1][0]
+        engine._client.run(forget)
+        assert list(engine.run(operator.add, shared, [[3]], tick, str)) == [[1, 3]]
 
 
 @pytest.mark.slow
@@ -251,7 +350,7 @@ def test_a_task_that_ends_its_workers_is_named(tmp_path):
     ):
         sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
         results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
-        with pytest.raises(ClusterError, match="number 5 ended every worker"):
+        with pytest.raises(ClusterError, match="number 5 ended 3 workers"):
             list(results)
 
 

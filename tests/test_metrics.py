@@ -151,6 +151,32 @@ def test_merging_keeps_the_counts_and_what_precedes_the_first_positive(case, n_b
     assert np.array_equal(ranking.fp[kept], merged.fp)
 
 
+@settings(max_examples=50)
+@given(rankings(), st.integers(1, 10))
+def test_grading_keeps_the_counts_too(case, n_blocks):
+    ranking = Ranking.of(*case)
+    graded = ranking.graded(n_blocks)
+    assert len(graded.thresholds) <= n_blocks
+    assert graded.above[0] == ranking.above[0]
+    kept = np.isin(ranking.thresholds, graded.thresholds)
+    assert np.array_equal(ranking.tp[kept], graded.tp)
+    assert np.array_equal(ranking.fp[kept], graded.fp)
+    assert graded.n_negatives == ranking.n_negatives
+
+
+def test_graded_blocks_are_single_at_the_top_and_small_for_either_class():
+    rng = np.random.default_rng(5)
+    positive = rng.random(200_000) < 0.1
+    ranking = Ranking.of(positive, rng.standard_normal(200_000) + 2 * positive)
+    graded = ranking.graded(1000)
+    assert 800 < len(graded.thresholds) <= 1000
+    assert graded.positives[:20].tolist() == [1.0] * 20
+    assert graded.positives.max() < 0.004 * ranking.n_positives
+    assert graded.tied.max() < 0.004 * ranking.n_negatives
+    for name in ("average_precision", "roc_auc"):
+        assert getattr(graded, name)() == pytest.approx(getattr(ranking, name)(), abs=1e-3)
+
+
 def test_many_blocks_merged_change_areas_little():
     rng = np.random.default_rng(5)
     positive = rng.random(20_000) < 0.3

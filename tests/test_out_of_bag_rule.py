@@ -114,7 +114,12 @@ def test_a_bag_has_seen_the_duplicates_of_its_rows():
     for member, task in enumerate(tasks):
         bag = np.concatenate([task.positive, task.unlabeled + N_POS])
         seen = {tuple(one) for one in features[bag].tolist()}
-        assert found[:, member].tolist() == [tuple(one) not in seen for one in features.tolist()]
+        numbers = set(bag.tolist())
+        assert found[:, member].tolist() == [
+            # rows without features are like no other
+            tuple(one) not in seen if any(one) else number not in numbers
+            for number, one in enumerate(features.tolist())
+        ]
 
 
 def test_written_zeros_make_no_other_row():
@@ -152,3 +157,16 @@ def test_a_duplicate_and_a_group_each_hide_a_row():
     found = Absences([bag], TrainingRows(rows.slice(0, 2), rows.slice(2, 4), groups=groups))
     # row 0 equals row 2, row 3 is of row 1's group
     assert not found.all_absent().any()
+
+
+def test_rows_without_features_are_judged_by_members_that_saw_others_of_them():
+    chosen = plan(n_pos=3)
+    features = np.random.default_rng(3).standard_normal((N_POS + N_UNL, 2))
+    features[:2] = features[N_POS::2] = 0.0
+    rows = Rows.from_dense(features)
+    tasks = list(problems(chosen, range(chosen.n_models)))
+    training_rows = TrainingRows(rows.slice(0, N_POS), rows.slice(N_POS, N_POS + N_UNL))
+    found = Absences(tasks, training_rows).absent(np.arange(N_POS + N_UNL), rows)
+    for member, task in enumerate(tasks):
+        bag = np.concatenate([task.positive, task.unlabeled + N_POS])
+        assert np.flatnonzero(~found[:, member]).tolist() == np.unique(bag).tolist()

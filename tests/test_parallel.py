@@ -163,7 +163,9 @@ def machine(tmp_path, monkeypatch):
 
     monkeypatch.setattr(parallel, "SYSTEM", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
-    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for name in parallel.CORE_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
     return make
 
 
@@ -171,6 +173,17 @@ def machine(tmp_path, monkeypatch):
 def test_cores_respect_the_batch_systems_share(machine, monkeypatch, share, expected):
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", share)
     assert parallel.available_cores() == expected
+
+
+@pytest.mark.parametrize("name", parallel.CORE_VARIABLES)
+def test_what_limits_the_cores_is_told(machine, monkeypatch, name):
+    assert parallel.core_limit() == (8, "all of this machine")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 5}, raising=False)
+    assert parallel.core_limit() == (3, "by affinity")
+    monkeypatch.setenv(name, "2")
+    assert parallel.core_limit() == (2, f"{name} says so")
+    machine({"proc/self/cgroup": SECOND, "sys/fs/cgroup/job/step/cpu.max": "100000 100000\n"})
+    assert parallel.core_limit() == (1, "the quota of its control group")
 
 
 SECOND = "0::/job/step\n"

@@ -19,7 +19,8 @@ from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)
 X[:25] += 0.6
-KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in LIBSVM_KERNELS}
+OF_FEATURES = LIBSVM_KERNELS[:4]
+KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in OF_FEATURES}
 
 
 def whole_bag(rows):
@@ -27,7 +28,7 @@ def whole_bag(rows):
 
 
 @pytest.mark.parametrize("kind", [DenseBag, SparseBag])
-@pytest.mark.parametrize("name", LIBSVM_KERNELS)
+@pytest.mark.parametrize("name", OF_FEATURES)
 def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name, kind, monkeypatch):
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)

@@ -22,7 +22,7 @@ def listing(expected=None, intervals=True):
         np.array([9, 3, 0]),
         np.array([1, 1, 3]) if intervals else None,
         np.array([2, 3, 3]) if intervals else None,
-        expected,
+        {} if expected is None else {"expected_false": expected},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs.rank import RankResult, Recovery
+from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.report import ranking_page
 
 
@@ -27,7 +29,7 @@ def listing(values, known):
         np.where(np.isnan(values), 0, 7),
         np.arange(1, size + 1),
         np.arange(1, size + 1),
-        None,
+        {},
     )
 
 
@@ -47,6 +49,7 @@ def result():
         n_suspects=1,
         resamples=40,
         recovery=Recovery(np.array([1, 1, 3])),
+        promise=None,
         known=known,
         histogram=Histogram.of(np.repeat([False, True], 3), both),
         model=None,
@@ -81,3 +84,33 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
     data = content(ranking_page.render(result))
     assert len(data["list"]["id"]) == 2
     assert any("first 2 rows" in told for told in data["made"])
+
+
+@pytest.mark.parametrize(
+    ("source", "heading", "said"),
+    [
+        (None, "Ranking", "3 known positives, 4 unlabeled rows"),
+        (
+            TrainingInput("hits.svm", "library.svm"),
+            "Ranking of library.svm",
+            "3 known positives of hits.svm, 4 unlabeled rows of library.svm",
+        ),
+        (
+            TrainingInput(data="genome.svm", positive_ids="known.txt"),
+            "Ranking of genome.svm",
+            "3 known positives (ids of known.txt), 4 unlabeled rows, of genome.svm",
+        ),
+    ],
+)
+def test_the_page_names_its_data_and_the_command(result, source, heading, said):
+    page = ranking_page.render(result, source, "resvm rank -P 'my hits.svm'")
+    data = content(page)
+    assert (data["heading"], data["data"]) == (heading, said)
+    assert data["command"] == "resvm rank -P 'my hits.svm'"
+    assert f"<title>resvm rank: {heading}</title>".encode() in page
+
+
+def test_an_audit_is_of_the_known_positives(result):
+    audit = replace(result, audit=True)
+    data = content(ranking_page.render(audit, TrainingInput("hits.svm", "library.svm")))
+    assert data["heading"] == "Known positives of hits.svm, most suspicious first"

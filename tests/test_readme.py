@@ -86,6 +86,8 @@ def test_every_option_is_documented_and_every_help_has_an_example(command, resvm
     page = (DOCS / "commands" / f"{command}.md").read_text()
     assert page.startswith(f"# resvm {command}\n")
     shown = resvm(command, "--help").out.decode()
+    for own in re.findall(r"^│ ([a-z]+) ", shown, re.M) if command == "benchmark" else ():
+        shown += resvm(command, own, "--help").out.decode()
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", shown)) - {"--help"}
     assert {option for option in options if option not in page} == set()
     assert re.search(rf"• .*resvm {command} ", shown)

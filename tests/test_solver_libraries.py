@@ -10,11 +10,13 @@ from tests.programs import run, script_command
 
 TALKING = """
 import os, sys
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.solver_libraries import silenced, talking
 print("before", file=sys.stderr)
 with silenced():
-    os.write(2, b"WARNING: reaching max number of iterations\\n")
-    print("meanwhile", file=sys.stderr)
+    os.write(2, b"OpenBLAS\\n")
+    with talking():
+        os.write(2, b"WARNING: reaching max number of iterations\\n")
+        print("meanwhile", file=sys.stderr)
 print("after", file=sys.stderr)
 os.write(2, b"raw\\n")
 """
@@ -23,7 +25,67 @@ os.write(2, b"raw\\n")
 def test_what_c_code_writes_goes_nowhere_and_what_python_writes_is_seen():
     ran = run(script_command(TALKING))
     assert ran.code == 0, ran.err
-    assert ran.err.split() == ["before", "meanwhile", "after", "raw"]
+    assert ran.err.split() == ["before", "OpenBLAS", "meanwhile", "after", "raw"]
+
+
+LEFT_AT_WORK = """
+import os, threading
+from resvm_cli.svm.solver_libraries import silenced, talking
+inside, done = threading.Event(), threading.Event()
+def solver():
+    with talking():
+        inside.set()
+        done.wait()
+with silenced():
+    thread = threading.Thread(target=solver)
+    thread.start()
+    inside.wait()
+os.write(2, b"after\\n")
+done.set()
+thread.join()
+os.write(2, b"end\\n")
+"""
+
+
+def test_a_solver_that_is_left_at_work_does_not_keep_stderr():
+    ran = run(script_command(LEFT_AT_WORK))
+    assert (ran.code, ran.err) == (0, "after\nend\n")
+
+
+ENDED_BY_A_LIBRARY = """
+import ctypes, sys
+from resvm_cli import cli
+def main():
+    with cli.import_module("resvm_cli.svm.solver_libraries").silenced():
+        ctypes.CDLL(None).exit(1)
+cli.main = main
+sys.argv = ["resvm", "train"]
+cli.program()
+"""
+
+
+def test_a_library_that_ends_the_program_does_not_do_so_without_a_word():
+    ran = run(script_command(ENDED_BY_A_LIBRARY))
+    assert ran.code == 5
+    assert "a library ended the program" in ran.err
+
+
+def test_without_address_space_there_is_a_code_and_a_word(problem, tmp_path):
+    script = (
+        "import resource, sys\n"
+        "limit = int(sys.argv.pop(1)) << 20\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        "from resvm_cli.cli import program; sys.argv[0] = 'resvm'; program()\n"
+    )
+    for megabytes in (215, 225, 235, 245, 255):
+        ran = run(
+            script_command(
+                script, megabytes, "train", "-P", problem / "pos.svm", "-U", problem / "unl.svm",
+                "-o", tmp_path / "m", "--force", "-q", "-j", 2,
+            )
+        )  # fmt: skip
+        assert ran.code == 0 or ran.err.strip(), (megabytes, ran.code)
+        assert ran.code in (0, 5, 127), (megabytes, ran.code, ran.err)  # 127: the loader's own
 
 
 def test_a_stream_of_another_kind_is_left_alone(capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import lzma
 import os
@@ -444,6 +445,22 @@ def test_a_step_of_nothing_is_refused(step):
         _svmlight.newlines(b"\n", step, np.zeros(1, np.int64))
 
 
+@pytest.mark.parametrize(
+    "closing", [b"", b" # far from the end of the text, so eight bytes may be read"]
+)
+def test_numbers_of_any_length_are_read_to_the_last_digit(closing):
+    digits = b"98765432101234567890123456789"
+    for whole in range(30):
+        for fraction in range(0 if whole else 1, 26):
+            number = (
+                digits[:whole] + b"." * (fraction > 0) + digits[29 - fraction :] * (fraction > 0)
+            )
+            index = digits[: min(whole, 9)] or b"1"
+            (block,) = svmlight.parse_pieces([b"1 %b:%b%b\n" % (index, number, closing)], "x")
+            assert block.rows.indices.tolist() == [int(index)]
+            assert block.rows.values.tolist() == [float(number)]
+
+
 LINES = np.frombuffer(b"1 2:3 # a\n-1 1:1\n", np.uint8)
 PER_ROW = {
     "ends": np.zeros(4, np.int64),
@@ -476,11 +493,82 @@ CALLS = {
             "seconds": np.zeros(4),
         },
     ),
+    "vectors": (
+        functools.partial(_svmlight.vectors, _svmlight.shared(0)),
+        {
+            "text": np.frombuffer(b"1 2:3\n-1 1:1\n", np.uint8),
+            "coefficients": np.zeros(2),
+            "numbers": np.zeros(2, np.int64),
+        },
+    ),
     "newlines": (
         _svmlight.newlines,
         {"text": LINES, "step": 9, "counts": np.zeros(2, np.int64)},
     ),
 }
+
+
+def numbered(shared, text, size):
+    coefficients, numbers = np.zeros(size), np.zeros(size, np.int64)
+    status, count = _svmlight.vectors(shared, text, coefficients, numbers)
+    return status, coefficients[:count].tolist(), numbers[:count].tolist()
+
+
+def test_lines_that_members_share_are_kept_once_in_order_of_appearance():
+    shared = _svmlight.shared(7)
+    assert numbered(shared, b"0.5 1:2\n-1 3:4\n2\n", 3) == (0, [0.5, -1, 2], [0, 1, 2])
+    assert numbered(shared, b"9 3:4\n1 1:2 \n8\n1 1:2\n", 4) == (0, [9, 1, 8, 1], [1, 3, 2, 0])
+    assert _svmlight.distinct(shared) == b"0 1:2\n0 3:4\n0 \n0 1:2 \n"
+    assert _svmlight.distinct(_svmlight.shared(0)) == b""
+
+
+@given(
+    st.lists(st.lists(st.text("01:. ", max_size=40), max_size=40), max_size=5),
+    st.integers(0, 2**64 - 1),
+)
+def test_lines_are_told_apart_just_where_they_differ(members, key):
+    shared, known = _svmlight.shared(key), {}
+    for lines in members:
+        text = "".join(f"1 {line}\n" for line in lines).encode()
+        expected = [known.setdefault(line, len(known)) for line in lines]
+        assert numbered(shared, text, len(lines)) == (0, [1.0] * len(lines), expected)
+    assert _svmlight.distinct(shared) == "".join(f"0 {line}\n" for line in known).encode()
+
+
+def test_many_thousands_of_lines_are_told_apart():
+    lines = [b"%d:1\n" % number for number in range(1, 50_001)]
+    shared = _svmlight.shared(3)
+    for _ in range(2):
+        text = b"".join(b"1 " + line for line in lines)
+        assert numbered(shared, text, len(lines))[2] == list(range(50_000))
+    assert _svmlight.distinct(shared) == b"".join(b"0 " + line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (b"x 1:2\n", _svmlight.MALFORMED),
+        (b" 1 1:2\n", _svmlight.MALFORMED),
+        (b"1\t1:2\n", _svmlight.MALFORMED),
+        (b"\n", _svmlight.MALFORMED),
+        (b"1 1:2 # comment\n", _svmlight.MALFORMED),
+        (b"1 qid:1 1:2\n", _svmlight.MALFORMED),
+        (b"nan 1:2\n", _svmlight.NOT_FINITE),
+        (b"-inf 1:2\n", _svmlight.NOT_FINITE),
+        (b"1e999 1:2\n", _svmlight.VALUE_OVERFLOW),
+        (b"1 1:2\n1 1:2\n", _svmlight.ROWS_FULL),
+    ],
+)
+def test_what_is_no_support_vector_is_refused(text, status):
+    assert numbered(_svmlight.shared(0), text, 1)[0] == status
+
+
+def test_shared_lines_are_no_other_object():
+    for other in (None, 3, b""):
+        with pytest.raises((TypeError, ValueError)):
+            _svmlight.vectors(other, b"1\n", np.zeros(1), np.zeros(1, np.int64))
+        with pytest.raises((TypeError, ValueError)):
+            _svmlight.distinct(other)
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
@@ -513,7 +601,7 @@ def test_arrays_of_other_lengths_are_refused_by_name(function, name):
             assert_refused(CALLS, function, name, other, ValueError, "does not fit")
 
 
-@pytest.mark.parametrize("function", ["scan", "columns"])
+@pytest.mark.parametrize("function", ["scan", "columns", "vectors"])
 def test_text_without_a_closing_newline_is_refused(function):
     assert_refused(CALLS, function, "text", b"1 1:1", ValueError, "must end in a newline")
 

@@ -8,6 +8,7 @@ import typer
 
 from resvm_cli.commands.options.data import ZeroBased
 from resvm_cli.commands.options.running import Json, Quiet
+from resvm_cli.commands.options.text import parse_kernel
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.report import machine, summaries, terminal
 
@@ -19,6 +20,15 @@ def check(
     most: Annotated[
         int, typer.Option("--max", metavar="N", min=1, help="Bad lines shown for each file.")
     ] = 20,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "-t",
+            "--kernel",
+            metavar="NAME",
+            help="precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
+        ),
+    ] = None,
     zero_based: ZeroBased = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -31,12 +41,19 @@ def check(
     """
     from resvm_cli.jobs import check as job
 
+    precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
     unread: list[FileError] = []
     with terminal.Progress(quiet) as progress:
         for path in files:
             try:
-                report = job.check(path, zero_based=zero_based, most=most, progress=progress)
+                report = job.check(
+                    path,
+                    zero_based=zero_based,
+                    precomputed=precomputed,
+                    most=most,
+                    progress=progress,
+                )
             except FileError as error:
                 unread.append(error)  # the other files are looked at all the same
                 continue

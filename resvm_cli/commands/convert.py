@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from resvm_cli.commands.options.data import ZeroBased, data_option
-from resvm_cli.commands.options.running import Quiet, output_option
+from resvm_cli.commands.options.running import Json, Quiet, output_option
 from resvm_cli.commands.options.text import offered, parse_choice
-from resvm_cli.report import summaries, terminal
+from resvm_cli.errors import CommandLineError
+from resvm_cli.report import machine, summaries, terminal
 
 column_option = partial(typer.Option, rich_help_panel="Columns")
 molecule_option = partial(typer.Option, rich_help_panel="Molecules")
@@ -132,6 +133,7 @@ def convert(
         str | None,
         output_option("--map", metavar="FILE", help="Write which feature is what, as JSON."),
     ] = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """CSV, NumPy and others to svmlight text, and back.
@@ -172,11 +174,17 @@ def convert(
         array=array,
         zero_based=zero_based,
     )
+    if json and request.target in (None, "-") and request.positives is None:
+        raise CommandLineError(
+            "--json writes to stdout, and so would the rows", "give them a file: -o FILE"
+        )
     if file == "-":
         terminal.announce_stdin()
     with terminal.Progress(quiet) as progress:
         result = job.convert(request, progress=progress)
-    if not quiet:
+    if json:
+        machine.print_result("convert", result)
+    elif not quiet:
         summaries.show_conversion(result)
 
 

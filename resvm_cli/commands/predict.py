@@ -10,7 +10,7 @@ from resvm_cli import interruption
 from resvm_cli.commands.options.data import ZeroBased
 from resvm_cli.commands.options.folding import fold_options
 from resvm_cli.commands.options.method import method_option
-from resvm_cli.commands.options.running import RunningOptions, output_option
+from resvm_cli.commands.options.running import ClusterOptions, RunningOptions, output_option
 from resvm_cli.commands.options.sharing import Task, parse_task
 from resvm_cli.commands.options.text import offered, parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
@@ -98,6 +98,7 @@ def predict(
     ] = False,
     zero_based: ZeroBased = False,
     task: Task = None,
+    cluster: ClusterOptions,
     running: RunningOptions,
 ) -> None:
     """Judge rows with a model: one line each, in order, as they arrive.
@@ -143,7 +144,7 @@ def predict(
     if out_dir is not None:
         from resvm_cli.jobs.predict_files import predict_files
 
-        with running.progress() as progress:
+        with cluster.connected(running), running.progress() as progress:
             result = predict_files(request, sources, out_dir, share, progress, running.notice)
         if not running.quiet:
             summaries.show_files(result)
@@ -152,7 +153,7 @@ def predict(
         terminal.announce_stdin()
     if output != "-":
         interruption.done_when(output)
-    with running.progress() as progress:
+    with cluster.connected(running), running.progress() as progress:
         job.predict(request, progress, running.notice)
 
 

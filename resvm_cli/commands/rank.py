@@ -30,7 +30,7 @@ from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
     from resvm_cli.files.ranked_rows import RankingFormat
-    from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.rank import RankRequest, RankResult
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
@@ -53,15 +53,31 @@ class RankingOptions:
         float | None,
         ranking_option(
             metavar="A",
-            help="With --audit: the share of P believed to be wrong; adds expected_false.",
+            help="The share of P that is wrong.",
+            show_default="estimated",
         ),
     ] = None
     contamination_unl: Annotated[
         float | None,
         ranking_option(
             metavar="B",
-            help="With it: the share of U believed to be positive.",
-            show_default="0",
+            help="The share of U that is positive.",
+            show_default="estimated",
+        ),
+    ] = None
+    fdr: Annotated[
+        float | None,
+        ranking_option(
+            metavar="Q",
+            help="Write the longest list expected to be positive but for this share.",
+        ),
+    ] = None
+    negatives: Annotated[
+        str | None,
+        ranking_option(
+            metavar="FILE",
+            help="Trusted negatives, scored and not trained on: adds conformal p-values, by which"
+            " --fdr then chooses.",
         ),
     ] = None
     with_known: Annotated[
@@ -157,13 +173,16 @@ def rank(
         top=ranking.top,
         contamination_pos=ranking.contamination_pos,
         contamination_unl=ranking.contamination_unl,
+        fdr=ranking.fdr,
+        negatives=ranking.negatives,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         jobs=running.jobs,
+        memory_mb=running.memory_mb,
     )
-    with cluster.connected(running), running.progress() as progress:
+    with cluster.connected(running, output), running.progress() as progress:
         result = job.rank(request, progress, running.notice)
-    _write(result, form, listing, running)
+    _write(result, request, form, listing, running)
 
 
 def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
@@ -177,17 +196,21 @@ def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
 
 
 def _write(
-    result: RankResult, form: RankingFormat, listing: ListingOptions, running: TrainingRunOptions
+    result: RankResult,
+    request: RankRequest,
+    form: RankingFormat,
+    listing: ListingOptions,
+    running: TrainingRunOptions,
 ) -> None:
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.files.ranked_rows import format_ranking
-    from resvm_cli.report import machine, summaries
+    from resvm_cli.report import machine, summaries, terminal
 
     if listing.html is not None:
         from resvm_cli.report import ranking_page
 
         with output_file(listing.html) as write:
-            write(ranking_page.render(result))
+            write(ranking_page.render(result, request.source, terminal.command_line()))
     if not running.quiet:
         summaries.show_ranking(result)
     if listing.json:

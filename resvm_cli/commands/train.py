@@ -79,21 +79,21 @@ def train(
     explicit = explicit_options(context)
     _check_together(explicit)
     if grow is not None:
-        with cluster.connected(running):
+        with cluster.connected(running, output):
             _grow(data.training_input("none", groups=groups), output, grow, json, running)
         return
     choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
     source = data.training_input(scale, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
-        with cluster.connected(running):
+        with cluster.connected(running, output):
             _train_part(source, choice, wanted, output, json, running)
         return
     from resvm_cli.jobs import train as job
 
     if not json:
         interruption.done_when(output)
-    with cluster.connected(running), running.progress() as progress:
+    with cluster.connected(running, output), running.progress() as progress:
         result = job.train(
             source,
             choice,
@@ -101,6 +101,7 @@ def train(
             force=force,
             resume=resume,
             jobs=running.jobs,
+            memory_mb=running.memory_mb,
             progress=progress,
             notice=running.notice,
         )
@@ -144,6 +145,7 @@ def _grow(
             output,
             n_models,
             jobs=running.jobs,
+            memory_mb=running.memory_mb,
             progress=progress,
             notice=running.notice,
         )
@@ -167,6 +169,7 @@ def _train_part(
             wanted,
             output,
             jobs=running.jobs,
+            memory_mb=running.memory_mb,
             progress=progress,
             notice=running.notice,
         )

@@ -275,11 +275,12 @@ def tune(
         resume=resume,
         share=None if task is None else parse_task(task),
         jobs=running.jobs,
+        memory_mb=running.memory_mb,
         **usual,
     )
     if not json and plot is None and request.share is None:
         interruption.done_when(f"{output}/best.json")
-    with cluster.connected(running), running.progress() as progress:
+    with cluster.connected(running, output), running.progress() as progress:
         watcher = tuning_table.watcher(progress, request.metric)
         if request.share is not None:
             shared = job.tune_share(request, progress, watcher, running.notice)

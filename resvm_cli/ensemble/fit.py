@@ -12,7 +12,7 @@ import numpy as np
 from resvm_cli import parallel
 from resvm_cli.dataset import IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Ensemble, Group, Member
-from resvm_cli.svm import libsvm
+from resvm_cli.svm import gram, libsvm
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import LinearSolution, Problem
@@ -78,10 +78,9 @@ def fit_by(
     batches = _batches(problems, workers)
 
     def name(number: int) -> str:
-        batch, first = batches[number], sum(map(len, batches[:number]))
-        return f"member {first + 1} of {len(problems)}, or the next {len(batch) - 1} (seed {seed})"
+        batch = batches[number]
+        return batch[0].name if len(batch) == 1 else f"{batch[0].name}, or up to {batch[-1].name},"
 
-    seed = problems[0].seed
     for solutions in parallel.run_shared(Trainer.train_all, trainer, batches, workers, tick, name):
         for solution in solutions:
             if isinstance(solution, LinearSolution):
@@ -91,8 +90,10 @@ def fit_by(
                 members.append(solution.member)
             converged.append(solution.converged)
         tick()
-    linear = problems[0].kernel.name == "linear"
-    pool = Rows.concatenate(vectors) if linear else trainer.rows
+    kernel = problems[0].kernel
+    pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
+    if kernel.looks_up:
+        pool = gram.serial_rows(pool)
     return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
 
 
@@ -146,6 +147,16 @@ class Trainer:
     def __getstate__(self) -> dict[str, Any]:
         made = ("_arena", "_linear_arena", "_bag_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def rows_apart(self) -> tuple[Trainer, list[Rows]]:
+        """The trainer without its rows, and these."""
+        without = Trainer(Rows.empty(), self._drawn, self._n_positives, self._inner_threads)
+        return without, [self.rows]
+
+    def with_rows(self, parts: list[Rows]) -> Trainer:
+        """The same on its rows."""
+        (rows,) = parts
+        return Trainer(rows, self._drawn, self._n_positives, self._inner_threads)
 
     @cached_property
     def _arena(self) -> Arena:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.ensemble.scaling import Scaling
+from resvm_cli.svm import gram
 from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.products import LEAST_DENSITY
@@ -65,6 +66,11 @@ class Ensemble:
     @property
     def linear(self) -> bool:
         return self.groups[0].kernel.name == "linear"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether support rows are the serial numbers of given kernel values."""
+        return self.groups[0].kernel.looks_up
 
     def kernel_of(self, member: int) -> Kernel:
         return next(group.kernel for group in self.groups if member in group.members)
@@ -177,6 +183,8 @@ class Predictor:
 
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         pool, uses = _join(ensemble)
+        if ensemble.looks_up:
+            pool = gram.unit_rows(pool)
         columns = Columns(pool.indices, lasting=True)
         dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
         # the rows that are judged together will be as wide, and dense too
@@ -203,7 +211,10 @@ class Predictor:
             len(members),
         )
         pool = ensemble.pool.take(used)
-        dense = len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
+        if ensemble.looks_up:
+            pool = gram.unit_rows(pool)
+        dense = not ensemble.looks_up
+        dense &= len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
         dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
         present = np.arange(n_columns, dtype=np.int32) if dense else pool.indices
         predictor._prepare(ensemble, None, pool, uses, Columns(present, lasting=True), dense)
@@ -224,7 +235,9 @@ class Predictor:
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
         self._judge: Pool | Weights
-        if ensemble.linear:
+        if ensemble.looks_up:  # sums of values at serial numbers: weights of them
+            self._judge = Weights(pool, uses, columns, dense=False)
+        elif ensemble.linear:
             self._judge = Weights(pool, uses, columns, dense=dense)
         else:
             self._judge = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
@@ -265,16 +278,23 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     """
     members = ensemble.members
     supports = np.concatenate([member.support for member in members])
-    used, place = np.unique(supports, return_inverse=True)
+    seen = np.zeros(len(ensemble.pool), bool)
+    seen[supports] = True
+    used = np.flatnonzero(seen)
     number_of: dict[bytes, int] = {}
     keys = ensemble.pool.take(used).content_keys()
-    order = [number_of.setdefault(keys[number], len(number_of)) for number in place.tolist()]
-    rows = np.array(order, np.int64)
-    first = np.unique(rows, return_index=True)[1]
+    numbers = np.zeros(len(seen), np.int64)
+    numbers[used] = [number_of.setdefault(key, len(number_of)) for key in keys]
+    contents = numbers[supports]
+    first = np.empty(len(number_of), np.int64)
+    first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last one written is the first use
+    order = np.argsort(first)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
     columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
     values = np.concatenate([member.coefficients for member in members])
-    uses = Uses.of(rows, columns, values, len(number_of), len(members))
-    return ensemble.pool.take(supports[first]), uses
+    uses = Uses.of(places[contents], columns, values, len(order), len(members))
+    return ensemble.pool.take(supports[first[order]]), uses
 
 
 def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:

@@ -1,8 +1,8 @@
 """Out of bag: each row judged only by the members that have not seen it.
 
 One rule for tuning, ranking, auditing and thresholds: a member has seen a row if its bag holds that
-row, one of equal content, or one of its group. Bags are redrawn from seeds, not stored, and only
-what they hold is remembered: U may have any number of rows.
+row, one of equal content (unless it has no features at all), or one of its group. Bags are redrawn
+from seeds, not stored, and only what they hold is remembered: U may have any number of rows.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from resvm_cli.ensemble.model import (
     mean_values,
 )
 from resvm_cli.ensemble.rank_intervals import MemberResamples, SingleArray
+from resvm_cli.ensemble.trusted_negatives import TrustedNegatives
 from resvm_cli.errors import DataError
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.problem import Problem
@@ -84,29 +85,31 @@ class TrainingRows:
         self._drawn = drawn
         self._number_of: dict[bytes, int] = {}
         norms = None if judged is None else distinct(judged.squared_norms())
-        self._positive = self._numbered(positives, norms)
-        self._unlabeled = self._numbered(unlabeled, norms)
+        self._positive = self._numbered(positives, np.arange(len(positives)), norms)
+        numbers = np.arange(len(unlabeled)) if drawn is None else drawn
+        self._unlabeled = self._numbered(unlabeled, len(positives) + numbers, norms)
 
-    def _numbered(self, rows: Rows, norms: FloatArray | None) -> IntArray:
+    def _numbered(self, rows: Rows, numbers: IntArray, norms: FloatArray | None) -> IntArray:
         alike = np.arange(len(rows))
         if norms is not None:
             own = rows.squared_norms()
             first = np.searchsorted(norms, own, "left")
             alike = np.flatnonzero(first < np.searchsorted(norms, own, "right"))
-        numbers = np.full(len(rows), UNLIKE_ANY)
-        numbers[alike] = [
-            self._number_of.setdefault(key, len(self._number_of)) for key in _keys(rows.take(alike))
+        contents = np.full(len(rows), UNLIKE_ANY)
+        contents[alike] = [
+            self._number_of.setdefault(key, len(self._number_of))
+            for key in _keys(rows.take(alike), numbers[alike])
         ]
-        return numbers
+        return contents
 
     @property
     def all_contents(self) -> IntArray:
         """The numbers of all rows of P and of those of U that are known here."""
         return np.concatenate([self._positive, self._unlabeled])
 
-    def contents(self, rows: Rows) -> IntArray:
-        """The numbers of some rows; -1 where no bag can hold the like."""
-        return np.array([self._number_of.get(key, -1) for key in _keys(rows)], np.int64)
+    def contents(self, numbers: IntArray, rows: Rows) -> IntArray:
+        """The contents of the rows of these numbers; -1 where no bag can hold the like."""
+        return np.array([self._number_of.get(key, -1) for key in _keys(rows, numbers)], np.int64)
 
     def bag_contents(self, problem: Problem) -> IntArray:
         places = problem.unlabeled
@@ -120,10 +123,17 @@ class TrainingRows:
         return distinct(self.groups[bag])
 
 
-def _keys(rows: Rows) -> list[bytes]:
-    """Short digests of the rows' contents; written zeros make no difference."""
+def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
+    """Short digests of the rows' contents; written zeros make no difference.
+
+    Rows without features are told apart by their numbers: they have nothing in common but that
+    nothing is known of them, and a few of them in every bag would leave all without a judge.
+    """
     keys = rows.without_zeros().content_keys()
-    return [blake2b(key, digest_size=16).digest() for key in keys]
+    return [
+        blake2b(key, digest_size=16).digest() if key else b"row %d" % number
+        for key, number in zip(keys, numbers.tolist(), strict=True)
+    ]
 
 
 class _Sightings:
@@ -165,7 +175,7 @@ class Absences:
 
     def absent(self, numbers: IntArray, rows: Rows) -> BoolArray:
         """rows x members: true where the bag lacks the row, its like and its group."""
-        return self._absent(numbers, self._training_rows.contents(rows))
+        return self._absent(numbers, self._training_rows.contents(numbers, rows))
 
     def all_absent(self) -> BoolArray:
         """The same of all rows of P, and of those of U that are known to the training rows."""
@@ -214,6 +224,7 @@ class OutOfBagValues:
     votes: FloatArray
     n_members: IntArray
     resampled: SingleArray | None  # resamples x rows
+    p_values: FloatArray | None = None  # where there are trusted negatives
 
     @property
     def judged(self) -> BoolArray:
@@ -240,6 +251,14 @@ class OutOfBagValues:
 
 
 @dataclass(frozen=True, eq=False)
+class _JudgedBlock:
+    decisions: Decisions
+    values: FloatArray
+    resampled: SingleArray | None
+    p_values: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
 class OutOfBagJudge:
     """An ensemble with what its members have seen; judges sets of any size, block by block.
 
@@ -253,6 +272,7 @@ class OutOfBagJudge:
     workers: Callable[[], int]
     progress: Callable[[str, int, int | None], None]
     break_ties: bool = True  # so that rows can be put in order
+    negatives: TrustedNegatives | None = None  # to compare rows of U with
 
     def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagValues:
         """The rows of P."""
@@ -278,25 +298,29 @@ class OutOfBagJudge:
         if resamples is not None:
             resampled = np.empty((resamples.count, n_rows), np.float32)
 
-        def work(task: tuple[int, Rows]) -> tuple[Decisions, FloatArray, SingleArray | None]:
+        p_values = np.empty(n_rows) if name == "U" and self.negatives is not None else None
+
+        def work(task: tuple[int, Rows]) -> _JudgedBlock:
             return self._block(task[1], first, task[0], resamples, name)
 
         done = 0
         tasks = _blocks_of(blocks, self.absences.n_models)
-        for decisions, own, again in parallel.stream(work, tasks, self.workers):
-            part = slice(done, done + len(own))
-            values[part] = own
-            votes[part] = decisions.votes
-            n_members[part] = decisions.n_members
-            if resampled is not None and again is not None:
-                resampled[:, part] = again
-            done += len(own)
+        for block in parallel.stream(work, tasks, self.workers):
+            part = slice(done, done + len(block.values))
+            values[part] = block.values
+            votes[part] = block.decisions.votes
+            n_members[part] = block.decisions.n_members
+            if resampled is not None and block.resampled is not None:
+                resampled[:, part] = block.resampled
+            if p_values is not None:
+                p_values[part] = block.p_values
+            done += len(block.values)
             self.progress(f"judging {name} out of bag", done, n_rows)
-        return OutOfBagValues(values, votes, n_members, resampled)
+        return OutOfBagValues(values, votes, n_members, resampled, p_values)
 
     def _block(
         self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
-    ) -> tuple[Decisions, FloatArray, SingleArray | None]:
+    ) -> _JudgedBlock:
         numbers = np.arange(first + start, first + start + len(rows))
         absent = self.absences.absent(numbers, rows)
         member_values = self.predictor.member_values(rows)
@@ -311,9 +335,12 @@ class OutOfBagJudge:
         own = decisions.by(self.rule)
         if self.break_ties and self.rule == "votes":
             own = decisions.values_without_ties()
-        if resamples is None:
-            return decisions, own, None
-        return decisions, own, resamples.values(own, member_values, absent, self.rule, groups)
+        again = p_values = None
+        if resamples is not None:
+            again = resamples.values(own, member_values, absent, self.rule, groups)
+        if name == "U" and self.negatives is not None:
+            p_values = self.negatives.p_values(own, absent)
+        return _JudgedBlock(decisions, own, again, p_values)
 
 
 def _blocks_of(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:

@@ -106,17 +106,18 @@ def train_runs(
     numbers = distinct(np.concatenate([drawn, judged.unlabeled]))
     fetched = data.fetch(numbers)
     unlabeled = fetched.take(np.searchsorted(numbers, drawn))
-    judged_rows = data.scaled(
-        Rows.concatenate(
-            [
-                data.positives.take(judged.positive),
-                fetched.take(np.searchsorted(numbers, judged.unlabeled)),
-            ]
-        )
+    unscaled = Rows.concatenate(
+        [
+            data.positives.take(judged.positive),
+            fetched.take(np.searchsorted(numbers, judged.unlabeled)),
+        ]
     )
+    del fetched  # it may be large
+    judged_rows = data.scaled(unscaled)
     positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
     n_workers = workers(positives, drawn_rows)
-    training_rows = TrainingRows(positives, drawn_rows, drawn, data.groups(), judged_rows)
+    # before scaling, which may give values to rows without features
+    training_rows = TrainingRows(data.positives, unlabeled, drawn, data.groups(), unscaled)
     places = np.concatenate([judged.positive, len(positives) + judged.unlabeled])
     n_columns = data.n_features + (0 if data.zero_based else 1)
     total = sum(map(len, runs))
@@ -131,7 +132,7 @@ def train_runs(
         fitted = fit_by(trainer, some, single=plan.single, workers=n_workers, progress=tick)
         values = np.zeros((len(some), 0))
         if len(judged):
-            absent = Absences(some, training_rows).absent(places, judged_rows)
+            absent = Absences(some, training_rows).absent(places, unscaled)
             values = stored_values(fitted.ensemble, judged_rows, absent, n_columns)
         done += len(run)
         yield Part(plan, run, fitted, judged, values, some, drawn, unlabeled)

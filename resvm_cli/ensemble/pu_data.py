@@ -17,6 +17,7 @@ import numpy.typing as npt
 from resvm_cli.dataset import IntArray, Rows, Survey, variance
 from resvm_cli.ensemble.scaling import FeatureStats, ScaleChoice, Scaling
 from resvm_cli.errors import DataError
+from resvm_cli.svm import gram
 
 
 class PUData(ABC):
@@ -64,6 +65,11 @@ class PUData(ABC):
     def checked(self) -> bool:
         """Whether every row of U was looked at."""
         return True
+
+    @property
+    def n_kept(self) -> int:
+        """How many numbers of U are in memory."""
+        return self.survey_unl.n_nonzeros
 
     @property
     def n_features(self) -> int:
@@ -174,13 +180,25 @@ class MemoryData(PUData):
         self._note_equal_sets()
 
     @classmethod
-    def from_matrix(cls, matrix: Any, positive: npt.ArrayLike, **settings: Any) -> MemoryData:
-        """A matrix, dense or of scipy's sparse ones, whose rows are of P where ``positive``."""
+    def from_matrix(
+        cls,
+        matrix: Any,
+        positive: npt.ArrayLike,
+        *,
+        precomputed: bool = False,
+        **settings: Any,
+    ) -> MemoryData:
+        """A matrix, dense or of scipy's sparse ones, whose rows are of P where ``positive``.
+
+        Kernel values that are given get serial numbers before them.
+        """
         chosen = np.asarray(positive, bool)
         if chosen.shape != (matrix.shape[0],):
             raise DataError(f"{chosen.size:,} labels, and the matrix has {matrix.shape[0]:,} rows")
         zero_based = bool(settings.get("zero_based", False))
-        rows = Rows.from_matrix(matrix, 0 if zero_based else 1)
+        rows = Rows.from_matrix(matrix, 0 if zero_based and not precomputed else 1)
+        if precomputed:
+            rows = gram.numbered(rows)
         return cls(
             rows.take(np.flatnonzero(chosen)), rows.take(np.flatnonzero(~chosen)), **settings
         )

@@ -23,6 +23,7 @@ from resvm_cli.ensemble.model import (
     decision_values,
     mean_values,
 )
+from resvm_cli.svm import _blocks
 from resvm_cli.svm.pool import BLOCK_ROWS
 
 SingleArray = npt.NDArray[np.float32]
@@ -119,14 +120,13 @@ def rank_bounds(
     """
     n_resamples, n_rows = resampled.shape
     places = resampled.view(np.int32)  # ranks take the room of the values they come from
+    room = np.empty(2 * n_rows, np.uint64)
     for number in range(n_resamples):
-        line = resampled[number] if lowest_first else -resampled[number]
-        order = np.argsort(line, kind="stable")
-        places[number, order] = np.arange(1, n_rows + 1, dtype=np.int32)
+        _blocks.rank(resampled[number], not lowest_first, room, places[number])
     cut = int((1 - LEVEL) / 2 * n_resamples)  # so many on either side are left out
     low, high = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     for start in range(0, n_rows, COLUMNS_AT_ONCE):
         part = slice(start, start + COLUMNS_AT_ONCE)
-        sorted_ranks = np.sort(places[:, part], axis=0)
-        low[part], high[part] = sorted_ranks[cut], sorted_ranks[n_resamples - 1 - cut]
+        sorted_ranks = np.sort(places[:, part].T.copy(), axis=1)
+        low[part], high[part] = sorted_ranks[:, cut], sorted_ranks[:, n_resamples - 1 - cut]
     return np.minimum(low, ranks), np.maximum(high, ranks)

@@ -72,13 +72,17 @@ class SharedKernels:
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb)
 
+    def on(self, parts: Sequence[Rows]) -> SharedKernels:
+        """The same of another P and U."""
+        return SharedKernels(parts[0], parts[1], self._gram_mb)
+
     @contextmanager
     def trainer(self, kernel: Kernel) -> Iterator[KernelTrainer]:
         """Of members of this kernel; what kernels share is computed by the first caller."""
         if not self.shares_kernels:
             yield _BagByBag(self)
             return
-        if kernel.name == "linear":
+        if kernel.name == "linear" or kernel.looks_up:  # products are values already
             yield _FromMatrix(self._shared_products(kernel), len(self.positives), _BagByBag(self))
             return
         rbf = kernel.name == "rbf"

@@ -80,7 +80,22 @@ class Ranking:
 
     def merged(self, n_blocks: int) -> Ranking:
         """At most this many blocks: neighbours joined, as many positives in each as can be."""
-        edges = self.edges(n_blocks)
+        return self._joined(self.edges(n_blocks))
+
+    def graded(self, n_blocks: int) -> Ranking:
+        """At most this many blocks, evenly over recall, false positives and depth together.
+
+        The first rows stay apart, and no block joins much of either class.
+        """
+        depth = np.log1p(self.tp + self.fp)
+        way = self.tp / self.n_positives + self.fp / np.maximum(self.n_negatives, 1)
+        way += depth / depth[-1]
+        # by where blocks end, so that one after many negatives opens a group and leaves them apart
+        group = np.floor(way * (n_blocks / (1e-9 + way[-1])))
+        return self._joined(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])))
+
+    def _joined(self, edges: npt.NDArray[np.int64]) -> Ranking:
+        """Blocks joined, from each edge up to the next."""
         if len(edges) == len(self.thresholds):
             return self
         positives = np.add.reduceat(self.positives, edges)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from resvm_cli.errors import DataError
 from resvm_cli.evaluation import bootstrap, pu, screening
 from resvm_cli.evaluation.bootstrap import Interval
+from resvm_cli.evaluation.class_mixture import LEAST_POSITIVES, LEAST_UNLABELED, ClassMixture
 from resvm_cli.evaluation.contamination_correction import (
     Contamination,
     area_bands,
@@ -120,6 +122,7 @@ class Known:
 
     a: tuple[float, float]
     b: tuple[float, float] | None  # None: estimate it
+    middle: float | None = None  # of b, where it is not that of its bounds
 
 
 def with_unlabeled(
@@ -157,24 +160,46 @@ def with_unlabeled(
     figures.put("pu_score_max_from", at)
     if known is None:
         return figures, []
+    if known.b is None:
+        known = _estimated(figures, positive, scores, settings, known)
     cases = _corrected(figures, ranking, table, settings, known)
     return figures, cases
+
+
+def _estimated(
+    figures: Figures,
+    positive: BoolArray,
+    scores: FloatArray,
+    settings: Settings,
+    known: Known,
+) -> Known:
+    """What is known, with the share of positives in U estimated."""
+    mixture = ClassMixture.fit(
+        scores[positive],
+        scores[~positive],
+        sum(known.a) / 2,
+        n_replicates=settings.n_replicates,
+        seed=settings.seed,
+    )
+    if mixture is None:
+        raise DataError(
+            f"to estimate the share of positives in U, {LEAST_POSITIVES} known positives and"
+            f" {LEAST_UNLABELED} unlabeled rows are needed",
+            "say what it may be: --contamination-unl 0.1..0.3",
+        )
+    estimate = mixture.contamination_unl
+    figures.put_interval("contamination_unl_estimate", estimate, bool(settings.n_replicates))
+    # a + b must stay below 1, or P would be no richer in positives than U
+    most = 1 - max(known.a) - 1e-6
+    bounds = (min(estimate.low, most), min(estimate.high, most))
+    return replace(known, b=bounds, middle=min(estimate.value, most))
 
 
 def _corrected(
     figures: Figures, ranking: Ranking, table: Confusion, settings: Settings, known: Known
 ) -> list[Contamination]:
-    bounds = known.b
-    middle = None
-    if bounds is None:
-        a = sum(known.a) / 2
-        estimate = pu.estimate_contamination_unl(ranking, a, settings.n_replicates, settings.seed)
-        figures.put_interval("contamination_unl_estimate", estimate, bool(settings.n_replicates))
-        # a + b must stay below 1, or P would be no richer in positives than U
-        most = 1 - max(known.a) - 1e-6
-        bounds = (min(estimate.low, most), min(estimate.high, most))
-        middle = min(estimate.value, most)
-    cases = contamination_grid(known.a, bounds, settings.prevalence, middle)
+    assert known.b is not None
+    cases = contamination_grid(known.a, known.b, settings.prevalence, known.middle)
     n_replicates, seed = settings.n_replicates, settings.seed
     bands = area_bands(ranking, cases, n_replicates, seed)
     bands |= threshold_bands(

@@ -97,8 +97,57 @@ static int extended_decimal(uint64_t mantissa, int exponent, double *out)
 }
 #endif
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && defined(__GNUC__)
+#define EIGHT_AT_ONCE 1
+/* How many of the next eight bytes are digits before the first that is none. A byte below '0' borrows
+ * from those above it, and one far above '9' adds to them: what is flagged lowest is flagged rightly. */
+static inline int leading_digits(uint64_t word)
+{
+    uint64_t flags = ((word + UINT64_C(0x4646464646464646)) | (word - UINT64_C(0x3030303030303030))) &
+                     UINT64_C(0x8080808080808080);
+    return flags ? __builtin_ctzll(flags) >> 3 : 8;
+}
+
+/* The number that the first n of eight bytes spell, 1 to 8 of them: pairs, fours, all, each in one
+ * multiplication. */
+static inline uint64_t spelled(uint64_t word, int n)
+{
+    const uint64_t every_fourth = UINT64_C(0x000000ff000000ff);
+    word = (word - UINT64_C(0x3030303030303030)) << (64 - 8 * n); /* zeros before them */
+    word = word * 10 + (word >> 8);
+    return ((word & every_fourth) * UINT64_C(0x000f424000000064) +
+            (word >> 16 & every_fourth) * UINT64_C(0x0000271000000001)) >> 32;
+}
+#else
+#define EIGHT_AT_ONCE 0
+#endif
+
+/* Appends the digits at p to a number, modulo 2^64, and returns where they end. */
+static inline text read_digits(text p, text end, uint64_t *number)
+{
+#if EIGHT_AT_ONCE
+    static const uint64_t power[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    while (end - p >= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        int n = leading_digits(word);
+        if (n)
+            *number = *number * power[n] + spelled(word, n);
+        p += n;
+        if (n < 8)
+            return p;
+    }
+#else
+    (void)end;
+#endif
+    while (is_digit(*p))
+        *number = *number * 10 + (uint64_t)(*p++ - '0');
+    return p;
+}
+
 /* Reads a decimal at *at and moves past it. */
-static inline enum status read_decimal(text *at, double *out, slow_decimal slow, void *context)
+static inline enum status read_decimal(text *at, text end, double *out, slow_decimal slow,
+                                       void *context)
 {
     text start = *at, p = start;
     int negative = *p == '-';
@@ -106,14 +155,15 @@ static inline enum status read_decimal(text *at, double *out, slow_decimal slow,
         p++;
     text digits = p;
     uint64_t mantissa = 0;
-    while (is_digit(*p))
-        mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+    if (is_digit(*p) && !is_digit(p[1])) /* what is scaled begins so */
+        mantissa = (uint64_t)(*p++ - '0');
+    else
+        p = read_digits(p, end, &mantissa);
     ptrdiff_t count = p - digits;
     int64_t exponent = 0;
     if (*p == '.') {
         text fraction = ++p;
-        while (is_digit(*p))
-            mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+        p = read_digits(p, end, &mantissa);
         count += p - fraction;
         exponent = -(int64_t)(p - fraction);
     }
@@ -171,6 +221,35 @@ static inline enum status read_decimal(text *at, double *out, slow_decimal slow,
         return VALUE_OVERFLOW;
     *out = value;
     return OK;
+}
+
+/* Reads the digits of an index; one that is too large stays so, however many there are. */
+static inline text read_index(text p, text end, uint64_t *index)
+{
+    /* short ones, which most are, are read sooner than eight bytes */
+    *index = (uint64_t)(*p - '0');
+    for (int n = 1; n < 4; n++) {
+        if (!is_digit(p[n]))
+            return p + n;
+        *index = *index * 10 + (uint64_t)(p[n] - '0');
+    }
+#if EIGHT_AT_ONCE
+    if (end - p >= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        int n = leading_digits(word);
+        if (n < 8) {
+            *index = spelled(word, n);
+            return p + n;
+        }
+    }
+#else
+    (void)end;
+#endif
+    for (p += 4; is_digit(*p); p++)
+        if (*index <= MAX_INDEX)
+            *index = *index * 10 + (uint64_t)(*p - '0');
+    return p;
 }
 
 static int starts_with_word(text p, const char *word)
@@ -235,7 +314,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
             while (is_digit(*q))
                 q++;
             if (q == p || *q != ':') {
-                status = read_decimal(&p, &label, slow, context);
+                status = read_decimal(&p, end, &label, slow, context);
                 if (status == MALFORMED || (status == OK && !ends_token(p))) {
                     /* -3:1 is a bad index, 1.5:2 a bad token, `spam` a bad label */
                     text colon = token + (*token == '-');
@@ -284,11 +363,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
                 goto fail;
             }
             uint64_t index = 0;
-            do {
-                if (index <= MAX_INDEX)
-                    index = index * 10 + (uint64_t)(*p - '0');
-                p++;
-            } while (is_digit(*p));
+            p = read_index(p, end, &index);
             if (*p != ':') {
                 status = MALFORMED;
                 goto fail;
@@ -313,7 +388,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
                 goto fail;
             }
             text number = p;
-            status = read_decimal(&p, &value, slow, context);
+            status = read_decimal(&p, end, &value, slow, context);
             if (status == MALFORMED || (status == OK && !ends_token(p))) {
                 status = no_number(number, MALFORMED);
                 goto fail;
@@ -378,7 +453,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
 }
 
 /* A decimal, or an infinity, which has a rank if no size. */
-static enum status read_rankable(text *at, double *out, slow_decimal slow, void *context)
+static enum status read_rankable(text *at, text end, double *out, slow_decimal slow, void *context)
 {
     text word = *at;
     int negative = *word == '-';
@@ -389,7 +464,7 @@ static enum status read_rankable(text *at, double *out, slow_decimal slow, void 
         *out = negative ? -(double)INFINITY : (double)INFINITY;
         return OK;
     }
-    enum status status = read_decimal(at, out, slow, context);
+    enum status status = read_decimal(at, end, out, slow, context);
     return status == MALFORMED ? no_number(*at, MALFORMED) : status;
 }
 
@@ -422,7 +497,7 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
             token = p;
             if (column == first || column == second) {
                 double number;
-                status = ends_token(p) ? NO_VALUE : read_rankable(&p, &number, slow, context);
+                status = ends_token(p) ? NO_VALUE : read_rankable(&p, end, &number, slow, context);
                 if (status == OK && !(separator ? *p == separator || *p == '\n' ||
                                                       (*p == '\r' && p[1] == '\n')
                                                 : ends_token(p)))
@@ -473,6 +548,142 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
         break;
     }
     result.status = status;
+    return result;
+}
+
+/* Support vectors that members share: each distinct line once, in order of appearance, as a row of
+ * svmlight text with the label 0. Line i ends at ends[i] of `lines`, where the next begins. A slot
+ * holds the number of a line plus one, or 0; slots are a power of two, at most half of them taken. */
+struct shared_lines {
+    unsigned char *lines;
+    size_t size, capacity;
+    size_t *ends;
+    uint64_t *hashes;
+    size_t *slots;
+    size_t count, n_slots;
+    uint64_t key; /* keeps others from choosing texts that meet in one slot */
+    int busy;
+};
+
+#define LABEL "0 "
+#define LABEL_LENGTH (sizeof LABEL - 1)
+#define FEWEST_SLOTS 1024
+
+static uint64_t hash_bytes(text p, size_t length, uint64_t key)
+{
+    const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t a = key ^ length * prime, b = ~key;
+    for (; length >= 16; length -= 16, p += 16) {
+        uint64_t words[2];
+        memcpy(words, p, sizeof words);
+        a = (a ^ words[0]) * prime;
+        b = (b ^ words[1]) * prime;
+        a ^= a >> 32;
+        b ^= b >> 29;
+    }
+    uint64_t rest[2] = {0, 0};
+    memcpy(rest, p, length);
+    a = (a ^ rest[0] ^ b) * prime;
+    a ^= a >> 32;
+    a = (a ^ rest[1] ^ (b >> 31)) * prime;
+    return a ^ a >> 29;
+}
+
+/* Room for one more line of this size; 0 where there is none. What was there is kept. */
+static int make_room(struct shared_lines *shared, size_t size)
+{
+    if (2 * (shared->count + 1) > shared->n_slots) {
+        size_t n_slots = shared->n_slots ? 2 * shared->n_slots : FEWEST_SLOTS;
+        size_t *slots = calloc(n_slots, sizeof *slots);
+        size_t *ends = realloc(shared->ends, n_slots / 2 * sizeof *ends);
+        if (ends)
+            shared->ends = ends;
+        uint64_t *hashes = realloc(shared->hashes, n_slots / 2 * sizeof *hashes);
+        if (hashes)
+            shared->hashes = hashes;
+        if (!slots || !ends || !hashes) {
+            free(slots);
+            return 0;
+        }
+        for (size_t number = 0; number < shared->count; number++) {
+            size_t slot = (size_t)hashes[number] & (n_slots - 1);
+            while (slots[slot])
+                slot = (slot + 1) & (n_slots - 1);
+            slots[slot] = number + 1;
+        }
+        free(shared->slots);
+        shared->slots = slots;
+        shared->n_slots = n_slots;
+    }
+    if (shared->capacity - shared->size < size) {
+        size_t capacity = 2 * shared->capacity + size;
+        unsigned char *lines = realloc(shared->lines, capacity);
+        if (!lines)
+            return 0;
+        shared->lines = lines;
+        shared->capacity = capacity;
+    }
+    return 1;
+}
+
+/* The number of a line among those shared, to which it is added if it is new; -1 without memory. */
+static int64_t share_line(struct shared_lines *shared, text line, size_t size)
+{
+    if (!make_room(shared, LABEL_LENGTH + size))
+        return -1;
+    uint64_t hash = hash_bytes(line, size, shared->key);
+    size_t slot = (size_t)hash & (shared->n_slots - 1), taken;
+    for (; (taken = shared->slots[slot]) != 0; slot = (slot + 1) & (shared->n_slots - 1)) {
+        size_t number = taken - 1, start = number ? shared->ends[number - 1] : 0;
+        if (shared->hashes[number] == hash && shared->ends[number] - start == LABEL_LENGTH + size &&
+            memcmp(shared->lines + start + LABEL_LENGTH, line, size) == 0)
+            return (int64_t)number;
+    }
+    memcpy(shared->lines + shared->size, LABEL, LABEL_LENGTH);
+    memcpy(shared->lines + shared->size + LABEL_LENGTH, line, size);
+    shared->size += LABEL_LENGTH + size;
+    shared->ends[shared->count] = shared->size;
+    shared->hashes[shared->count] = hash;
+    shared->slots[slot] = shared->count + 1;
+    return (int64_t)shared->count++;
+}
+
+static void drop_lines(struct shared_lines *shared)
+{
+    free(shared->lines);
+    free(shared->ends);
+    free(shared->hashes);
+    free(shared->slots);
+}
+
+/* The lines `coefficient index:value ...` of a member: its coefficients, and the numbers of the rest
+ * of its lines among those shared. Neither comments nor qids may stand there. */
+static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
+                                   size_t capacity, struct shared_lines *shared, slow_decimal slow,
+                                   void *context)
+{
+    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
+    text p = buffer, end = buffer + length;
+    if (memchr(buffer, '#', length) || memchr(buffer, 'q', length))
+        result.status = MALFORMED;
+    while (p < end && result.status == OK) {
+        text line_start = p, newline = memchr(p, '\n', (size_t)(end - p));
+        if (result.rows == capacity) {
+            result.status = ROWS_FULL;
+            break;
+        }
+        result.status = read_decimal(&p, end, coefficients + result.rows, slow, context);
+        if (result.status == MALFORMED || (result.status == OK && *p != ' ' && *p != '\n'))
+            result.status = no_number(line_start, MALFORMED);
+        if (result.status != OK)
+            break;
+        p += *p == ' ';
+        numbers[result.rows] = share_line(shared, p, (size_t)(newline + 1 - p));
+        if (numbers[result.rows] < 0)
+            result.status = OUT_OF_MEMORY;
+        result.rows++;
+        p = newline + 1;
+    }
     return result;
 }
 
@@ -679,6 +890,101 @@ static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
     return answer;
 }
 
+#define SHARED "resvm_cli.files._svmlight.shared_lines"
+
+static void drop_capsule(PyObject *capsule)
+{
+    struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
+    if (shared)
+        drop_lines(shared);
+    free(shared);
+}
+
+/* What a capsule holds, for this thread alone until it is no longer busy. */
+static struct shared_lines *take_shared(PyObject *capsule)
+{
+    struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
+    if (shared && shared->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "these lines are in use by another thread");
+        return NULL;
+    }
+    return shared;
+}
+
+PyDoc_STRVAR(shared_doc,
+"shared(key)\n"
+"\n"
+"Room for lines that members share, for vectors to fill; the key may be any number.");
+
+static PyObject *shared(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long key;
+    if (!PyArg_ParseTuple(args, "K", &key))
+        return NULL;
+    struct shared_lines *made = calloc(1, sizeof *made);
+    if (!made)
+        return PyErr_NoMemory();
+    made->key = key;
+    PyObject *capsule = PyCapsule_New(made, SHARED, drop_capsule);
+    if (!capsule)
+        free(made);
+    return capsule;
+}
+
+PyDoc_STRVAR(vectors_doc,
+"vectors(shared, text, coefficients, numbers)\n"
+"\n"
+"Read the support vectors of a member: their coefficients, and the numbers of their rows among those\n"
+"shared, to which new ones are added. Returns (status, vectors).");
+
+static PyObject *vectors(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *capsule;
+    struct array source = BYTES("text"), coefficients = WRITTEN_FLOAT64("coefficients"),
+                 numbers = WRITTEN_INT64("numbers");
+    if (!PyArg_ParseTuple(args, "OO&O&O&", &capsule, take, &source, take, &coefficients, take,
+                          &numbers))
+        return NULL;
+    PyObject *answer = NULL;
+    struct shared_lines *lines = take_shared(capsule);
+    if (lines && count(&numbers) != count(&coefficients)) {
+        PyErr_SetString(PyExc_ValueError, "numbers does not fit coefficients");
+    } else if (lines && ends_in_newline(&source)) {
+        struct interpreter interpreter;
+        lines->busy = 1;
+        interpreter.state = PyEval_SaveThread();
+        struct outcome result =
+            scan_vectors(source.buffer.buf, count(&source), coefficients.buffer.buf,
+                         numbers.buffer.buf, count(&numbers), lines, python_decimal, &interpreter);
+        PyEval_RestoreThread(interpreter.state);
+        lines->busy = 0;
+        if (result.status == OUT_OF_MEMORY)
+            PyErr_NoMemory();
+        else
+            answer = Py_BuildValue("in", (int)result.status, (Py_ssize_t)result.rows);
+    }
+    PyBuffer_Release(&source.buffer);
+    PyBuffer_Release(&coefficients.buffer);
+    PyBuffer_Release(&numbers.buffer);
+    return answer;
+}
+
+PyDoc_STRVAR(distinct_doc,
+"distinct(shared)\n"
+"\n"
+"The distinct rows that vectors found, as svmlight text in the order of their numbers.");
+
+static PyObject *distinct(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *capsule;
+    if (!PyArg_ParseTuple(args, "O", &capsule))
+        return NULL;
+    struct shared_lines *lines = take_shared(capsule);
+    if (!lines)
+        return NULL;
+    return PyBytes_FromStringAndSize((const char *)lines->lines, (Py_ssize_t)lines->size);
+}
+
 PyDoc_STRVAR(newlines_doc,
 "newlines(text, step, counts)\n"
 "\n"
@@ -715,6 +1021,9 @@ static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc},
                                 {"columns", columns, METH_VARARGS, columns_doc},
+                                {"shared", shared, METH_VARARGS, shared_doc},
+                                {"vectors", vectors, METH_VARARGS, vectors_doc},
+                                {"distinct", distinct, METH_VARARGS, distinct_doc},
                                 {"newlines", newlines, METH_VARARGS, newlines_doc},
                                 {NULL, NULL, 0, NULL}};
 

@@ -7,8 +7,11 @@ mapped or read in parts; one that is compressed or comes by a pipe is taken into
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from tokenize import TokenError
 from types import ModuleType
 from typing import Any, BinaryIO, Literal, TypeAlias
 from zipfile import BadZipFile
@@ -20,13 +23,31 @@ from resvm_cli.dataset import FloatArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files.compression import MAGICS
 from resvm_cli.files.file_kinds import Kind
+from resvm_cli.files.matrix_market import parse_matrix_market
 from resvm_cli.files.streams import STDIN, comes_at_once
 from resvm_cli.files.svmlight import Block
-from resvm_cli.files.tables import Column, Table, TableBlock, rows_at_once
+from resvm_cli.files.tables import Column, Table, TableBlock, rows_at_once, unique_names
 
 LABELS, IDS = "labels", "ids"  # beside the arrays of a sparse matrix that resvm writes
 SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # of scipy.sparse.save_npz
 BATCH_ROWS = 1 << 12
+MOST_FEATURES = 2**31 - 2
+# What a file that was cut short or changed makes the packages raise.
+DAMAGES = (
+    ValueError,
+    TypeError,
+    OSError,
+    EOFError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,  # an encrypted member; NotImplementedError too: an unknown compression
+    AttributeError,
+    SyntaxError,
+    TokenError,
+    BadZipFile,
+    struct.error,
+    zlib.error,
+)
 
 ArrayFile: TypeAlias = "str | BinaryIO"
 
@@ -43,9 +64,12 @@ class ArrayTable(Table):
     def blocks(self) -> Iterator[TableBlock]:
         size = rows_at_once(len(self.columns))
         for start in range(0, self._matrix.shape[0], size):
-            part = np.asarray(self._matrix[start : start + size], np.float64)
-            columns: list[Column] = list(part.T)
-            columns += [_column(array[start : start + size]) for array in self._beside.values()]
+            try:
+                part = np.asarray(self._matrix[start : start + size], np.float64)
+                columns: list[Column] = list(part.T)
+                columns += [_column(array[start : start + size]) for array in self._beside.values()]
+            except DAMAGES as problem:  # of a file that is read as rows are asked for
+                raise _damaged(self.name, "HDF5", problem) from None
             yield TableBlock(columns, len(part), self._places(start))
 
     def _places(self, start: int) -> Callable[[int, int], str]:
@@ -60,19 +84,26 @@ class ParquetTable(Table):
     def __init__(self, name: str, file: ArrayFile) -> None:
         self.name = name
         parquet = _package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
-        error = _package("pyarrow", "pyarrow", self.name, "a Parquet file").ArrowInvalid
         try:
             self._file = parquet.ParquetFile(file)
-        except (error, OSError) as problem:
+            names = list(self._file.schema_arrow.names)
+        except DAMAGES as problem:  # those of pyarrow are among them
             raise _damaged(self.name, "Parquet", problem) from None
-        self.columns = list(self._file.schema_arrow.names)
+        self.columns = unique_names(names, lambda number: self.name)
 
     def blocks(self) -> Iterator[TableBlock]:
         start = 0
-        for batch in self._file.iter_batches(batch_size=BATCH_ROWS):
-            columns = [self._numbers_or_texts(column) for column in batch.columns]
-            yield TableBlock(columns, batch.num_rows, self._places(start))
-            start += batch.num_rows
+        for columns, n_rows in self._batches():
+            yield TableBlock(columns, n_rows, self._places(start))
+            start += n_rows
+
+    def _batches(self) -> Iterator[tuple[list[Column], int]]:
+        try:
+            for batch in self._file.iter_batches(batch_size=BATCH_ROWS):
+                columns = [self._numbers_or_texts(column) for column in batch.columns]
+                yield columns, batch.num_rows
+        except DAMAGES as problem:
+            raise _damaged(self.name, "Parquet", problem) from None
 
     def _numbers_or_texts(self, column: Any) -> Column:
         import pyarrow
@@ -122,7 +153,7 @@ def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Ta
         if kind == "npy":
             return ArrayTable(name, _matrix(content, name), {})
         arrays = {key: content[key] for key in content.files}
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile) as problem:
+    except DAMAGES as problem:
         raise _damaged(name, "NumPy's", problem) from None
     if set(arrays) >= SPARSE_KEYS:
         return _sparse_npz(name, file, arrays)
@@ -135,20 +166,31 @@ def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFil
     if not isinstance(file, str):
         file.seek(0)
     try:
-        matrix = scipy.sparse.load_npz(file).tocsr()
-    except (ValueError, TypeError) as problem:
+        matrix = scipy.sparse.load_npz(file)
+        # else its compiled code would follow indices out of the arrays; it does not look at rows
+        # whose bounds fall where the last bound is 0
+        if np.diff(matrix.indptr.astype(np.int64)).min(initial=0) < 0:
+            raise ValueError("the bounds of its rows fall")
+        matrix.check_format(full_check=True)
+        matrix = matrix.tocsr()
+        labels = np.asarray(arrays[LABELS], np.float64) if LABELS in arrays else None
+        ids = [str(one) for one in arrays[IDS]] if IDS in arrays else None
+        for beside in (labels, ids):
+            if beside is not None and np.shape(beside) != (matrix.shape[0],):
+                raise ValueError(f"labels or ids are not {matrix.shape[0]:,}, one a row")
+    except DAMAGES as problem:
         raise _damaged(name, "scipy's", problem) from None
-    labels = np.asarray(arrays[LABELS], np.float64) if LABELS in arrays else None
-    ids = [str(one) for one in arrays[IDS]] if IDS in arrays else None
     return _sparse(name, matrix, labels, ids)
 
 
 def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
-    import scipy.io
-
     try:
-        matrix = scipy.io.mmread(file)
-    except (ValueError, OSError, TypeError, OverflowError) as problem:
+        if isinstance(file, str):
+            with open(file, "rb") as opened:
+                matrix = parse_matrix_market(opened.read())
+        else:
+            matrix = parse_matrix_market(file.read())
+    except (ValueError, OSError) as problem:
         raise _damaged(name, "Matrix Market", problem) from None
     if isinstance(matrix, np.ndarray):
         return ArrayTable(name, _matrix(matrix, name), {})
@@ -157,18 +199,23 @@ def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
 
 def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
     h5py = _package("h5py", "h5py", name, "a HDF5 file")
-    try:
-        file = h5py.File(path, "r")
-    except OSError as problem:
-        raise _damaged(name, "HDF5", problem) from None
     found: dict[str, Any] = {}
 
     def take(key: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            found[key] = item.asstr() if h5py.check_string_dtype(item.dtype) else item
+        if not isinstance(item, h5py.Dataset):
+            return
+        if item.external is not None or item.is_virtual:
+            raise DataError(
+                f"{name}: '{key}' lies in other files, which are not opened",
+                "copy it into one file first, or convert those files",
+            )
+        found[key] = item.asstr() if h5py.check_string_dtype(item.dtype) else item
 
-    file.visititems(take)
-    return _from_arrays(name, found, array)
+    try:
+        h5py.File(path, "r").visititems(take)
+        return _from_arrays(name, found, array)
+    except DAMAGES as problem:
+        raise _damaged(name, "HDF5", problem) from None
 
 
 def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table:
@@ -223,6 +270,8 @@ def _sparse(
 ) -> SparseFile:
     if matrix.dtype.kind not in "buif":
         raise DataError(f"{name}: numbers of type {matrix.dtype}; real ones were expected")
+    if matrix.shape[1] > MOST_FEATURES:
+        raise DataError(f"{name}: {matrix.shape[1]:,} columns; {MOST_FEATURES:,} features at most")
     rows = Rows.from_matrix(matrix)
     bad = np.flatnonzero(~np.isfinite(rows.values))
     if len(bad):

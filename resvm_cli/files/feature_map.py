@@ -14,6 +14,7 @@ from resvm_cli.files.streams import name_of, read_pieces
 
 KIND = "resvm-feature-map"
 FORMAT = 1
+LEAST_BITS, MOST_BITS, MOST_RADIUS = 16, 1 << 24, 20
 
 
 @dataclass
@@ -70,17 +71,47 @@ def read_feature_map(path: str) -> FeatureMap:
         if content["kind"] != KIND or content["format"] != FORMAT:
             raise ValueError("kind")
         columns = [MappedColumn(**column) for column in content["columns"]]
-        names = [str(one) for one in content["features"]]
-        for column in columns:
-            if column.kind not in ("number", "text", "morgan"):
-                raise ValueError("kind")
-            places = [*column.values.values()] if column.kind == "text" else [column.first]
-            if column.kind == "morgan":
-                places.append(column.first + column.bits - 1)
-            if not all(type(place) is int and 1 <= place <= len(names) for place in places):
-                raise ValueError("features")
+        names = content["features"]
+        _check(columns, names)
         return FeatureMap(columns, names)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(
             f"{name}: not a feature map", "one is written by resvm convert with --map FILE"
         ) from None
+
+
+def _check(columns: list[MappedColumn], names: list[str]) -> None:
+    """ValueError where a map is not one that convert writes: each feature of one column."""
+    taken: set[int] = set()
+    numbers = [column.first for column in columns if column.kind == "number"]
+    if not columns or type(names) is not list or not all(type(name) is str for name in names):
+        raise ValueError("columns")
+    for column in columns:
+        if type(column.name) is not str or column.kind not in ("number", "text", "morgan"):
+            raise ValueError("kind")
+        places = [column.first]
+        if column.kind == "text":
+            places = [*column.values.values()]
+        elif column.kind == "morgan":
+            if not _is_fingerprint(column) or len(names) < column.bits:
+                raise ValueError("fingerprint")
+            places = [*range(column.first, column.first + column.bits)]
+        elif column.fill is not None and not _is_finite(column.fill):
+            raise ValueError("fill")
+        if not all(type(place) is int and 1 <= place <= len(names) for place in places):
+            raise ValueError("features")
+        if len(set(places)) < len(places) or not taken.isdisjoint(places):
+            raise ValueError("a feature of two columns")
+        taken.update(places)
+    if numbers != sorted(numbers) or len({column.name for column in columns}) < len(columns):
+        raise ValueError("order")
+
+
+def _is_fingerprint(column: MappedColumn) -> bool:
+    whole = type(column.bits) is int and type(column.radius) is int and type(column.first) is int
+    sizes = whole and LEAST_BITS <= column.bits <= MOST_BITS and 0 <= column.radius <= MOST_RADIUS
+    return sizes and type(column.counts) is bool
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e308  # type: ignore[arg-type]

@@ -219,13 +219,17 @@ def _read_regular(path: Path) -> bytes:
         raise cannot("read", str(path), error) from None
 
 
-def read_json(path: str) -> dict[str, Any]:
-    """A JSON object from a file that a user names."""
+def read_json(path: str, *, may_wait: bool = True) -> dict[str, Any]:
+    """A JSON object from a file that a user names; a pipe may be waited for, or is refused."""
     try:
-        with open(path, "rb") as handle:
-            content = _object(handle.read(LARGEST_JSON))
+        if may_wait:
+            with open(path, "rb") as handle:
+                text = handle.read(LARGEST_JSON)
+        else:
+            text = _read_regular(Path(path))
     except OSError as error:
         raise cannot("read", path, error) from None
+    content = _object(text)
     if content is None:
         raise FileError(f"{path}: is not JSON that resvm wrote")
     return content

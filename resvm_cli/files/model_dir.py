@@ -57,6 +57,11 @@ class StoredModel:
     def zero_based(self) -> bool:
         return bool(self.manifest["zero_based"])
 
+    @property
+    def last_feature(self) -> int:
+        """The largest index that the model was trained on."""
+        return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
+
 
 def member_name(number: int) -> str:
     return f"{MEMBERS}/{number:05d}.model"
@@ -158,6 +163,18 @@ def load(path: str) -> StoredModel:
     return read_steadily(path, lambda: _load(path))
 
 
+def load_with_out_of_bag(path: str, *, required: bool) -> tuple[StoredModel, OutOfBag | None]:
+    """The same with its out-of-bag values, both of one model even where it is replaced."""
+
+    def both() -> tuple[StoredModel, OutOfBag | None]:
+        stored = _load(path)
+        if not required and stored.manifest.get("out_of_bag") is None:
+            return stored, None
+        return stored, load_out_of_bag(path, stored.manifest)
+
+    return read_steadily(path, both)
+
+
 def _load(path: str) -> StoredModel:
     manifest = read_manifest(path)
     try:
@@ -169,18 +186,23 @@ def _load(path: str) -> StoredModel:
         scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
-    texts = []
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
-    for number, entry in enumerate(manifest["members"]):
-        name = f"{path}/{member_name(number)}"
-        text = read_bounded(name, entry["bytes"])
-        digest = hashlib.sha256(text).hexdigest()
-        if len(text) != entry["bytes"] or digest != entry["sha256"]:
-            raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
-        texts.append((name, text))
+    texts = (
+        (f"{path}/{member_name(number)}", read_member(path, number, entry))
+        for number, entry in enumerate(manifest["members"])
+    )
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
     return StoredModel(manifest, plan, decision, ensemble, scaling or None)
+
+
+def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
+    """A member's text, which is what the manifest's entry vouches for."""
+    name = f"{path}/{member_name(number)}"
+    text = read_bounded(name, entry["bytes"])
+    if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
+        raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
+    return text
 
 
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
@@ -234,7 +256,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
 
 def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
     """What a model's members were drawn and trained by, to draw their bags again."""
-    rule = stored.manifest["bags"] if stored.plan else None
+    rule = stored.manifest.get("bags")
     if stored.plan is None:
         raise ModelError(f"{path}: its manifest does not say how its bags were drawn")
     if rule != bags.RULE:

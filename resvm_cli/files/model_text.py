@@ -7,18 +7,23 @@ repeat across members, and each distinct one is parsed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from resvm_cli.ensemble.model import Ensemble, Group, Member
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.files import _numbers
+from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.svmlight import Block, format_rows, parse_pieces
+from resvm_cli.svm import gram
 from resvm_cli.svm.kernels import Kernel
 
-LIBSVM_NAMES = {"linear": "linear", "poly": "polynomial", "rbf": "rbf", "sigmoid": "sigmoid"}
+PIECE = 1 << 20  # of text that is parsed at a time
+LIBSVM_NAMES = {"poly": "polynomial"}  # the others are called as here
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,13 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 
 
 def parse_members(
-    texts: Sequence[tuple[str, bytes]], groups: Sequence[Group], single: bool
+    texts: Iterable[tuple[str, bytes]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
-    """An ensemble from its members' names and texts, each of its group's kernel."""
-    numbers: dict[bytes, int] = {}  # distinct support vectors in order of appearance
+    """An ensemble from its members' names and texts, each of its group's kernel.
+
+    Texts are taken one by one: of each, only rows that no other has had are kept.
+    """
+    shared = tokenizer.shared(int.from_bytes(os.urandom(8), "little"))
     members = []
     heads = [
         [line.encode("ascii") for line in _kernel_lines(group.kernel)]
@@ -80,50 +88,71 @@ def parse_members(
     ]
     for (name, text), head in zip(texts, heads, strict=True):
         try:
-            members.append(_parse_member(text, head, numbers))
+            members.append(_parse_member(text, head, shared))
         except ValueError as error:
             raise ModelError(
                 f"{name}: not a member of this model: {error}", "train the model again"
             ) from None
-    # a label stands where the coefficient stood, so that a row without features is still a row
-    lines = b"".join([b"0 %b\n" % line for line in numbers])
+    lines = tokenizer.distinct(shared)
+    pieces = (lines[at : at + PIECE] for at in range(0, len(lines), PIECE))
     try:
-        blocks = parse_pieces([lines], "support vectors", zero_based=True)
+        blocks = parse_pieces(pieces, "support vectors", zero_based=True)
         pool = Block.concatenate(list(blocks)).rows
     except DataError as error:
         raise ModelError(f"members: {error.message}", "train the model again") from None
+    if groups[0].kernel.looks_up and (wrong := gram.wrong_serials(pool)):
+        raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(groups), pool, members, single)
 
 
-def _parse_member(text: bytes, head: list[bytes], numbers: dict[bytes, int]) -> Member:
+def _parse_member(text: bytes, head: list[bytes], shared: Any) -> Member:
     """One member, its support vectors numbered by line; ValueError says what is wrong."""
-    header, mark, body = text.partition(b"\nSV\n")
-    lines = header.split(b"\n")
-    if not mark or lines[: len(head)] != head or len(lines) != len(head) + 5:
+    start = text.find(b"\nSV\n")
+    lines = text[: max(0, start)].split(b"\n")
+    if start < 0 or lines[: len(head)] != head or len(lines) != len(head) + 5:
         raise ValueError("its header is not the one the manifest describes")
     classes, total, rho, label, counts = lines[len(head) :]
     if classes != b"nr_class 2" or label != b"label 1 -1":
         raise ValueError("its classes are not 1 and -1")
-    size = int(_after(b"total_sv ", total))
-    n_positive, n_unlabeled = map(int, _after(b"nr_sv ", counts).split(b" "))
-    vectors = body.split(b"\n")
-    if vectors.pop() != b"" or len(vectors) != size or n_positive + n_unlabeled != size or not size:
-        raise ValueError(f"it should hold {size} support vectors and holds {len(vectors)}")
-    if b"#" in body or b"q" in body:
-        raise ValueError("a support vector is not index:value pairs")
-    parts = [line.partition(b" ") for line in vectors]
-    member = Member(
-        np.array([numbers.setdefault(row, len(numbers)) for _, _, row in parts], np.int64),
-        np.array([float(coefficient) for coefficient, _, _ in parts]),
-        float(_after(b"rho ", rho)),
-        n_positive,
-    )
-    if not (np.isfinite(member.coefficients).all() and np.isfinite(member.rho)):
+    size = _count(_after(b"total_sv ", total))
+    n_positive, n_unlabeled = map(_count, _after(b"nr_sv ", counts).split(b" "))
+    body = memoryview(text)[start + len(b"\nSV\n") :]
+    # each takes two bytes at least, which bounds what is allocated
+    plausible = 0 < size <= len(body) // 2 and n_positive + n_unlabeled == size
+    if not plausible or not text.endswith(b"\n"):
+        raise _miscounted(size, body)
+    coefficients, numbers = np.empty(size), np.empty(size, np.int64)
+    status, n_vectors = tokenizer.vectors(shared, body, coefficients, numbers)
+    if status in (tokenizer.NOT_FINITE, tokenizer.VALUE_OVERFLOW):
         raise ValueError("a coefficient is not finite")
+    if status == tokenizer.ROWS_FULL or (status == tokenizer.OK and n_vectors != size):
+        raise _miscounted(size, body)
+    if status != tokenizer.OK:
+        raise ValueError("a support vector is not a coefficient and index:value pairs")
+    member = Member(numbers, coefficients, _number(_after(b"rho ", rho)), n_positive)
+    if not np.isfinite(member.rho):
+        raise ValueError("rho is not finite")
     return member
+
+
+def _miscounted(size: int, body: memoryview) -> ValueError:
+    n_lines = bytes(body).count(b"\n")
+    return ValueError(f"it should hold {size} support vectors and holds {n_lines}")
 
 
 def _after(key: bytes, line: bytes) -> bytes:
     if not line.startswith(key):
         raise ValueError(f"a line '{key.decode().strip()}' was expected")
     return line[len(key) :]
+
+
+def _count(text: bytes) -> int:
+    if not text.isdigit():  # int would take signs, blanks and underscores too
+        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a count")
+    return int(text)
+
+
+def _number(text: bytes) -> float:
+    if b"_" in text or text != text.strip():
+        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a number")
+    return float(text)

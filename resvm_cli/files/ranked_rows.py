@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,7 +27,9 @@ COLUMNS = (
     "rank_low",
     "rank_high",
 )
-EXPECTED_FALSE = "expected_false"
+PRECISION = ("precision", "precision_low", "precision_high")
+EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
+CONFORMAL = ("p_value", "q_value")
 LINES_AT_ONCE = 20_000
 
 
@@ -42,7 +44,8 @@ class Listing:
     n_members: IntArray
     low: IntArray | None  # None without intervals
     high: IntArray | None
-    expected_false: FloatArray | None  # only of an audit
+    further: Mapping[str, FloatArray] = field(default_factory=dict)  # columns after the others
+    ranks: IntArray | None = None  # where rows between were left out; None: 1, 2, ...
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -51,21 +54,36 @@ class Listing:
         """The first rows."""
         return self._slice(slice(0, count))
 
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Listing:
+        """Some rows, at the ranks they have."""
+        places = np.flatnonzero(chosen)
+        some = self._take([self.ids[place] for place in places.tolist()], places)
+        return replace(some, ranks=places + 1)
+
     def _slice(self, part: slice) -> Listing:
+        return self._take(self.ids[part], part)
+
+    def _take(self, ids: list[str], part: slice | IntArray) -> Listing:
         return Listing(
-            self.ids[part],
+            ids,
             self.known[part],
             self.values[part],
             self.votes[part],
             self.n_members[part],
             None if self.low is None else self.low[part],
             None if self.high is None else self.high[part],
-            None if self.expected_false is None else self.expected_false[part],
+            {name: column[part] for name, column in self.further.items()},
+            None if self.ranks is None else self.ranks[part],
         )
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return COLUMNS if self.expected_false is None else (*COLUMNS, EXPECTED_FALSE)
+        return (*COLUMNS, *self.further)
+
+    @property
+    def expected_false(self) -> FloatArray | None:
+        """Only of an audit."""
+        return self.further.get(EXPECTED_FALSE[0])
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """A tuple of columns for each row; None where there is nothing to say."""
@@ -74,7 +92,9 @@ class Listing:
             judged = part.n_members > 0
             nothing = [None] * len(part)
             columns: list[list[Any]] = [
-                list(range(start + 1, start + 1 + len(part))),
+                list(range(start + 1, start + 1 + len(part)))
+                if part.ranks is None
+                else part.ranks.tolist(),
                 part.ids,
                 part.known.astype(int).tolist(),
                 [None if math.isnan(value) else value for value in part.values.tolist()],
@@ -84,9 +104,10 @@ class Listing:
             for bound in (part.low, part.high):
                 bounds = nothing if bound is None else np.where(judged, bound, -1).tolist()
                 columns.append([None if rank == -1 else rank for rank in bounds])
-            if part.expected_false is not None:
-                counts = part.expected_false.tolist()
-                columns.append([None if math.isnan(count) else round(count, 4) for count in counts])
+            for name, column in part.further.items():
+                digits = 10 if name in CONFORMAL else 4
+                figures = column.tolist()
+                columns.append([None if math.isnan(one) else round(one, digits) for one in figures])
             yield from zip(*columns, strict=True)
 
 

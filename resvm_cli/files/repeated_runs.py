@@ -10,6 +10,7 @@ from resvm_cli.files.delimited import fields_of
 from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
 
 COLUMNS = ("data set", "repetition", "method", "value")
+OTHER_NAMES = {"task": "dataset"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ def read_runs(path: str) -> list[Run]:
             f"{name}:1: no column '{missing[0]}'; there: {', '.join(header)}",
             f"expected columns: {', '.join(COLUMNS)}",
         )
+    twice = [column for column in COLUMNS if header.count(_plain(column)) > 1]
+    if twice:
+        raise DataError(f"{name}:1: several columns could be the {twice[0]}", "leave one of them")
     places = [header.index(_plain(column)) for column in COLUMNS]
     runs = []
     for number, line in lines:
@@ -60,5 +64,6 @@ def read_runs(path: str) -> list[Run]:
 
 
 def _plain(word: str) -> str:
-    """Data set, data_set and dataset are one name."""
-    return word.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+    """Data set, data_set, dataset and task are one name."""
+    plain = word.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+    return OTHER_NAMES.get(plain, plain)

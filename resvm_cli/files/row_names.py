@@ -83,6 +83,12 @@ def read_labels(path: str) -> FloatArray:
     )
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or holds only comments")
+    infinite = np.flatnonzero(np.isinf(labels))
+    if len(infinite):
+        raise DataError(
+            f"{name}: the label of row {infinite[0] + 1:,} is {labels[infinite[0]]:g};"
+            " a finite number was expected"
+        )
     return labels
 
 

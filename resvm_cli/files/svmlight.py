@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from resvm_cli.files.streams import (
 )
 
 Result = TypeVar("Result")
+Shared = TypeVar("Shared")
 
 ROW_CAPACITY = 1 << 15
 NONZERO_CAPACITY = 1 << 18
@@ -109,7 +110,8 @@ def read_blocks(
 
 
 def map_blocks(
-    function: Callable[[Block], Result],
+    function: Callable[[Shared, Block], Result],
+    shared: Shared,
     path: str,
     *,
     zero_based: bool = False,
@@ -119,19 +121,17 @@ def map_blocks(
 ) -> Iterator[tuple[Block, Result]]:
     """The same, with what a function makes of each block, in the threads that parse.
 
-    To the function a block's lines count from the beginning of its piece. Blocks of a file hold a
+    Where an engine works, pieces of text go there, and blocks come back without their numbers. To
+    the function a block's lines count from the beginning of its piece. Blocks of a file hold a
     multiple of so many rows, where none of its lines is blank; a pipe is answered as it comes.
     """
     text = require_svmlight(read_pieces(path), name_of(path))
     texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
     parse = _Parser(zero_based, with_comments, False)
-
-    def work(numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
-        parsed = parse(numbered)
-        return parsed, [function(block) for block in parsed.blocks]
+    work = _PieceWork(parse, function, parallel.elsewhere())
 
     def results() -> Iterator[_Parsed]:
-        for parsed, made in parallel.stream(work, enumerate(texts), workers):
+        for parsed, made in parallel.stream_shared(work, shared, enumerate(texts), workers):
             waiting.extend(made)
             yield parsed
 
@@ -217,6 +217,26 @@ class _Parser:
         # a byte-order mark is no part of the first line; elsewhere it is refused as any token
         mark = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
         return _parse(text, mark, self.zero_based, self.with_comments, self.tolerant)
+
+
+@dataclass(frozen=True)
+class _PieceWork(Generic[Shared, Result]):
+    """What is made of a piece of text, here or elsewhere."""
+
+    parse: _Parser
+    function: Callable[[Shared, Block], Result]
+    travels: bool
+
+    def __call__(self, shared: Shared, numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
+        parsed = self.parse(numbered)
+        made = [self.function(shared, block) for block in parsed.blocks]
+        if self.travels:
+            parsed.blocks = [replace(block, rows=_empty(len(block))) for block in parsed.blocks]
+        return parsed, made
+
+
+def _empty(n_rows: int) -> Rows:
+    return Rows(np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
 class _Scratch(threading.local):

@@ -69,10 +69,15 @@ def unique_names(names: Sequence[str], place: Callable[[int], str]) -> list[str]
 
 
 def read_number(text: str) -> float:
-    """Python's float of a text, without the underscores that it allows; ValueError if none."""
-    if "_" in text:
+    """Python's float of a text, without what only Python allows; ValueError if none."""
+    if not is_plain(text):
         raise ValueError(text)
     return float(text)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text has neither underscores nor the digits of other scripts."""
+    return "_" not in text and text.isascii()
 
 
 class TextTable(Table):

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from resvm_cli.ensemble.methods import default_n_pos, settle
+from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, ResvmError
+from resvm_cli.jobs import memory
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.trials import TrialLog, run_search
 from resvm_cli.jobs.tune import Winner, winner_of
-from resvm_cli.parallel import available_workers
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
+
+MOST_MEMBERS = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
 
 
 def tune_quickly(
@@ -27,6 +31,7 @@ def tune_quickly(
     *,
     single: bool,
     jobs: int | None,
+    memory_mb: float | None = None,
     progress: Progress,
     notice: Callable[[str], None],
 ) -> Winner:
@@ -53,19 +58,36 @@ def tune_quickly(
     )
     settings.check()
     sample = TuningSample.of(data, settings, lambda text: None)
+    training = memory.training_need(_largest_committee(data, params), data, MOST_MEMBERS)
+    sample, settings, threads = memory.tuning_within(
+        data, sample, settings, jobs, memory_mb, notice, [training]
+    )
     log = TrialLog(
         None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
     )
-    outcome = run_search(sample, "resvm", settings, log, jobs or available_workers())
+    outcome = run_search(sample, "resvm", settings, log, threads)
     scale = None if data.scaling is None else data.scaling.kind
     return winner_of(outcome, sample, settings, log, data, scale)
+
+
+def _largest_committee(data: PUData, params: ResvmParams) -> ModelPlan:
+    """A plan of as many members, with as large bags, as the chosen one can have."""
+    n_pos = params.n_pos or default_n_pos(len(data.positives))
+    ratio = max(informed.ratio for informed in committee.INFORMED)
+    n_unl = params.n_unl or max(1, min(int(ratio * n_pos), data.n_unlabeled // 2))
+    largest = replace(
+        params, n_models=params.n_models or MOST_MEMBERS, n_pos=n_pos, n_unl=n_unl, gamma=1.0
+    )
+    return ModelPlan.of(
+        settle(largest, len(data.positives), data.n_unlabeled, data.n_features, lambda: 1.0)
+    )
 
 
 def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], None]) -> None:
     """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
         return
-    if Kernel(params.kernel).compares_fingerprints:
+    if not Kernel(params.kernel).takes_scaling:
         data.scaling = None
         return
     settings = TuningSettings(

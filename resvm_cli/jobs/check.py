@@ -11,11 +11,14 @@ import numpy.typing as npt
 
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
+from resvm_cli.errors import DataError
 from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.file_kinds import ForeignFormat
 from resvm_cli.files.streams import name_of, read_pieces
-from resvm_cli.files.svmlight import format_number, parse_pieces
+from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.svm import gram
 
+MOST_KEPT = 1 << 22  # kernel values that are kept to be compared with each other
 NAMED = 20  # features and labels listed by name
 
 Hashes = npt.NDArray[np.uint64]
@@ -53,10 +56,14 @@ def check(
     path: str,
     *,
     zero_based: bool = False,
+    precomputed: bool = False,
     most: int = 20,
     progress: Callable[[str, int, int | None], None],
 ) -> FileCheck:
-    """Read a whole file, passing over the lines that cannot be read."""
+    """Read a whole file, passing over the lines that cannot be read.
+
+    Rows of a precomputed kernel are looked at without their serial numbers.
+    """
     name = name_of(path)
     bad: list[str] = []
     n_bad = 0
@@ -68,14 +75,28 @@ def check(
             bad.append(line.error(name).message)
 
     seen = _Seen()
+    matrix = _KernelMatrix(name) if precomputed else None
     try:
         for block in parse_pieces(
-            read_pieces(path), name, zero_based=zero_based, workers=1, on_bad_line=refused
+            read_pieces(path),
+            name,
+            zero_based=zero_based or precomputed,
+            workers=1,
+            on_bad_line=refused,
         ):
-            seen.add(block.rows, block.labels)
+            if matrix is not None:
+                matrix.add(block)
+                rows = block.rows.entries(block.rows.indices != gram.SERIAL)
+                seen.add(rows, block.labels)
+            else:
+                seen.add(block.rows, block.labels)
             progress(f"checking {name}", seen.n_rows, None)
     except ForeignFormat as error:  # other files are looked at all the same
         bad = [f"{error.message}; {error.hint}"]
+    if matrix is not None:
+        wrong = matrix.wrong(seen.max_index)
+        n_bad += len(wrong)
+        bad += wrong[: most - len(bad)]
     n_features = max(0, seen.max_index + (1 if zero_based else 0))
     if not seen.n_rows and not bad:
         bad = [f"{name}: no rows"]
@@ -104,8 +125,52 @@ def check(
         duplicate_features=groups[:NAMED],
         n_duplicate_features=sum(len(group) - 1 for group in groups),
         features_examined=seen.stats is not None,
-        scaling=None if summary is None else summary.advice(),
+        scaling=None if summary is None or precomputed else summary.advice(),
     )
+
+
+class _KernelMatrix:
+    """Whether rows of kernel values are numbered, and agree with each other."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._wrong: list[str] = []
+        self._last = 0, 0  # the largest serial number, and its line
+        self._kept: list[Rows] | None = []
+        self._n_kept = 0
+
+    def add(self, block: Block) -> None:
+        wrong = gram.wrong_serials(block.rows)
+        self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
+        if wrong:
+            self._kept = None
+            block = block.take(np.delete(np.arange(len(block)), [row for row, _ in wrong]))
+        rows, lines = block.rows, block.lines
+        if not len(rows):
+            return
+        numbers = gram.serials(rows)
+        self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
+        self._n_kept += len(rows.values)
+        if self._n_kept > MOST_KEPT:
+            self._kept = None
+        if self._kept is not None:
+            self._kept.append(rows)
+
+    def wrong(self, n_columns: int) -> list[str]:
+        """What is wrong, of lines and of the whole; large files are not kept to be compared."""
+        found = list(self._wrong)
+        serial, line = self._last
+        if serial > n_columns:
+            found.append(
+                f"{self._name}:{line}: its serial number is {serial:,}, and rows have kernel"
+                f" values with {n_columns:,} rows"
+            )
+        elif self._kept and not found:
+            try:
+                gram.kernel_matrix(Rows.concatenate(self._kept))
+            except DataError as error:
+                found.append(f"{self._name}: {error.message}")
+        return found
 
 
 class _Seen:

@@ -1,64 +1,44 @@
 """A Dask cluster as an engine: tasks sent to its workers, their results back in order.
 
-What tasks share is sent to each worker once and held by its process; a worker that has lost it, or
-is new, says so and is sent it again. No task is bound to a worker, so that whichever dies costs
-time alone. Whoever can reach a Dask scheduler can run code on its workers: see docs/cluster.md.
+What tasks share is held by each worker's process: read by its path where the worker sees the same
+bytes there, else sent once; a worker that has lost it, or is new, gets it again. No task is bound
+to a worker, so that whichever dies costs time alone. Whoever can reach a Dask scheduler can run
+code on its workers: see docs/cluster.md.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
 from typing import Any
 
-import numpy as np
-
-from resvm_cli import __version__, parallel
-from resvm_cli.ensemble.model import numeric_fingerprint
-from resvm_cli.errors import ClusterError, CommandLineError, FileError, ResvmError
+from resvm_cli import __version__
+from resvm_cli.errors import ClusterError, CommandLineError, FileError
 from resvm_cli.files.logs import read_json
-from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.files.row_files import remove_rows, write_rows
+from resvm_cli.jobs.cluster_batches import LATE, MOST_DEATHS_ALONE, Batch, Batches
+from resvm_cli.jobs.cluster_worker import (
+    FINGERPRINT,
+    MOST_HELD,
+    NotHeld,
+    Reference,
+    RowsFile,
+    hold,
+    hold_referred,
+    identity,
+)
 
 AUTO = "auto"
-BATCH_SECONDS = 1.0  # of work in a task: scheduling takes about a millisecond
-AHEAD = 2  # tasks for each worker thread: one at work, one waiting
 WAIT_SECONDS = 0.5
 LOOK_SECONDS = 0.5  # between looks at who is there
-HELD_SECONDS = 20.0  # a worker waits so long for what it has not been sent
-MOST_HELD = 2  # shared objects that a worker keeps
-
-FINGERPRINT = "numeric_fingerprint"
-# until Python 3.11 they are two
-LATE = (TimeoutError, asyncio.TimeoutError)
-CANCELLED = (CancelledError, asyncio.CancelledError)
-
-
-@dataclass(frozen=True)
-class _NotHeld:
-    """A worker's answer where it lacks what the tasks share."""
-
-    worker: str
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The results of a batch, or the error of one of its tasks."""
-
-    results: list[Any]
-    error: ResvmError | None
-    seconds: float
-
-
-# What a worker's process holds: the objects that tasks share, and its own limit on BLAS threads.
-_held: dict[str, Any] = {}
+# Rows of fewer bytes are sent: quicker than a file that every worker has to open.
+BYTES_BY_PATH = 1 << 24
 
 
 def _distributed() -> Any:
@@ -66,52 +46,17 @@ def _distributed() -> Any:
     return import_module("distributed")
 
 
-def _identity() -> dict[str, str]:
-    """The versions of a worker, and how its processor rounds."""
-    return {
-        "resvm": __version__,
-        "numpy": np.__version__,
-        "libsvm": libsvm.version(),
-        "liblinear": liblinear.version(),
-        FINGERPRINT: numeric_fingerprint(),
-    }
-
-
-def _hold(key: str, shared: Any) -> None:
-    """Keep what tasks share, and BLAS on one thread: its rounding must not depend on the worker."""
-    _held.setdefault("", parallel.inner_threads_held())  # holds them as long as it is kept
-    others = [held for held in _held if held]
-    for old in others[: len(others) - MOST_HELD + 1]:
-        _held.pop(old, None)
-    _held[key] = shared
-
-
-def _work(key: str, function: Callable[[Any, Any], Any], batch: list[Any]) -> _NotHeld | _Answer:
-    """A batch of tasks, on a worker."""
-    # a new worker waits here, so that Dask counts how often a task was the end of one
-    end = time.monotonic() + HELD_SECONDS
-    while key not in _held and time.monotonic() < end:
-        time.sleep(0.05)
-    shared = _held.get(key)
-    if shared is None:
-        return _NotHeld(_distributed().get_worker().address)
-    started = time.perf_counter()
-    results = []
-    error = None
-    for task in batch:
-        try:
-            results.append(function(shared, task))
-        except ResvmError as failed:
-            error = failed
-            break
-    return _Answer(results, error, time.perf_counter() - started)
-
-
 @contextmanager
 def connected(
-    address: str, timeout: float, notice: Callable[[str], None] = lambda text: None
+    address: str,
+    timeout: float,
+    notice: Callable[[str], None] = lambda text: None,
+    folder: str | None = None,
 ) -> Iterator[Cluster]:
-    """The cluster at an address, in a scheduler file, or of the environment, if fit for use."""
+    """The cluster at an address, in a scheduler file, or of the environment, if fit for use.
+
+    In ``folder`` large rows are put for workers that see it.
+    """
     try:
         distributed = _distributed()
     except ImportError:
@@ -132,9 +77,12 @@ def connected(
             "start it with dask scheduler, or correct --cluster; -j works without",
         ) from None
     try:
-        cluster = Cluster(client, where, timeout, notice)
+        cluster = Cluster(client, where, timeout, notice, folder)
         cluster.shake_hands()
-        yield cluster
+        try:
+            yield cluster
+        finally:
+            cluster.remove_files()
     finally:
         with suppress(OSError, *LATE):
             client.close(timeout=2)
@@ -160,7 +108,7 @@ def _address(text: str, timeout: float) -> str:
     while True:
         why = "has no address in it"
         try:
-            address = read_json(text).get("address")
+            address = read_json(text, may_wait=False).get("address")
             if isinstance(address, str) and address:
                 return address
         except FileError as error:
@@ -177,15 +125,22 @@ class Cluster:
     """Runs tasks on the workers of a Dask scheduler."""
 
     def __init__(
-        self, client: Any, where: str, timeout: float, notice: Callable[[str], None]
+        self,
+        client: Any,
+        where: str,
+        timeout: float,
+        notice: Callable[[str], None],
+        folder: str | None = None,
     ) -> None:
         self._client, self._where, self._timeout = client, where, timeout
-        self._notice = notice
+        self._notice, self._folder = notice, folder
         self._shared: list[tuple[Any, str]] = []
+        self._references: dict[str, Reference | None] = {}
         self._numbers = count()
         self._n_threads = 1
         self._greeted: set[str] = set()
         self._sent: set[tuple[str, str]] = set()
+        self._present: set[str] = set()
         self._last_look = self._last_seen = time.monotonic()
 
     @property
@@ -209,8 +164,8 @@ class Cluster:
         )
 
     def _greet(self, workers: list[str]) -> None:
-        here = _identity()
-        answers = self._client.run(_identity, workers=workers, on_error="return")
+        here = identity()
+        answers = self._client.run(identity, workers=workers, on_error="return")
         for worker, there in answers.items():
             if isinstance(there, OSError):  # it has gone already
                 continue
@@ -239,7 +194,7 @@ class Cluster:
         self,
         function: Callable[[Any, Any], Any],
         shared: Any,
-        tasks: Sequence[Any],
+        tasks: Iterable[Any],
         tick: Callable[[], None],
         name: Callable[[int], str],
     ) -> Iterator[Any]:
@@ -247,27 +202,28 @@ class Cluster:
         key = self._key_of(shared)
         self._last_look = 0.0
         self._last_seen = time.monotonic()
-        running = _Running(self._client, key, function, tasks)
+        batches = Batches(self._client, key, function, tasks)
         try:
-            self._look(key, shared)
-            while running.n_done < len(tasks):
-                running.fill(AHEAD * self._n_threads)
-                for batch, future in running.finished():
-                    self._take(running, batch, future, shared, key, name)
-                yield from running.ready()
+            self._look(key, shared, batches, name)
+            while batches.unfinished:
+                batches.fill(self._n_threads)
+                for batch, future in batches.finished():
+                    self._take(batches, batch, future, shared, key, name)
+                yield from batches.ready()
                 tick()
-                self._look(key, shared)
-        except (OSError, RuntimeError, *LATE) as error:
-            if error is running.failure:  # of a task, not of the cluster
+                self._look(key, shared, batches, name)
+            batches.require_all_tasks()
+        except (OSError, RuntimeError, ValueError, *LATE) as error:  # Dask's, where it has lost it
+            if error is batches.failure:  # of a task, not of the cluster
                 raise
             raise self._gone(_first_line(error)) from None
         finally:
-            running.cancel()
+            batches.cancel()
 
     def _take(
         self,
-        running: _Running,
-        batch: range,
+        batches: Batches,
+        batch: Batch,
         future: Any,
         shared: Any,
         key: str,
@@ -277,28 +233,25 @@ class Cluster:
         if future.status == "error":
             error = future.exception()
             if not isinstance(error, _distributed().KilledWorker):
-                running.failure = error
+                batches.failure = error
                 raise error
-            if len(batch) == 1:
-                raise ClusterError(
-                    f"{name(batch[0])} ended every worker it was given to, the last of them"
-                    f" {error.last_worker.address}",
-                    "out of memory there, most likely; the worker's log says which signal it was",
-                ) from None
-            running.again([range(place, place + 1) for place in batch])
+            if batch.alone:
+                raise self._ended_workers(name(batch.first))
+            batches.suspect(batch)
             return
         if future.status != "finished":
-            running.again([batch])
+            batches.again(batch)
             return
         answer = future.result()
-        if isinstance(answer, _NotHeld):
+        if isinstance(answer, NotHeld):
             self._sent.discard((answer.worker, key))
             self._send([answer.worker], key, shared)
-            running.again([batch])
+            batches.again(batch)
             return
         if answer.error is not None:
+            batches.failure = answer.error
             raise answer.error
-        running.done(batch, answer)
+        batches.done(batch, answer)
 
     def _send(self, workers: list[str], key: str, shared: Any) -> None:
         """Have workers hold what tasks share, where they do not yet."""
@@ -308,9 +261,50 @@ class Cluster:
         wanting = [worker for worker in workers if (worker, key) not in self._sent]
         if not wanting:
             return
-        with suppress(OSError, KeyError, ValueError):  # one has gone: its tasks run elsewhere
-            self._client.run(_hold, key, shared, workers=wanting, on_error="ignore")
-        self._sent.update((worker, key) for worker in wanting)
+        reference = self._reference(key, shared)
+        if reference is not None:
+            seen = self._held_by(wanting, hold_referred, key, reference)
+            wanting = [worker for worker in wanting if worker not in seen]
+        if wanting:
+            self._held_by(wanting, hold, key, shared)
+
+    def _held_by(
+        self, workers: list[str], function: Callable[..., bool], key: str, what: Any
+    ) -> set[str]:
+        """Those of the workers that hold it now; one that has gone has its tasks run elsewhere."""
+        answers: dict[str, Any] = {}
+        with suppress(OSError, KeyError, ValueError, *LATE):
+            answers = self._client.run(function, key, what, workers=workers, on_error="return")
+        holding = {worker for worker, answer in answers.items() if answer is True}
+        self._sent.update((worker, key) for worker in holding)
+        return holding
+
+    def _reference(self, key: str, shared: Any) -> Reference | None:
+        """Where what tasks share lies, if workers may find it there."""
+        if key not in self._references:
+            self._references[key] = self._referred(shared)
+        return self._references[key]
+
+    def _referred(self, shared: Any) -> Reference | None:
+        if hasattr(shared, "reference"):
+            found: Reference = shared.reference()
+            return found
+        if self._folder is None or not hasattr(shared, "rows_apart"):
+            return None
+        without, parts = shared.rows_apart()
+        if sum(rows.values.nbytes for rows in parts) < BYTES_BY_PATH:
+            return None
+        path = os.path.join(os.path.realpath(self._folder), f".resvm-rows-{os.urandom(6).hex()}")
+        try:
+            return RowsFile(without, path, write_rows(path, parts))
+        except FileError:  # no room, no right: they are sent
+            return None
+
+    def remove_files(self) -> None:
+        """Take away what was put there for workers."""
+        for reference in self._references.values():
+            if isinstance(reference, RowsFile):
+                remove_rows(reference.path)
 
     def _key_of(self, shared: Any) -> str:
         for known, key in self._shared:
@@ -321,8 +315,8 @@ class Cluster:
         self._shared = [*self._shared[1 - MOST_HELD :], (shared, key)]
         return key
 
-    def _look(self, key: str, shared: Any) -> None:
-        """Now and then: who is there, and who has come?"""
+    def _look(self, key: str, shared: Any, batches: Batches, name: Callable[[int], str]) -> None:
+        """Now and then: who is there, who has come, and who has gone with which tasks?"""
         now = time.monotonic()
         if now - self._last_look < LOOK_SECONDS:
             return
@@ -334,79 +328,28 @@ class Cluster:
             self._send(list(threads), key, shared)
         elif now - self._last_seen > self._timeout:
             raise self._gone("no workers are left")
+        lost = bool(self._present - set(threads))
+        self._present = set(threads)
+        if lost and self._client.status == "running" and (killer := batches.killers()):
+            raise self._ended_workers(name(killer.first))
+
+    def _ended_workers(self, what: str) -> ClusterError:
+        return ClusterError(
+            f"{what} ended {MOST_DEATHS_ALONE} workers that had nothing else to do{self._how()}",
+            "out of memory there, most likely; the workers' logs tell more",
+        )
+
+    def _how(self) -> str:
+        """By which signal workers ended, where their nannies tell."""
+        with suppress(OSError, KeyError, ValueError, *LATE):
+            for lines in self._client.get_worker_logs(n=200, nanny=True).values():
+                for _, text in lines:
+                    if signal := re.search(r"was killed by signal (\d+)", text):
+                        return f", the last by signal {signal[1]}"
+        return ""
 
     def _gone(self, why: str) -> ClusterError:
         return ClusterError(
             f"the Dask cluster at {self._where} is gone: {why}",
             "what was finished is kept where the command can resume; run it again with --resume",
         )
-
-
-class _Running:
-    """Tasks under way: batches of about a second each, and their results in order."""
-
-    def __init__(
-        self, client: Any, key: str, function: Callable[[Any, Any], Any], tasks: Sequence[Any]
-    ) -> None:
-        self._client, self._key, self._function, self._tasks = client, key, function, tasks
-        self._next = self._given = 0
-        self._waiting: list[range] = []
-        self._futures: dict[Any, range] = {}
-        self._results: dict[int, Any] = {}
-        self._seconds = self._counted = 0.0
-        self.failure: BaseException | None = None  # of a task
-
-    @property
-    def n_done(self) -> int:
-        return self._given
-
-    def _length(self, size: int) -> int:
-        """How many tasks make up about a second, and leave every worker some."""
-        if not self._counted:
-            return 1
-        wanted = int(BATCH_SECONDS * self._counted / max(self._seconds, 1e-9))
-        return max(1, min(wanted, (len(self._tasks) - self._next) // size + 1))
-
-    def fill(self, size: int) -> None:
-        """Send batches until this many are under way."""
-        while len(self._futures) < size:
-            if self._waiting:
-                batch = self._waiting.pop()
-            elif self._next < len(self._tasks):
-                last = min(len(self._tasks), self._next + self._length(size))
-                batch = range(self._next, last)
-                self._next = last
-            else:
-                return
-            tasks = [self._tasks[place] for place in batch]
-            future = self._client.submit(
-                _work, self._key, self._function, tasks, pure=False, retries=0
-            )
-            self._futures[future] = batch
-
-    def finished(self) -> list[tuple[range, Any]]:
-        """Batches that have come to an end, after a short wait where there are none."""
-        wait = _distributed().wait
-        with suppress(*LATE, *CANCELLED):
-            wait(list(self._futures), timeout=WAIT_SECONDS, return_when="FIRST_COMPLETED")
-        ended = [future for future in self._futures if future.status != "pending"]
-        return [(self._futures.pop(future), future) for future in ended]
-
-    def done(self, batch: range, answer: _Answer) -> None:
-        self._results.update(zip(batch, answer.results, strict=True))
-        self._seconds += answer.seconds
-        self._counted += len(batch)
-
-    def again(self, batches: list[range]) -> None:
-        self._waiting += batches
-
-    def ready(self) -> Iterator[Any]:
-        """Results whose turn it is."""
-        while self._given in self._results:
-            yield self._results.pop(self._given)
-            self._given += 1
-
-    def cancel(self) -> None:
-        with suppress(OSError, RuntimeError, *LATE):
-            if self._futures:
-                self._client.cancel(list(self._futures), force=True)

@@ -20,7 +20,13 @@ from resvm_cli.dataset import IntArray
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.array_files import SparseFile, array_file, open_arrays, write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
-from resvm_cli.files.feature_map import FeatureMap, read_feature_map
+from resvm_cli.files.feature_map import (
+    LEAST_BITS,
+    MOST_BITS,
+    MOST_RADIUS,
+    FeatureMap,
+    read_feature_map,
+)
 from resvm_cli.files.file_kinds import first_line, has_pairs, kind_of, require_svmlight, with_head
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import STDIN, Source, name_of, same_source
@@ -79,8 +85,11 @@ class ConvertRequest:
                 f"--separator is '{self.separator}'; one character or tab was expected"
             )
         roles = self.roles
-        if not 16 <= roles.bits <= 1 << 24 or not 0 <= roles.radius <= 20:
-            raise CommandLineError("--bits goes from 16 to 16,777,216 and --radius from 0 to 20")
+        if not LEAST_BITS <= roles.bits <= MOST_BITS or not 0 <= roles.radius <= MOST_RADIUS:
+            raise CommandLineError(
+                f"--bits goes from {LEAST_BITS} to {MOST_BITS:,} and --radius from 0 to"
+                f" {MOST_RADIUS}"
+            )
 
     @property
     def format(self) -> FormatName:

@@ -24,7 +24,8 @@ class Morgan:
 
     def of(self, smiles: str) -> dict[int, int] | None:
         """Bits, ascending, and how often each is set; None for what is no molecule."""
-        molecule = self._read(smiles) if smiles else None
+        # SMILES are ASCII; bytes that are no text at all cannot be handed to RDKit
+        molecule = self._read(smiles) if smiles and smiles.isascii() else None
         if molecule is None:
             return None
         if self._counts:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from resvm_cli.ensemble.model import Group
 from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.parts import Conclusion, JudgedNumbers, conclude
+from resvm_cli.errors import ModelError
 from resvm_cli.files import model_dir, part_dir
-from resvm_cli.files.model_text import MemberText
+from resvm_cli.files.model_text import MemberText, parse_members
 from resvm_cli.jobs.outlook import Outlook
 from resvm_cli.jobs.train import TrainResult, completed, stored_table, unfinished_note
+from resvm_cli.svm.kernels import Kernel
 
 
 def merge(
@@ -44,13 +47,16 @@ def assembled(
     description = dict(joined.description)
     rule = description.pop("rule")
     rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
-    plan, _ = ModelPlan.from_description(description, rows[0], rows[1])
+    plan, groups = ModelPlan.from_description(description, rows[0], rows[1])
     judged = JudgedNumbers(*(np.array(numbers, np.int64) for numbers in joined.parts[0].judged))
     conclusion = conclude(plan, rule, judged, values)
 
     def members() -> Iterator[MemberText]:
-        for part, record in records:
-            yield part.member(record)
+        kernels = [group.kernel for group in groups for _ in group.members]
+        for (part, record), kernel in zip(records, kernels, strict=True):
+            member = part.member(record)
+            _require_member(part.path, record, member, kernel)
+            yield member
 
     manifest = model_dir.save(
         target,
@@ -60,3 +66,13 @@ def assembled(
         out_of_bag=stored_table(conclusion),
     )
     return manifest, conclusion, n_unconverged
+
+
+def _require_member(
+    path: str, record: part_dir.MemberRecord, member: MemberText, kernel: Kernel
+) -> None:
+    """Refuse a part whose seals hold and whose text is no member: no model could be read."""
+    name = f"{path}/{model_dir.member_name(record.number)}"
+    read = parse_members([(name, member.text)], [Group(kernel, range(1))], single=False)
+    if len(read.members[0].support) != record.n_support:
+        raise ModelError(f"{name}: its record counts other support vectors", "train the part again")

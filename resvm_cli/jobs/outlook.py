@@ -42,8 +42,8 @@ def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlo
     """What the user should know before trusting the model."""
     found = []
     settled = data.scaling is not None or data.scaling_was_left_open
-    as_they_are = part.plan.plans[0].kernel.compares_fingerprints
-    if not settled and not as_they_are and (advice := _scaling_advice(data, part)):
+    scalable = part.plan.plans[0].kernel.takes_scaling
+    if not settled and scalable and (advice := _scaling_advice(data, part)):
         found.append(f"the features are not scaled: {advice}; try --scale auto")
     if not len(conclusion.judged):
         return found

@@ -10,7 +10,7 @@ from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
 from resvm_cli.files.finished_outputs import OutputDirectory, file_digest, output_names
 from resvm_cli.files.streams import STDIN
-from resvm_cli.jobs.predict import PredictRequest, predict
+from resvm_cli.jobs.predict import PredictRequest, load_model, predict
 from resvm_cli.shares import Share
 
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
@@ -40,17 +40,17 @@ def predict_files(
     if STDIN in sources:
         raise CommandLineError("--out-dir takes files: stdin has no name to call its output by")
     names = output_names(list(sources), SUFFIXES[request.form])
-    stored = model_dir.load(request.model)
+    model = load_model(request)
     directory = OutputDirectory(target)
     own = share.of(len(sources)) if share is not None else range(len(sources))
     n_skipped = 0
     for number in own:
-        made_from = _made_from(request, stored, sources[number])
+        made_from = _made_from(request, model[0], sources[number])
         if directory.is_finished(names[number], made_from):
             n_skipped += 1
             continue
         one = replace(request, source=sources[number], target=directory.place(names[number]))
-        predict(one, progress, notice, stored)
+        predict(one, progress, notice, model)
         directory.finish(names[number], made_from)
     return FilesResult(target, len(own) - n_skipped, n_skipped, len(sources) - len(own))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.ensemble.fit import rows_drawn
 from resvm_cli.ensemble.model import Predictor, RuleName
 from resvm_cli.ensemble.model_plan import ModelPlan
@@ -16,11 +16,21 @@ from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, OutOfBagValue
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.evaluation.contamination_correction import Contamination
+from resvm_cli.evaluation.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.evaluation.curves import Histogram
-from resvm_cli.evaluation.pu import expected_false, n_suspects
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
+from resvm_cli.jobs import memory
+from resvm_cli.jobs.rank_promise import (
+    Promise,
+    conformal_columns,
+    doubts,
+    promised_list,
+    read_negatives,
+    scored_negatives,
+    with_expected_false,
+    with_precision,
+)
 from resvm_cli.jobs.train import Trained, TrainingChoice, check, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
@@ -46,9 +56,12 @@ class RankRequest:
     top: int | None = None
     contamination_pos: float | None = None
     contamination_unl: float | None = None
+    fdr: float | None = None  # the longest list of no larger share of negatives
+    negatives: str | None = None  # a file of trusted ones
     intervals: bool = True
     page: bool = False  # what a page shows besides the list
     jobs: int | None = None
+    memory_mb: float | None = None
 
     @property
     def rule(self) -> RuleName:
@@ -66,10 +79,10 @@ class RankRequest:
             raise CommandLineError(
                 "--audit lists known positives alone, --with-known among others: choose one"
             )
-        if not self.audit and self.contamination_pos is not None:
-            raise CommandLineError("--contamination-pos goes with --audit")
-        if self.contamination_unl is not None and self.contamination_pos is None:
-            raise CommandLineError("--contamination-unl goes with --contamination-pos")
+        if self.fdr is not None:
+            self._check_fdr(self.fdr)
+        if self.negatives is not None and self.audit:
+            raise CommandLineError("--negatives are compared with rows of U, and --audit lists P")
         for name, share in (
             ("--contamination-pos", self.contamination_pos),
             ("--contamination-unl", self.contamination_unl),
@@ -85,6 +98,18 @@ class RankRequest:
             if self.target is not None:
                 model_dir.check_target(self.target, force=self.force)
 
+    def _check_fdr(self, fdr: float) -> None:
+        if not 0 < fdr < 1:
+            raise CommandLineError(
+                f"--fdr is {fdr:g}; a share above 0 and below 1 is meant",
+                "--fdr 0.1 asks for a list of which 90 % are expected to be positive",
+            )
+        if self.audit or self.with_known:
+            other = "--audit lists" if self.audit else "--with-known adds"
+            raise CommandLineError(f"--fdr chooses among rows of U, and {other} known positives")
+        if self.top is not None:
+            raise CommandLineError("--fdr and --top each say how long the list is: choose one")
+
     def check_method(self, method: str) -> None:
         """Refuse what this method has no out-of-bag values for."""
         hint = "--method resvm resamples P as well as U"
@@ -93,6 +118,14 @@ class RankRequest:
         if method == "bagging" and (self.audit or self.with_known):
             what = "audit P" if self.audit else "rank known positives among others"
             raise CommandLineError(f"{SEEN_BY_ALL}; it cannot {what}", hint)
+        if method == "bagging":
+            for name, value in (
+                ("--fdr", self.fdr if self.negatives is None else None),
+                ("--contamination-pos", self.contamination_pos),
+                ("--contamination-unl", self.contamination_unl),
+            ):
+                if value is not None:
+                    raise CommandLineError(f"{SEEN_BY_ALL}, which {name} needs", hint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +157,7 @@ class RankResult:
     n_suspects: int | None  # known positives that look wrong, where P and U were judged
     resamples: int  # 0 without intervals
     recovery: Recovery | None
+    promise: Promise | None  # None: P was not judged, and there are no trusted negatives
     known: Listing | None  # P, most suspicious first, for a page
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
@@ -149,12 +183,17 @@ def rank(
         stored = model_dir.load(request.model)
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
+    else:
+        source = source.for_kernel(request.choice.params.kernel)
+    negatives = None
+    if request.negatives is not None:
+        negatives = read_negatives(request.negatives, zero_based=source.zero_based)
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, progress) as data,
+        TrainingData(source, False, progress, memory.kept_nonzeros(request.memory_mb)) as data,
     ):
-        result = rank_on(data, request, stored, progress, tell)
+        result = rank_on(data, request, stored, progress, tell, notice, negatives)
     return replace(result, notes=tuple(notes))
 
 
@@ -164,13 +203,20 @@ def rank_on(
     stored: model_dir.StoredModel | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
+    header: Callable[[str], None] | None = None,
+    negatives: Rows | None = None,
 ) -> RankResult:
-    """Rank sets that are read already, by the stored model where there is one."""
+    """Rank sets that are read already, by the stored model where there is one.
+
+    ``header`` is told what the run will use.
+    """
     groups = data.groups()  # first: training takes long
     if stored is None:
-        plan, judge = _trained(request, data, groups, progress, notice)
+        plan, judge = _trained(request, data, groups, progress, notice, header)
     else:
         plan, judge = _loaded(request, stored, data, groups, progress, notice)
+    if negatives is not None:
+        judge = replace(judge, negatives=scored_negatives(negatives, judge))
     return _ranked(request, data, plan, judge, notice)
 
 
@@ -180,11 +226,30 @@ def _trained(
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
+    header: Callable[[str], None] | None,
 ) -> tuple[ModelPlan, OutOfBagJudge]:
-    trained = train_on(data, request.choice, jobs=request.jobs, progress=progress, notice=tell)
+    trained = train_on(
+        data,
+        request.choice,
+        jobs=request.jobs,
+        memory_mb=request.memory_mb,
+        ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
+        progress=progress,
+        notice=tell,
+        header=header,
+    )
     if request.target is not None:
         save(trained, request.target, force=request.force)
-    return trained.plan, judge_of(trained, data, groups, request.rule, request.jobs, progress)
+    threads = _judging_threads(request, trained.plan, data)
+    return trained.plan, judge_of(trained, data, groups, request.rule, threads, progress)
+
+
+def _judging_threads(request: RankRequest, plan: ModelPlan, data: PUData) -> int:
+    """As many as there is room for while every row is judged."""
+    wanted = request.jobs or available_cores()
+    stage = memory.ranking_stage(plan, data, request.intervals)
+    need = memory.training_need(plan, data, plan.n_models, [stage])
+    return max(1, need.threads_within(request.memory_mb, wanted))
 
 
 def judge_of(
@@ -219,7 +284,8 @@ def _loaded(
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    return plan, _judge(predictor, tasks, training_rows, request.rule, request.jobs, progress)
+    threads = _judging_threads(request, plan, data)
+    return plan, _judge(predictor, tasks, training_rows, request.rule, threads, progress)
 
 
 def _judge(
@@ -248,7 +314,17 @@ def _ranked(
     tell: Callable[[str], None],
 ) -> RankResult:
     known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
-    listing, audited = _listings(request, data.ids(), plan, known, unlabeled)
+    classes = None
+    if known is not None and unlabeled is not None:
+        classes = ClassMixture.fit(
+            known.values[known.judged],
+            unlabeled.values[unlabeled.judged],
+            request.contamination_pos,
+            request.contamination_unl,
+            REPLICATES if request.intervals else 0,
+            plan.seed,
+        )
+    listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
     n_unjudged = int((listing.n_members == 0).sum())
     if n_unjudged == len(listing):
         raise DataError(
@@ -260,6 +336,14 @@ def _ranked(
             f"{n_unjudged:,} of {len(listing):,} rows, or their groups, are in every bag: they come"
             " last, without a value; smaller bags or more members would judge them"
         )
+    n_listed = len(listing)
+    promise = None
+    if known is not None or judge.negatives is not None:
+        promise = Promise.of(classes, judge.negatives)
+        if request.fdr is not None:
+            listing, promise = promised_list(listing, promise, request.fdr)
+            for text in doubts(promise):
+                tell(text)
     histogram = None
     if request.page and known is not None and unlabeled is not None:
         both = OutOfBagValues.joined(known, unlabeled)
@@ -267,15 +351,16 @@ def _ranked(
         histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
-        len(listing),
+        n_listed,
         plan,
         request.rule,
         request.audit,
         request.with_known,
         n_unjudged,
-        _suspects(request, known, unlabeled),
+        None if classes is None else classes.n_false(),
         n_resampled,
         None if known is None or unlabeled is None else _recovery(known, unlabeled),
+        promise,
         audited if request.page else None,
         histogram,
         request.model or request.target,
@@ -285,22 +370,20 @@ def _ranked(
 
 def _judged_sets(
     request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagJudge
-) -> tuple[OutOfBagValues | None, OutOfBagValues | None, int]:
-    """P and U, each judged where it is needed, and how many resamples their ranks have."""
-    judges_u = not request.audit or request.page or request.contamination_pos is not None
+) -> tuple[OutOfBagValues | None, OutOfBagValues, int]:
+    """P, where that can be judged, and U, and how many resamples their ranks have."""
     n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
         0 if request.audit else plan.rows_unl
     )
     resamples = None
     if request.intervals:
         resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
-    known = unlabeled = None
+    known = None
     if plan.method == "resvm":
         known = judge.positives(data.positives, resamples)
-    if judges_u:
-        unlabeled = judge.unlabeled(
-            data.unlabeled(), plan.rows_unl, None if request.audit else resamples
-        )
+    unlabeled = judge.unlabeled(
+        data.unlabeled(), plan.rows_unl, None if request.audit else resamples
+    )
     return known, unlabeled, 0 if resamples is None else resamples.count
 
 
@@ -309,21 +392,24 @@ def _listings(
     ids: list[str],
     plan: ModelPlan,
     known: OutOfBagValues | None,
-    unlabeled: OutOfBagValues | None,
+    unlabeled: OutOfBagValues,
+    classes: ClassMixture | None,
 ) -> tuple[Listing, Listing | None]:
     """The list that was asked for, and P audited where that is shown."""
     audited = None
     if known is not None and (request.audit or request.page):
-        audited = _audit(request, ids[: plan.rows_pos], known, unlabeled)
+        audited = _audit(ids[: plan.rows_pos], known, classes)
     if request.audit:
         assert audited is not None
         return audited, audited
-    assert unlabeled is not None
+    judged, n_known = unlabeled, 0
     if request.with_known:
         assert known is not None
-        both = OutOfBagValues.joined(known, unlabeled)
-        return _list(ids, both, plan.rows_pos, lowest_first=False), audited
-    return _list(ids[plan.rows_pos :], unlabeled, 0, lowest_first=False), audited
+        judged, n_known = OutOfBagValues.joined(known, unlabeled), plan.rows_pos
+    listing = _list(ids[plan.rows_pos - n_known :], judged, n_known, lowest_first=False)
+    if known is not None:
+        listing = with_precision(listing, classes)
+    return listing, audited
 
 
 def _list(ids: list[str], judged: OutOfBagValues, n_known: int, *, lowest_first: bool) -> Listing:
@@ -343,37 +429,14 @@ def _list(ids: list[str], judged: OutOfBagValues, n_known: int, *, lowest_first:
         judged.n_members[order],
         low,
         high,
-        None,
+        {} if judged.p_values is None else conformal_columns(judged.p_values[order]),
     )
 
 
-def _audit(
-    request: RankRequest, ids: list[str], known: OutOfBagValues, unlabeled: OutOfBagValues | None
-) -> Listing:
+def _audit(ids: list[str], known: OutOfBagValues, classes: ClassMixture | None) -> Listing:
     if known.resampled is not None:  # ranks take the place of values, which others may need
         known = replace(known, resampled=known.resampled.copy())
-    listing = _list(ids, known, len(ids), lowest_first=True)
-    if request.contamination_pos is None:
-        return listing
-    assert unlabeled is not None
-    contamination = Contamination(request.contamination_pos, request.contamination_unl or 0.0)
-    n_judged = len(known) - known.n_unjudged
-    expected: FloatArray = np.full(len(known), np.nan)
-    expected[:n_judged] = expected_false(
-        listing.values[:n_judged], unlabeled.values[unlabeled.judged], contamination
-    )
-    return replace(listing, expected_false=expected)
-
-
-def _suspects(
-    request: RankRequest, known: OutOfBagValues | None, unlabeled: OutOfBagValues | None
-) -> int | None:
-    """As many as are said to be false, else those that look more like U."""
-    if known is None or unlabeled is None:
-        return None
-    if request.contamination_pos is not None:
-        return min(round(request.contamination_pos * len(known)), len(known) - known.n_unjudged)
-    return n_suspects(known.values[known.judged], unlabeled.values[unlabeled.judged])
+    return with_expected_false(_list(ids, known, len(ids), lowest_first=True), classes)
 
 
 def _recovery(known: OutOfBagValues, unlabeled: OutOfBagValues) -> Recovery | None:

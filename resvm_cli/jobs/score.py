@@ -179,8 +179,8 @@ def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
         told.append("contamination of P and of U is as given, and independent of the score")
         if request.known.b is None:
             told.append(
-                "near the top of the ranking U holds positives only (best-bin estimation);"
-                " where it does not, the estimate and all figures that follow err upwards"
+                "some positives of U lie above all negatives: else any smaller share of positives"
+                " explains the same values, and the bounds of its estimate begin at 0"
             )
     return tuple(told)
 

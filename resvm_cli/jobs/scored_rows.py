@@ -13,6 +13,7 @@ from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.evaluation.metrics import BoolArray, FloatArray
 from resvm_cli.evaluation.summary import Known, Settings
 from resvm_cli.files import model_dir
+from resvm_cli.files.atomic import read_steadily
 from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions
 from resvm_cli.files.row_names import read_known_ids, read_labels
 from resvm_cli.files.streams import STDIN, name_of
@@ -147,7 +148,8 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
     """Whether the rows of either class are those that the model was trained on, in their order."""
     assert request.model is not None
     assert request.labels is not None
-    manifest = model_dir.read_manifest(request.model)
+    path = request.model
+    manifest = read_steadily(path, lambda: model_dir.read_manifest(path))
     surveys = {True: Survey(), False: Survey()}
     start = 0
     for block in read_blocks(request.labels, zero_based=manifest["zero_based"], workers=2):

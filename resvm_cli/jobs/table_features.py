@@ -19,7 +19,7 @@ from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.feature_map import FeatureMap, MappedColumn
 from resvm_cli.files.svmlight import Block
-from resvm_cli.files.tables import Column, Table, TableBlock, read_number
+from resvm_cli.files.tables import Column, Table, TableBlock, is_plain, read_number
 
 MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
@@ -235,7 +235,7 @@ class TableFeatures:
         else:
             try:
                 values = np.fromiter(map(float, cells), np.float64, len(cells))
-                if "_" in "".join(cells):
+                if not is_plain("".join(cells)):
                     raise ValueError
             except ValueError:
                 values = self._careful(block, cells, at, name)
@@ -399,7 +399,7 @@ def _whole(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
         flat = np.fromiter(map(float, chain.from_iterable(columns)), np.float64, size)
     except ValueError:
         return None
-    if not np.isfinite(flat).all() or any("_" in "".join(cells) for cells in texts):
+    if not np.isfinite(flat).all() or not all(is_plain("".join(cells)) for cells in texts):
         return None
     return flat.reshape(len(columns), block.n_rows).T
 

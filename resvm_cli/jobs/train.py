@@ -21,6 +21,7 @@ from resvm_cli.errors import CommandLineError
 from resvm_cli.files import model_dir
 from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
+from resvm_cli.jobs import memory
 from resvm_cli.jobs.outlook import Outlook, warnings_of
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
@@ -110,6 +111,7 @@ def train(
     force: bool = False,
     resume: bool = False,
     jobs: int | None = None,
+    memory_mb: float | None = None,
     progress: Progress,
     notice: Callable[[str], None] = lambda text: None,
 ) -> TrainResult:
@@ -121,6 +123,7 @@ def train(
     from resvm_cli.jobs.train_parts import check_beside, train_beside
 
     check(source, choice)
+    source = source.for_kernel(choice.params.kernel)
     model_dir.check_target(target, force=force)
     check_beside(target, resume=resume, force=force)
     notes: list[str] = []
@@ -132,15 +135,22 @@ def train(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, choice.params.method == "cwsvm", progress) as data,
+        TrainingData(
+            source, choice.params.method == "cwsvm", progress, memory.kept_nonzeros(memory_mb)
+        ) as data,
     ):
-        plan, decision = prepared(data, choice, jobs=jobs, progress=progress, notice=tell)
-        if resume or _takes_long(plan, data):
+        plan, decision = prepared(
+            data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=tell
+        )
+        allotment = allotted(
+            plan, data, jobs, memory_mb, None if choice.auto else notice, in_rounds=not plan.single
+        )
+        if resume or allotment.members_at_once or _takes_long(plan, data):
             result = train_beside(
-                data, plan, decision, target, force=force, jobs=jobs, progress=progress, notice=tell
+                data, allotment, decision, target, force=force, progress=progress, notice=tell
             )
             return replace(result, notes=tuple(notes))
-        trained = _trained(data, plan, decision, jobs, progress, tell)
+        trained = _trained(data, allotment, decision, progress, tell)
         manifest = save(trained, target, force=force)
     n_unconverged = trained.part.fitted.n_unconverged
     return TrainResult(target, manifest, trained.plan, trained.outlook, n_unconverged, tuple(notes))
@@ -162,12 +172,42 @@ def train_on(
     choice: TrainingChoice,
     *,
     jobs: int | None = None,
+    memory_mb: float | None = None,
+    ranked: Callable[[ModelPlan], tuple[float, float]] | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
+    header: Callable[[str], None] | None = None,
 ) -> Trained:
-    """Train an ensemble on sets that are read already."""
-    plan, decision = prepared(data, choice, jobs=jobs, progress=progress, notice=notice)
-    return _trained(data, plan, decision, jobs, progress, notice)
+    """Train an ensemble on sets that are read already.
+
+    ``ranked`` tells the memory of what follows; ``header`` is told what the run will use.
+    """
+    plan, decision = prepared(
+        data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=notice
+    )
+    allotment = allotted(plan, data, jobs, memory_mb, header, ranked=ranked)
+    return _trained(data, allotment, decision, progress, notice)
+
+
+def allotted(
+    plan: ModelPlan,
+    data: PUData,
+    jobs: int | None,
+    memory_mb: float | None,
+    header: Callable[[str], None] | None,
+    *,
+    in_rounds: bool = False,
+    ranked: Callable[[ModelPlan], tuple[float, float]] | None = None,
+) -> memory.Allotment:
+    """What the training may use, told before it starts."""
+    wanted = jobs or (1 if _work(plan, _row_length(data)) < SMALL_WORK else available_workers())
+    allotment, need = memory.allot_training(
+        plan, data, wanted, memory_mb, in_rounds=in_rounds, ranked=ranked
+    )
+    if header is not None:
+        asked = memory_mb is not None or jobs is not None
+        memory.say([need], allotment.threads, asked, header)
+    return allotment
 
 
 def prepared(
@@ -175,13 +215,14 @@ def prepared(
     choice: TrainingChoice,
     *,
     jobs: int | None = None,
+    memory_mb: float | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
 ) -> tuple[ModelPlan, RuleName]:
     """All that members are trained by, settled on the data, and how they decide."""
     settings, decision = choice.settings, choice.decision or "votes"
     if choice.auto is not None:
-        settings, chosen_decision = _tuned(choice, data, jobs, progress, notice)
+        settings, chosen_decision = _tuned(choice, data, jobs, memory_mb, progress, notice)
         decision = choice.decision or chosen_decision
     plan = ModelPlan.settled(
         settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
@@ -193,15 +234,16 @@ def prepared(
 
 def _trained(
     data: PUData,
-    plan: ModelPlan,
+    allotment: memory.Allotment,
     decision: RuleName,
-    jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
 ) -> Trained:
+    plan = allotment.plan
+
     def workers(positives: Rows, unlabeled: Rows) -> int:
         _note_density(data, len(positives) + len(unlabeled), notice)
-        return jobs or _worthwhile_threads(plan, positives, unlabeled)
+        return allotment.threads
 
     part = train_part(plan, range(plan.n_models), data, workers, watched(plan, progress, notice))
     conclusion = conclude(plan, decision, part.judged, part.values)
@@ -267,6 +309,7 @@ def _tuned(
     choice: TrainingChoice,
     data: PUData,
     jobs: int | None,
+    memory_mb: float | None,
     progress: Progress,
     notice: Callable[[str], None],
 ) -> tuple[tuple[Setting, ...], RuleName]:
@@ -280,6 +323,7 @@ def _tuned(
         choice.kept,
         single=choice.auto == "single",
         jobs=jobs,
+        memory_mb=memory_mb,
         progress=progress,
         notice=notice,
     )
@@ -315,21 +359,18 @@ def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> N
             )
 
 
-def _worthwhile_threads(plan: ModelPlan, positives: Rows, unlabeled: Rows) -> int:
-    n_rows = len(positives) + len(unlabeled)
-    row_length = (len(positives.values) + len(unlabeled.values)) / n_rows
-    return 1 if _work(plan, row_length) < SMALL_WORK else available_workers()
-
-
 def _work(plan: ModelPlan, row_length: float) -> float:
     """About so many multiplications."""
     return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
 
 
+def _row_length(data: PUData) -> float:
+    return data.survey_pos.n_nonzeros / len(data.positives)
+
+
 def _takes_long(plan: ModelPlan, data: PUData) -> bool:
     """Whether losing all that is trained would hurt."""
-    row_length = data.survey_pos.n_nonzeros / len(data.positives)
-    return not plan.single and _work(plan, row_length) >= LONG_WORK
+    return not plan.single and _work(plan, _row_length(data)) >= LONG_WORK
 
 
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:

@@ -26,11 +26,14 @@ from resvm_cli.errors import CommandLineError, Interrupted, ModelError
 from resvm_cli.files import model_dir, part_dir
 from resvm_cli.files.model_text import MemberText, format_members
 from resvm_cli.files.part_dir import PartDirectory
+from resvm_cli.jobs import memory
+from resvm_cli.jobs.memory import Allotment
 from resvm_cli.jobs.merge import assembled
 from resvm_cli.jobs.outlook import Outlook, warnings_of
 from resvm_cli.jobs.train import (
     TrainingChoice,
     TrainResult,
+    allotted,
     check,
     describe,
     prepared,
@@ -39,7 +42,6 @@ from resvm_cli.jobs.train import (
 )
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.parallel import available_workers
 from resvm_cli.shares import Share
 from resvm_cli.svm.solver_libraries import silenced
 
@@ -65,20 +67,26 @@ def train_share(
     target: str,
     *,
     jobs: int | None = None,
+    memory_mb: float | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
 ) -> PartResult:
     """Train some members of a model into a part; those that are there already are left alone."""
     check(source, choice)
+    source = source.for_kernel(choice.params.kernel)
     part_dir.check_target(target)
     if choice.auto is not None:
         notice("every task repeats the search of --auto: resvm tune first, then --params, is less")
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, choice.params.method == "cwsvm", progress) as data,
+        TrainingData(
+            source, choice.params.method == "cwsvm", progress, memory.kept_nonzeros(memory_mb)
+        ) as data,
     ):
-        plan, decision = prepared(data, choice, jobs=jobs, progress=progress, notice=notice)
+        plan, decision = prepared(
+            data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=notice
+        )
         members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
         if members.stop > plan.n_models:
             raise CommandLineError(
@@ -89,10 +97,13 @@ def train_share(
             notice(f"nothing to do: {plan.n_models} members are fewer than the tasks of {wanted}")
             return PartResult(target, members, 0, plan.n_models)
         share = wanted if isinstance(wanted, Share) else None
+        allotment = allotted(
+            plan, data, jobs, memory_mb, None if choice.auto else notice, in_rounds=not plan.single
+        )
         part = opened(target, plan, data, decision, members, share)
         n_before = len(members) - len(part.unfinished())
         with _kept_on_interruption(part, notice, "the same command goes on"):
-            for _ in train_missing(part, plan, data, jobs, watched(plan, progress, notice)):
+            for _ in train_missing(part, allotment, data, watched(plan, progress, notice)):
                 pass
     return PartResult(target, members, len(members) - n_before, plan.n_models)
 
@@ -113,7 +124,8 @@ def train_members(
         settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
     )
     part = opened(target, plan, data, decision, members, share)
-    return sum(len(run.members) for run in train_missing(part, plan, data, jobs, progress))
+    allotment = Allotment(plan, jobs)
+    return sum(len(run.members) for run in train_missing(part, allotment, data, progress))
 
 
 def opened(
@@ -137,29 +149,34 @@ def opened(
 
 def train_missing(
     part: PartDirectory,
-    plan: ModelPlan,
+    allotment: Allotment,
     data: PUData,
-    jobs: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[Part]:
-    """Train what a part lacks, and keep run after run of members."""
+    """Train what a part lacks, and keep run after run of members.
+
+    Where rows of all members have no room, they are fetched for some at a time.
+    """
     missing = part.unfinished()
     if not missing:
         return
-    workers = jobs or available_workers()
-    there = len(part.members) - len(missing)
+    plan, workers = allotment.plan, allotment.threads
+    done_before = len(part.members) - len(missing)
 
     def tick(done: int, total: int) -> None:
-        progress(there + done, there + total)
+        progress(done_before + done, len(part.members))
 
     largest = max(each.bag_size for each in plan.plans)
     length = workers * max(1, min(MEMBERS_A_RUN, ROWS_A_RUN // largest))
-    runs = list(_runs(missing, length))
-    for trained in train_runs(plan, runs, data, lambda positives, unlabeled: workers, tick):
-        texts = format_members(trained.fitted.ensemble)
-        for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
-            part.add(number, text, trained.fitted.converged[place], trained.values[place])
-        yield trained
+    at_once = allotment.members_at_once or len(missing)
+    for first in range(0, len(missing), at_once):
+        runs = list(_runs(missing[first : first + at_once], length))
+        for trained in train_runs(plan, runs, data, lambda positives, unlabeled: workers, tick):
+            texts = format_members(trained.fitted.ensemble)
+            for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
+                part.add(number, text, trained.fitted.converged[place], trained.values[place])
+            yield trained
+        done_before += min(at_once, len(missing) - first)
 
 
 def _runs(numbers: Sequence[int], length: int) -> Iterator[range]:
@@ -207,36 +224,36 @@ def check_beside(target: str, *, resume: bool, force: bool) -> None:
 
 def train_beside(
     data: PUData,
-    plan: ModelPlan,
+    allotment: Allotment,
     decision: RuleName,
     target: str,
     *,
     force: bool,
-    jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
 ) -> TrainResult:
     """Train into a part beside the target, continue what is there, and end as the model."""
+    plan = allotment.plan
     part = opened(place_beside(target), plan, data, decision, range(plan.n_models))
-    return _finished(part, data, plan, target, force, jobs, progress, notice)
+    return _finished(part, data, allotment, target, force, progress, notice)
 
 
 def _finished(
     part: PartDirectory,
     data: PUData,
-    plan: ModelPlan,
+    allotment: Allotment,
     target: str,
     force: bool,
-    jobs: int | None,
     progress: Progress,
     notice: Callable[[str], None],
 ) -> TrainResult:
+    plan = allotment.plan
     last: Part | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
         notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
     with _kept_on_interruption(part, notice, "the same command with --resume goes on"):
-        for trained in train_missing(part, plan, data, jobs, watched(plan, progress, notice)):
+        for trained in train_missing(part, allotment, data, watched(plan, progress, notice)):
             last = trained
     manifest, conclusion, n_unconverged = assembled(part_dir.join([part.path]), target, force=force)
     part_dir.remove(part.path)
@@ -255,6 +272,7 @@ def grow(
     n_models: int,
     *,
     jobs: int | None = None,
+    memory_mb: float | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
 ) -> TrainResult:
@@ -274,7 +292,7 @@ def grow(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, progress) as data,
+        TrainingData(source, False, progress, memory.kept_nonzeros(memory_mb)) as data,
     ):
         require_same_data(stored, target, data, progress)
         for text in data.notes:
@@ -283,7 +301,8 @@ def grow(
         part = opened(place_beside(target), plan, data, decision, range(n_models))
         _require_same_model(part, stored, target, notice)
         _adopt(part, stored, target, plan, data)
-        return _finished(part, data, plan, target, True, jobs, progress, notice)
+        allotment = allotted(plan, data, jobs, memory_mb, notice, in_rounds=True)
+        return _finished(part, data, allotment, target, True, progress, notice)
 
 
 def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
@@ -341,11 +360,11 @@ def _adopt(
     values = np.zeros((len(entries), 0))
     if len(positive) + len(unlabeled):
         fetched = data.fetch(unlabeled)
-        rows = data.scaled(Rows.concatenate([data.positives.take(positive), fetched]))
-        positives = data.scaled(data.positives)
-        seen = TrainingRows(positives, data.scaled(data.fetch(drawn)), drawn, data.groups(), rows)
-        places = np.concatenate([positive, len(positives) + unlabeled])
-        absent = Absences(problems, seen).absent(places, rows)
+        unscaled = Rows.concatenate([data.positives.take(positive), fetched])
+        rows = data.scaled(unscaled)
+        seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
+        places = np.concatenate([positive, len(data.positives) + unlabeled])
+        absent = Absences(problems, seen).absent(places, unscaled)
         n_columns = data.n_features + (0 if data.zero_based else 1)
         values = np.concatenate(
             [
@@ -354,7 +373,7 @@ def _adopt(
             ]
         )
     for number, entry in enumerate(entries):
-        text = model_dir.read_bounded(f"{target}/{model_dir.member_name(number)}", entry["bytes"])
+        text = model_dir.read_member(target, number, entry)
         # a manifest counts those that did not converge and does not name them; so does the new one
         converged = number >= stored.manifest["unconverged"]
         part.add(number, MemberText(text, entry["support_vectors"]), converged, values[number])

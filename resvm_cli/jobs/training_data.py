@@ -27,6 +27,7 @@ from resvm_cli.files.row_names import RowIds, read_names
 from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.jobs.training_input import QID, TrainingInput
+from resvm_cli.svm import gram
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
@@ -41,7 +42,14 @@ COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
 class TrainingData(PUData):
     """Both sets, surveyed; close it when the rows have been fetched."""
 
-    def __init__(self, source: TrainingInput, keep_all: bool, progress: Progress) -> None:
+    def __init__(
+        self,
+        source: TrainingInput,
+        keep_all: bool,
+        progress: Progress,
+        kept_nonzeros: int | None = None,
+    ) -> None:
+        """A U of more than ``kept_nonzeros`` numbers is read again for the rows that are drawn."""
         super().__init__(
             scale=source.scale,
             zero_based=source.zero_based,
@@ -50,11 +58,13 @@ class TrainingData(PUData):
         )
         self.input = source
         self._keep_all = keep_all
+        self._most_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
         self._progress = progress
         self.positives = Rows.empty()
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
+        self._last_serial = 0, ""  # the largest, and where it is
         self._labels: set[float] = set()  # some of those that are there
         self._qids: list[IntArray] = []  # in the order of the files, only where asked for
         self._is_positive: list[npt.NDArray[np.bool_]] = []  # of --data, in its order
@@ -72,6 +82,7 @@ class TrainingData(PUData):
                 self._read_unlabeled()
                 self.notes += self._row_ids.finish(self._source.name, source.allow_missing)
                 self._require_both_sets()
+                self._require_columns()
         except BaseException:
             self._source.close()
             raise
@@ -98,6 +109,10 @@ class TrainingData(PUData):
         return not self.input.unchecked
 
     @property
+    def n_kept(self) -> int:
+        return 0 if self._kept is None else self.survey_unl.n_nonzeros
+
+    @property
     def n_unlabeled(self) -> int:
         return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
 
@@ -122,9 +137,30 @@ class TrainingData(PUData):
             with_comments=self._row_ids.from_comments,
             workers=READING_THREADS,
         ):
+            if self.input.precomputed:
+                self._look_at_serials(block, name)
             yield block
             n_rows += len(block)
             self._progress(f"reading {name}", n_rows, None)
+
+    def _look_at_serials(self, block: Block, name: str) -> None:
+        """Refuse a row without one; whether there is a column for each is known at the end."""
+        if wrong := gram.wrong_serials(block.rows):
+            row, fault = wrong[0]
+            raise DataError(f"{name}:{block.lines[row]}: {fault}", gram.ROW_FORMAT)
+        numbers = gram.serials(block.rows)
+        last = int(numbers.argmax())
+        if numbers[last] > self._last_serial[0]:
+            self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
+
+    def _require_columns(self) -> None:
+        serial, place = self._last_serial
+        if self.input.precomputed and serial >= self.n_features:
+            raise DataError(
+                f"{place}: its serial number is {serial:,}, and rows have kernel values with"
+                f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
+                gram.ROW_FORMAT,
+            )
 
     def _read_positives(self, path: str) -> None:
         parts = []
@@ -212,7 +248,7 @@ class TrainingData(PUData):
             self._survey(self.survey_unl, block.rows)
             if self._kept is not None:
                 self._kept.append(block.rows)
-                if self.survey_unl.n_nonzeros > KEPT_NONZEROS and not self._keep_all:
+                if self.survey_unl.n_nonzeros > self._most_kept and not self._keep_all:
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
@@ -279,7 +315,9 @@ class TrainingData(PUData):
     def fetch(self, numbers: IntArray) -> Rows:
         """The rows of U of these ascending numbers."""
         if self._kept is not None:
-            return Rows.concatenate(self._kept).take(numbers)
+            if len(self._kept) > 1:
+                self._kept = [Rows.concatenate(self._kept)]
+            return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
         spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
         places = spans.places
@@ -317,6 +355,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
             "--zero-based, but the model was trained on features counted from 1",
             "leave the option out",
         )
+    source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
     return replace(source, zero_based=stored.zero_based)
 
 
@@ -354,6 +393,7 @@ def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str,
         source.positives,
         source.unlabeled,
         zero_based=source.zero_based,
+        precomputed=source.precomputed,
         features=stored.manifest["n_features"],
         unchecked=True,
     )

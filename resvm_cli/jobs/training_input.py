@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from resvm_cli.ensemble.scaling import ScaleChoice
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files.streams import STDIN, name_of, same_source
+from resvm_cli.svm.kernels import Kernel, KernelName
 
 QID = "qid"
 
@@ -28,6 +29,7 @@ class TrainingInput:
     ids_file: str | None = None  # the ids of all rows; None: their comments
     allow_missing: bool = False  # ids of P that no row has
     keep_ids: bool = False
+    precomputed: bool = False  # rows are kernel values, numbered by index 0
 
     def check(self) -> None:
         """Refuse what is missing or contradictory, before any file is read."""
@@ -66,6 +68,23 @@ class TrainingInput:
                 "known positives and unlabeled rows come from two files",
             )
         self._check_ids()
+
+    def for_kernel(self, name: KernelName) -> TrainingInput:
+        """As rows of this kernel are read; scaling that was left open is none where it harms."""
+        kernel = Kernel(name)
+        if kernel.looks_up and self.scale not in (None, "auto"):
+            raise CommandLineError(
+                f"--scale {self.scale} and -t precomputed exclude each other: rows have kernel"
+                " values, and no features to scale",
+                "leave --scale out; scale before the kernel is computed",
+            )
+        scale = None if self.scale == "auto" and not kernel.takes_scaling else self.scale
+        return replace(
+            self,
+            scale=scale,
+            zero_based=self.zero_based or kernel.looks_up,
+            precomputed=kernel.looks_up,
+        )
 
     def _check_ids(self) -> None:
         if self.allow_missing and self.positive_ids is None:

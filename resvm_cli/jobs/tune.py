@@ -17,7 +17,7 @@ from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.files.row_names import read_names
 from resvm_cli.files.task_files import TaskFiles
-from resvm_cli.jobs import params_file
+from resvm_cli.jobs import memory, params_file
 from resvm_cli.jobs.training_data import Progress, TrainingData
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.jobs.trials import (
@@ -54,6 +54,7 @@ class TuneRequest(TuningSettings):
     resume: bool = False
     share: Share | None = None  # judge this share of the candidates alone
     jobs: int | None = None
+    memory_mb: float | None = None
 
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
@@ -61,6 +62,10 @@ class TuneRequest(TuningSettings):
         super().check()
         if self.folds_file is not None and self.repeats > 1:
             raise CommandLineError("--folds-file and --repeats exclude each other")
+
+    def for_its_kernel(self) -> TuneRequest:
+        """With the input read as its kernel asks for."""
+        return replace(self, source=self.source.for_kernel(self.base.kernel))
 
 
 def usual_search(
@@ -144,6 +149,7 @@ def tune(
     """Search, log every trial, write the best."""
     assert request.share is None
     request.check()
+    request = request.for_its_kernel()
     # an existing directory is refused before hours of reading
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
     notes: list[str] = []
@@ -155,18 +161,21 @@ def tune(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(request.source, keep_all=False, progress=progress) as data,
+        _opened(request, progress) as data,
     ):
         for text in data.notes:
             tell(text)
         sample = _sample(request, data, tell)
+        sample, request, threads = memory.tuning_within(
+            data, sample, request, request.jobs, request.memory_mb, notice
+        )
         settings = _settings(request, data, sample)
         elsewhere = KnownTrials(_task_files(request, settings).read())
         run = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with run.opened() as records:
             log = TrialLog(run, records, request.metric, watch, elsewhere)
             try:
-                found = _search_all(request, data, sample, log, request.jobs, tell)
+                found = _search_all(request, data, sample, log, threads, tell)
             except Interrupted:
                 notice(
                     f"{len(log.trials):,} trials are kept; the same command with --resume goes on"
@@ -201,8 +210,9 @@ def tune_share(
     notice: Callable[[str], None] = lambda text: None,
 ) -> TaskResult:
     """Judge a share of the candidates that can be judged now, for the tuning to take up."""
-    assert request.share is not None
     request.check()
+    request = request.for_its_kernel()
+    assert request.share is not None
     notes: list[str] = []
 
     def tell(text: str) -> None:
@@ -212,19 +222,27 @@ def tune_share(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(request.source, keep_all=False, progress=progress) as data,
+        _opened(request, progress) as data,
     ):
         for text in data.notes:
             tell(text)
         sample = _sample(request, data, tell)
+        sample, request, workers = memory.tuning_within(
+            data, sample, request, request.jobs, request.memory_mb, notice
+        )
+        assert request.share is not None
         files = _task_files(request, _settings(request, data, sample))
         searches: list[tuple[str, TuningSample, MethodName, int | None]]
         searches = [("main", sample, method, None) for method in request.methods]
         for fold, inner in _outer_samples(request, sample):
             searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
-        workers = request.jobs or available_workers()
         counts = judge_share(searches, request, files, request.share, workers, watch)
     return TaskResult(request.target, request.share, *counts, tuple(notes))
+
+
+def _opened(request: TuneRequest, progress: Progress) -> TrainingData:
+    kept = memory.kept_nonzeros(request.memory_mb)
+    return TrainingData(request.source, False, progress, kept)
 
 
 def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:

@@ -31,7 +31,8 @@ function table(head, rows) {
     make("tr", {}, ...row.map((cell, place) => {
       const best = cell && cell.best;
       const text = cell && typeof cell === "object" ? cell.text : cell;
-      return make(place ? "td" : "th", place ? (best ? {class: "best"} : {}) : {scope: "row"}, String(text));
+      const more = cell && cell.more ? [make("small", {}, cell.more)] : [];
+      return make(place ? "td" : "th", place ? (best ? {class: "best"} : {}) : {scope: "row"}, String(text), ...more);
     })));
   const cells = head.map((text) => make("th", {scope: "col"}, text));
   return make("div", {class: "scroll", tabindex: "0"},
@@ -147,6 +148,14 @@ function nearest(list, value) {
   return low > 0 && value - list[low - 1] < list[low] - value ? low - 1 : low;
 }
 
+/* What the axis of a histogram does: votes from 0 to 1 get more room than the sums beyond them. */
+function spreadHint(edges) {
+  const widths = edges.slice(1).map((edge, bin) => edge - edges[bin]);
+  const even = Math.max(...widths) < 1.5 * Math.min(...widths);
+  return (even ? "" : "The axis changes its scale at 0 and 1: votes lie between, and beyond them sums of unanimous members. ") +
+    "The outermost bins hold all values beyond them.";
+}
+
 /* Two histograms over the same bins, each as a share of its class, one up and one down. Bins are
    drawn equally wide, whatever their edges. */
 function mirrorChart(options) {
@@ -163,6 +172,12 @@ function mirrorChart(options) {
       height: Math.abs(py(part) - py(0)), style: `fill: ${colour(which)}`}));
   }));
   svg.append(draw("line", {class: "frame", x1: BOX.left, x2: BOX.width - BOX.right, y1: py(0), y2: py(0)}));
+  for (let bin = 1; bin < bins; bin++) {
+    const before = edges[bin] - edges[bin - 1], after = edges[bin + 1] - edges[bin];
+    if (Math.max(before, after) > 1.5 * Math.min(before, after)) {
+      svg.append(draw("line", {class: "chance scale-change", x1: px(bin), x2: px(bin), y1: BOX.top, y2: BOX.height - BOX.bottom}));
+    }
+  }
   const cursor = draw("line", {class: "cursor", y1: BOX.top, y2: BOX.height - BOX.bottom, visibility: "hidden"});
   svg.append(cursor);
   const out = make("div", {class: "readout"}, options.hint || "");

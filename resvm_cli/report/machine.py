@@ -15,16 +15,23 @@ from resvm_cli.report.tuning_table import train_command
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from resvm_cli.evaluation.bootstrap import Interval
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.compare import CompareResult
     from resvm_cli.jobs.inspect import FeatureWeight, Inspection
     from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.rank_promise import Promise
     from resvm_cli.jobs.score import FileScore, ScoreResult
     from resvm_cli.jobs.train import TrainResult
     from resvm_cli.jobs.train_parts import PartResult
     from resvm_cli.jobs.tune import TuneResult
 
 SCHEMA = 1
+# What the manifest says first of a model, and what programs ask for.
+DESCRIBING = (
+    *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
+    *("n_features", "zero_based", "scaling", "unconverged"),
+)
 CURVE_LINES = 100_000
 RANKED_DEPTHS = (10, 100, 1000)
 
@@ -79,19 +86,20 @@ def print_weights(weights: Sequence[FeatureWeight]) -> None:
 
 
 def print_inspection(inspection: Inspection) -> None:
-    asked = inspection.weights
+    asked, manifest = inspection.weights, inspection.manifest
     weights = {} if asked is None else {"weights": [asdict(one) for one in asked]}
     print_json(
         "inspect",
         {
-            **weights,
             "model": inspection.path,
             "intact": True,
+            **{name: manifest[name] for name in DESCRIBING if name in manifest},
             "n_members": inspection.n_members,
             "n_support_vectors": inspection.n_support_vectors,
             "n_distinct_support_vectors": inspection.n_pool,
             "member_bytes": inspection.n_bytes,
-            "manifest": inspection.manifest,
+            **weights,
+            "manifest": manifest,
         },
     )
 
@@ -209,10 +217,26 @@ def print_ranking(result: RankResult) -> None:
             "n_suspects": result.n_suspects,
             "resamples": result.resamples,
             "known_positives_found": recovery,
+            "promise": None if result.promise is None else _promise(result.promise),
             "notes": list(result.notes),
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
         },
     )
+
+
+def _promise(promise: Promise) -> dict[str, Any]:
+    def bounded(share: Interval | None) -> Any:
+        return None if share is None else finite(asdict(share))
+
+    return {
+        "contamination_pos": bounded(promise.contamination_pos),
+        "contamination_unl": bounded(promise.contamination_unl),
+        "separable": promise.separable,
+        "n_negatives": promise.n_negatives,
+        "fdr": promise.fdr,
+        "n_listed": promise.n_listed,
+        "precision": bounded(promise.precision),
+    }
 
 
 def print_tuning(result: TuneResult) -> None:

@@ -64,18 +64,15 @@ def curves(result: ScoreResult, kind: Kind) -> bytes:
 
     with matplotlib.rc_context(STYLE):
         rows = len(result.files)
-        figure = Figure(figsize=(8.4, 4.5 + 0.17 * max(0, rows - 1)), layout="constrained")
+        figure = Figure(figsize=(8.4, 4.5 + 0.17 * rows), layout="constrained")
         pr, roc = figure.subplots(1, 2)
         for number, file in enumerate(result.files):
             _draw_file(pr, roc, file, number, result.pu)
         values = result.files[0].figures.values
         chance = _chance(result)
-        pr.plot([0, 1], [chance, chance], color=GREY, lw=0.9, ls=(0, (2, 2)), zorder=1)
-        pr.annotate(
-            f"chance {chance:.3g}", (0.99, chance), (0, 3), textcoords="offset points",
-            ha="right", va="bottom", color=GREY, fontsize=8,
-        )  # fmt: skip
-        roc.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls=(0, (2, 2)), zorder=1, label="chance 0.5")
+        by_chance = {"color": GREY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
+        pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **by_chance)
+        roc.plot([0, 1], [0, 1], label="chance 0.5", **by_chance)
         corrected = "contamination_pos" in values
         other = "unlabeled rows called positive" if result.pu and not corrected else None
         pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
@@ -210,6 +207,10 @@ def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
             panel.set_visible(False)
         for row in range(rows):
             panels[row * columns].set_ylabel(result.request.metric.replace("_", " "))
+        n_trials = len(result.trials)
+        figure.suptitle(
+            f"resvm tune: {result.best.params['method']}, {n_trials:,} trials", fontsize=10
+        )
         if axes:
             panels[0].legend(frameon=False, fontsize=8, loc="best")
         return saved(figure, kind)

@@ -5,6 +5,7 @@ const KINDS = ["unlabeled", "known", "suspect"];
 const PAGE_ROWS = 50;
 
 main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.data));
+if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
 for (const told of DATA.notes) main.append(make("p", {class: "warning"}, told));
 main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
   make("div", {class: "tile"}, make("span", {}, label), make("b", {}, shown(value))))));
@@ -14,7 +15,7 @@ function listTable(list, name) {
   const size = list.id.length;
   const kind = list.kind || new Array(size).fill(0);
   const columns = [
-    {head: "rank", value: (i) => i + 1, cell: (i) => shown(i + 1)},
+    {head: "rank", value: (i) => list.rank ? list.rank[i] : i + 1, cell: (i) => shown(list.rank ? list.rank[i] : i + 1)},
     {head: "id", value: (i) => list.id[i], cell: (i) => list.id[i]},
     {head: "decision value", value: (i) => list.value[i], cell: (i) => shown(list.value[i])},
     {head: "votes", value: (i) => list.votes[i], cell: (i) => list.votes[i] === null ? "–" : list.votes[i].toFixed(3)},
@@ -23,8 +24,18 @@ function listTable(list, name) {
     columns.push({head: "rank, 95 %", value: (i) => list.members[i] ? list.high[i] - list.low[i] : null,
       cell: (i) => list.members[i] ? `${shown(list.low[i])} to ${shown(list.high[i])}` : "–"});
   }
-  if (list.expected) {
-    columns.push({head: "false so far, expected", value: (i) => list.expected[i], cell: (i) => shown(list.expected[i], 2)});
+  const bounded = (head, name, factor, unit, digits) => {
+    const value = list.further[name], low = list.further[`${name}_low`], high = list.further[`${name}_high`];
+    if (!value) return;
+    const text = (x) => shown(factor * x, digits);
+    columns.push({head, value: (i) => value[i], cell: (i) => value[i] === null ? "–" :
+      text(value[i]) + unit + (low[i] === null ? "" : ` (${text(low[i])} to ${text(high[i])})`)});
+  };
+  bounded("positive so far, expected", "precision", 100, " %", 0);
+  bounded("false so far, expected", "expected_false", 1, "", 1);
+  for (const [name, head] of [["p_value", "p-value"], ["q_value", "q-value"]]) {
+    const value = list.further[name];
+    if (value) columns.push({head, value: (i) => value[i], cell: (i) => shown(value[i], 4)});
   }
   if (list.kind) columns.splice(2, 0, {head: "which", value: (i) => kind[i], cell: (i) => KINDS[kind[i]]});
 
@@ -97,7 +108,7 @@ if (DATA.histogram) {
   const spread = mirrorChart({label: "out-of-bag values of P and U", edges: DATA.histogram.edges,
     counts: [DATA.histogram.positive, DATA.histogram.other], names: ["known positives", "unlabeled"],
     xLabel: "out-of-bag decision value", yLabel: "share: P up, U down",
-    hint: "The outermost bins hold all values beyond them."});
+    hint: spreadHint(DATA.histogram.edges)});
   charts.push(make("section", {}, make("h2", {}, "Out-of-bag values"), legend(["known positives", "unlabeled"], true), spread.element));
 }
 if (DATA.recovery) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli import __version__
+from resvm_cli.files.streams import name_of
 from resvm_cli.report.html import page
 from resvm_cli.report.summaries import RECOVERED_SHARES, bags_of
 
@@ -15,18 +16,22 @@ if TYPE_CHECKING:
     from resvm_cli.dataset import FloatArray
     from resvm_cli.files.ranked_rows import Listing
     from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.training_input import TrainingInput
 
 MOST_ROWS = 200_000  # a page of 10 MB
 DRAWN_POINTS = 1500
 
 
-def render(result: RankResult) -> bytes:
-    """The whole page."""
+def render(result: RankResult, source: TrainingInput | None = None, command: str = "") -> bytes:
+    """The whole page, with the names of the data and the command where they are known."""
     plan = result.plan
     what = "known positives" if result.audit else "rows of U"
     if result.with_known:
         what = "rows of P and U"
-    tiles = [(what + " ranked", result.n_listed), ("members", plan.n_models)]
+    tiles: list[tuple[str, float]] = [
+        (what + " ranked", result.n_listed),
+        ("members", plan.n_models),
+    ]
     curve: dict[str, Any] | None = None
     if (recovery := result.recovery) is not None:
         tiles += [
@@ -36,14 +41,24 @@ def render(result: RankResult) -> bytes:
         share = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
         drawn = np.unique(np.linspace(0, len(share) - 1, DRAWN_POINTS).astype(int))
         curve = {"rank": (recovery.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
+    promise = result.promise
+    if promise is not None and promise.contamination_unl is not None:
+        name = "positives of U, expected %"
+        if not (promise.separable or promise.contamination_given):
+            name += " (P and U overlap: cannot be known)"
+        tiles.append((name, round(100 * promise.contamination_unl.value, 1)))
+    if promise is not None and promise.fdr is not None:
+        name = f"rows listed at a false discovery rate of {promise.fdr:g}"
+        tiles.append((name, promise.n_listed or 0))
     if result.n_suspects is not None:
         tiles.append(("suspects among known positives", result.n_suspects))
     if result.n_unjudged:
         tiles.append(("rows without a value", result.n_unjudged))
     histogram = result.histogram
     data = {
-        "heading": "Known positives, most suspicious first" if result.audit else "Ranking",
-        "data": f"{plan.rows_pos:,} known positives, {plan.rows_unl:,} unlabeled rows",
+        "heading": _heading(result, source),
+        "data": _data(result, source),
+        "command": command,
         "audit": result.audit,
         "tiles": tiles,
         "n_unl": plan.rows_unl,
@@ -60,6 +75,27 @@ def render(result: RankResult) -> bytes:
         },
     }
     return page(f"resvm rank: {data['heading']}", "ranking.js", data)
+
+
+def _heading(result: RankResult, source: TrainingInput | None) -> str:
+    """What is listed, and of which file."""
+    path = None
+    if source is not None:
+        path = source.data or (source.positives if result.audit else source.unlabeled)
+    of = "" if path is None else f" of {name_of(path)}"
+    return f"Known positives{of}, most suspicious first" if result.audit else f"Ranking{of}"
+
+
+def _data(result: RankResult, source: TrainingInput | None) -> str:
+    plan = result.plan
+    of_p = of_u = whole = ""
+    if source is not None and source.data is not None:
+        whole = f", of {name_of(source.data)}"
+        if source.positive_ids is not None:
+            of_p = f" (ids of {name_of(source.positive_ids)})"
+    elif source is not None and source.positives is not None and source.unlabeled is not None:
+        of_p, of_u = f" of {name_of(source.positives)}", f" of {name_of(source.unlabeled)}"
+    return f"{plan.rows_pos:,} known positives{of_p}, {plan.rows_unl:,} unlabeled rows{of_u}{whole}"
 
 
 def _made(result: RankResult) -> list[str]:
@@ -79,8 +115,8 @@ def _made(result: RankResult) -> list[str]:
         )
     if result.n_suspects is not None:
         notes.append(
-            "Suspects are the known positives below the value that tells P and U best apart, or,"
-            " where a contamination of P was given, as many as it says, the lowest."
+            "Suspects are as many known positives, the lowest, as are expected to be false, by the"
+            " contamination of P that was given or else by one that is estimated."
         )
     else:
         notes.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
@@ -104,10 +140,10 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         "members": shown.n_members.tolist(),
         "low": None if shown.low is None else shown.low.tolist(),
         "high": None if shown.high is None else shown.high.tolist(),
-        "expected": None,
+        "further": {name: _rounded(column, 4) for name, column in shown.further.items()},
     }
-    if shown.expected_false is not None:
-        columns["expected"] = _rounded(shown.expected_false, 4)
+    if shown.ranks is not None:
+        columns["rank"] = shown.ranks.tolist()
     return columns
 
 

@@ -100,7 +100,7 @@ function choose(f) {
   const one = files[f];
   histogram = mirrorChart({label: "scores by class", edges: one.histogram.edges, counts: [one.histogram.positive, one.histogram.other],
     names: ["positive", other], xLabel: "decision value", yLabel: `share: positive up, ${other} down`,
-    hint: "The outermost bins hold all values beyond them."});
+    hint: spreadHint(one.histogram.edges)});
   spread.replaceChildren(make("h2", {}, "Decision values by class"), legend(["positive", other], true), histogram.element);
   slider.max = one.thresholds.length;
   slider.value = one.start;
@@ -144,7 +144,8 @@ const rows = DATA.rows.filter(([name]) => files.some((one) => one.figures[name] 
   const numbers = values.filter((value) => typeof value === "number");
   const best = better === 0 || !several || Math.min(...numbers) === Math.max(...numbers) ? null
     : better > 0 ? Math.max(...numbers) : Math.min(...numbers);
-  const cellsOf = values.map((value) => ({text: shown(value), best: best !== null && value === best}));
+  const cellsOf = values.map((value, f) => ({text: shown(value), best: best !== null && value === best,
+    more: several ? interval(files[f], name) : ""}));
   return [label, ...cellsOf, ...(several ? [] : [interval(files[0], name)])];
 });
 page.append(make("section", {}, make("h2", {}, "All figures"),

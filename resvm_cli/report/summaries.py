@@ -11,6 +11,7 @@ from resvm_cli.report.terminal import note, print_data, print_table, rendered, s
 if TYPE_CHECKING:
     from resvm_cli.ensemble.methods import Plan
     from resvm_cli.ensemble.model_plan import ModelPlan
+    from resvm_cli.evaluation.bootstrap import Interval
     from resvm_cli.jobs.benchmark import BenchmarkResult
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.convert import ConvertResult
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.outlook import Outlook
     from resvm_cli.jobs.predict_files import FilesResult
     from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.rank_promise import Promise
     from resvm_cli.jobs.simulate import SimulateResult
     from resvm_cli.jobs.train import TrainResult
     from resvm_cli.jobs.train_parts import PartResult
@@ -180,13 +182,40 @@ def show_ranking(result: RankResult) -> None:
             for share in RECOVERED_SHARES
         )
         rows.append(("recall", f"known positives would be found: {ranks} of U"))
+    if result.promise is not None:
+        rows += _promise(result.promise)
     if result.n_suspects is not None:
-        why = "look more like U"
-        if result.listing.expected_false is not None:
-            why = "should be false by --contamination-pos"
-        rows.append(("suspects", f"{result.n_suspects:,} of the known positives {why}"))
+        rows.append(("suspects", f"{result.n_suspects:,} of the known positives look false"))
     for name, text in rows:
         say(f"{name:>10}  {text}")
+
+
+def _promise(promise: Promise) -> list[tuple[str, str]]:
+    """What is expected of U, and of the list that was asked for."""
+    rows = []
+    if (share := promise.contamination_unl) is not None:
+        text = f"{_percent(share)} of U expected"
+        if not (promise.separable or promise.contamination_given):
+            text += ": cannot be known, P and U overlap"
+        rows.append(("positives", text))
+    if promise.fdr is not None:
+        text = f"{promise.n_listed:,} rows"
+        if promise.precision is not None:
+            text += f", {_percent(promise.precision)} of them positive, expected"
+        elif promise.n_negatives is not None:
+            text += (
+                f" by conformal p-values of {promise.n_negatives:,} trusted negatives: at most"
+                f" {100 * promise.fdr:g} % of them false, expected"
+            )
+        rows.append(("list", text))
+    return rows
+
+
+def _percent(share: Interval) -> str:
+    text = f"{100 * share.value:.0f} %"
+    if share.low < share.high:
+        text += f" ({100 * share.low:.0f} to {100 * share.high:.0f})"
+    return text
 
 
 def show_simulation(result: SimulateResult) -> None:
@@ -315,7 +344,11 @@ def show_inspection(inspection: Inspection) -> None:
     features = f"{manifest['n_features']:,}"
     if manifest["scaling"]:
         features += f", scaled by {manifest['scaling']['kind']}"
-    table.add_row("features", features + (", counted from 0" if manifest["zero_based"] else ""))
+    if name == "precomputed":
+        table.add_row("kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}")
+    else:
+        counted = ", counted from 0" if manifest["zero_based"] else ""
+        table.add_row("features", features + counted)
     for which, data in manifest["data"].items():
         table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
     table.add_row("versions", pairs(manifest["versions"]))

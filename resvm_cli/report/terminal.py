@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from contextlib import suppress
@@ -61,6 +62,11 @@ def show_error(error: ResvmError) -> None:
     say(f"resvm: error: {error.message}")
     if error.hint:
         say(f"  hint: {error.hint}")
+
+
+def command_line() -> str:
+    """What was typed, as a shell reads it."""
+    return shlex.join(["resvm", *sys.argv[1:]])
 
 
 def print_data(text: str) -> None:
@@ -141,7 +147,7 @@ class Progress:
             left = ""
             if total is not None and 0 < done < total:
                 left = f", about {(now - self._stage_began) * (total - done) / done:.0f} s left"
-            say(f"resvm: {stage}: {amount}, {now - self._started:.0f} s{left}")
+            say(f"resvm: {stage}: {amount}, {now - self._stage_began:.0f} s{left}")
 
     def _draw(self, stage: str, done: int, total: int | None) -> None:
         if self._live is None:

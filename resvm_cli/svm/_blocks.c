@@ -380,6 +380,83 @@ static const char *fill_nodes(const double *values, size_t height, const int64_t
     return NULL;
 }
 
+/* The entries of rows by column instead, in the order of rows: starts gets one more than there are
+ * columns, lines the row of each entry and `transposed` its value. */
+static const char *transpose_rows(const struct rows *rows, int64_t *starts, size_t n_columns,
+                                  int32_t *lines, double *transposed)
+{
+    memset(starts, 0, (n_columns + 1) * sizeof *starts);
+    for (size_t entry = 0; entry < rows->n_entries; entry++) {
+        uint32_t column = (uint32_t)rows->indices[entry];
+        if (column >= n_columns)
+            return "indices does not fit: column_starts has no column for one";
+        starts[column + 1]++;
+    }
+    for (size_t column = 0; column < n_columns; column++)
+        starts[column + 1] += starts[column];
+    /* each start moves on to the next one's place, and all are moved back by one in the end */
+    size_t at = 0;
+    for (size_t number = 0; number < rows->count; number++) {
+        size_t first, last;
+        const char *wrong = bounds(rows, number, &first, &last);
+        if (wrong || first != at)
+            return wrong ? wrong : bad_starts;
+        for (; at < last; at++) {
+            int64_t place = starts[rows->indices[at]]++;
+            lines[place] = (int32_t)number;
+            transposed[place] = rows->values[at];
+        }
+    }
+    if (at != rows->n_entries)
+        return bad_starts;
+    memmove(starts + 1, starts, n_columns * sizeof *starts);
+    starts[0] = 0;
+    return NULL;
+}
+
+/* The rank of each number from 1 on, equal ones in the order they come in; the two zeros are equal,
+ * and nan is last. The room holds twice as many; ranks may lie where the values lie. Sorted by digits
+ * of 11 bits, which takes a tenth of the time of comparing. */
+#define DIGIT 11
+#define DIGITS 3
+
+static void rank_values(const float *values, size_t count, int descending, uint64_t *room,
+                        int32_t *ranks)
+{
+    uint64_t *from = room, *to = room + count;
+    size_t places[DIGITS][1 << DIGIT] = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        float value;
+        uint32_t bits;
+        memcpy(&value, values + i, sizeof value);
+        value = (descending ? -value : value) + 0.0f;
+        memcpy(&bits, &value, sizeof bits);
+        bits ^= bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31; /* of negative ones more bits are less */
+        if (value != value)
+            bits = UINT32_MAX;
+        for (int digit = 0; digit < DIGITS; digit++)
+            places[digit][bits >> DIGIT * digit & ((1 << DIGIT) - 1)]++;
+        from[i] = (uint64_t)bits << 32 | i;
+    }
+    for (int digit = 0; digit < DIGITS; digit++) {
+        size_t before = 0;
+        for (size_t i = 0; i < 1 << DIGIT; i++) {
+            size_t own = places[digit][i];
+            places[digit][i] = before;
+            before += own;
+        }
+        for (size_t i = 0; i < count; i++)
+            to[places[digit][from[i] >> (32 + DIGIT * digit) & ((1 << DIGIT) - 1)]++] = from[i];
+        uint64_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int32_t rank = (int32_t)(i + 1);
+        memcpy(ranks + (uint32_t)from[i], &rank, sizeof rank);
+    }
+}
+
 /* LIBSVM tells how many iterations it needed only in what it prints, and only here is it heard: by
  * the thread that trains, without the interpreter. */
 #define ITERATIONS "\noptimization finished, #iter = "
@@ -411,6 +488,10 @@ struct array {
 #define INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 0)
 #define INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 0)
 #define FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 0)
+#define FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 0)
+#define WRITTEN_INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 1)
+#define WRITTEN_INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 1)
+#define WRITTEN_UINT64(name) ARRAY(name, "L", "Q", uint64_t, "uint64", 1)
 #define WRITTEN_FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 1)
 #define WRITTEN_BOOL(name) ARRAY(name, "?", "?", unsigned char, "bool", 1)
 #define WRITTEN_NODES(name) \
@@ -765,6 +846,66 @@ static PyObject *gram(PyObject *Py_UNUSED(module), PyObject *args)
     return FINISH(arrays, wrong);
 }
 
+PyDoc_STRVAR(transpose_doc,
+"transpose(starts, indices, values, column_starts, lines, line_values)\n"
+"\n"
+"The entries of rows by column, as multiply wants them.");
+
+static PyObject *transpose(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"),
+                             WRITTEN_INT64("column_starts"), WRITTEN_INT32("lines"),
+                             WRITTEN_FLOAT64("line_values")};
+    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&", take, &arrays[0], take, &arrays[1], take, &arrays[2],
+                          take, &arrays[3], take, &arrays[4], take, &arrays[5]))
+        return NULL;
+    struct rows rows;
+    const char *wrong = take_rows(arrays, &rows);
+    if (!wrong && rows.count > INT32_MAX)
+        wrong = "starts does not fit: there are more rows than lines has numbers for";
+    else if (!wrong && count(&arrays[3]) == 0)
+        wrong = "column_starts does not fit: it must have one more than there are columns";
+    else if (!wrong && count(&arrays[4]) != rows.n_entries)
+        wrong = "lines does not fit values";
+    else if (!wrong && count(&arrays[5]) != rows.n_entries)
+        wrong = "line_values does not fit values";
+    if (!wrong) {
+        Py_BEGIN_ALLOW_THREADS
+        wrong = transpose_rows(&rows, arrays[3].buffer.buf, count(&arrays[3]) - 1,
+                               arrays[4].buffer.buf, arrays[5].buffer.buf);
+        Py_END_ALLOW_THREADS
+    }
+    return FINISH(arrays, wrong);
+}
+
+PyDoc_STRVAR(rank_doc,
+"rank(values, descending, room, ranks)\n"
+"\n"
+"The rank of each value from 1 on, equal ones in their order, nan last. The room holds twice as\n"
+"many; the ranks may take the values' place.");
+
+static PyObject *rank(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    struct array arrays[] = {FLOAT32("values"), WRITTEN_UINT64("room"), WRITTEN_INT32("ranks")};
+    int descending;
+    if (!PyArg_ParseTuple(args, "O&pO&O&", take, &arrays[0], &descending, take, &arrays[1], take,
+                          &arrays[2]))
+        return NULL;
+    size_t n_values = count(&arrays[0]);
+    const char *wrong = NULL;
+    if (n_values > INT32_MAX || count(&arrays[2]) != n_values)
+        wrong = "values and ranks do not fit each other";
+    else if (!is_product(count(&arrays[1]), n_values, 2))
+        wrong = "room does not fit values";
+    if (!wrong) {
+        Py_BEGIN_ALLOW_THREADS
+        rank_values(arrays[0].buffer.buf, n_values, descending, arrays[1].buffer.buf,
+                    arrays[2].buffer.buf);
+        Py_END_ALLOW_THREADS
+    }
+    return FINISH(arrays, wrong);
+}
+
 PyDoc_STRVAR(listener_doc,
 "listener()\n"
 "\n"
@@ -797,6 +938,8 @@ static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents
                                 {"mark", mark, METH_VARARGS, mark_doc},
                                 {"spread", spread, METH_VARARGS, spread_doc},
                                 {"gram", gram, METH_VARARGS, gram_doc},
+                                {"transpose", transpose, METH_VARARGS, transpose_doc},
+                                {"rank", rank, METH_VARARGS, rank_doc},
                                 {"listener", listener, METH_NOARGS, listener_doc},
                                 {"heard", heard, METH_NOARGS, heard_doc},
                                 {NULL, NULL, 0, NULL}};

@@ -1,4 +1,4 @@
-"""LIBSVM's four kernels and two for fingerprints, over blocks of products.
+"""LIBSVM's kernels and two for fingerprints, over blocks of products.
 
 LIBSVM's have its formulas and parameter names. The similarity of Tanimoto, x.y / (|x|^2 + |y|^2 -
 x.y), is the share of bits that two sets of them have in common; minmax is the same for counts, with
@@ -16,9 +16,11 @@ from resvm_cli.dataset import FloatArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.svm import _blocks
 
-KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "tanimoto", "minmax"]
+KernelName: TypeAlias = Literal[
+    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
+]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
-LIBSVM_KERNELS = KERNEL_NAMES[:4]  # in the order of LIBSVM's numbers
+LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
 
 # Squared distances from norms and a dot product lose about this many units of the norms' last bit.
 CANCELLATION = 16 * np.finfo(np.float64).eps
@@ -49,6 +51,15 @@ class Kernel:
     def compares_fingerprints(self) -> bool:
         """Whether rows are bits or counts, which scaling would turn into something else."""
         return not self.known_to_libsvm
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether its values are given, and rows have no features."""
+        return self.name == "precomputed"
+
+    @property
+    def takes_scaling(self) -> bool:
+        return not (self.compares_fingerprints or self.looks_up)
 
     @property
     def counts_smaller(self) -> bool:
@@ -113,7 +124,7 @@ class Kernel:
 
     def values(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
         """Kernel values of a block (rows x pool) from its products, which are overwritten."""
-        if self.name == "linear":
+        if self.name == "linear" or self.looks_up:
             return dots
         if not self.known_to_libsvm:
             _blocks.shares(dots, pool_norms, norms)

@@ -20,7 +20,12 @@ from resvm_cli.svm import _blocks
 from resvm_cli.svm.deadline import timed
 from resvm_cli.svm.nodes import Arena, GramArena
 from resvm_cli.svm.problem import Problem, Solution
-from resvm_cli.svm.solver_libraries import PRINT_FUNCTION, find_shared_object, package_version
+from resvm_cli.svm.solver_libraries import (
+    PRINT_FUNCTION,
+    find_shared_object,
+    package_version,
+    talking,
+)
 
 C_SVC = 0
 PRECOMPUTED = 4
@@ -125,7 +130,7 @@ def train(
     if refused is not None:
         raise SolverError(f"LIBSVM refuses the problem: {refused.decode()}")
     _blocks.heard()
-    with timed(problem.name):
+    with timed(problem.name), talking():
         model = library.svm_train(byref(described), byref(parameter))
     if not model:
         raise SolverError("LIBSVM returned no model")

@@ -89,7 +89,7 @@ class Pool:
             self._matrix = dense_matrix(rows, len(columns), padding)
             self.rows_at_once = self.rows_multiple = BLOCK_ROWS
         else:
-            self._matrix = SparseMatrix.of(rows, len(columns))
+            self._matrix = SparseMatrix(rows, len(columns))
             self.rows_at_once = max(_blocks.TOGETHER, min(BLOCK_ROWS, SPARSE_CELLS // len(rows)))
             self.rows_multiple = 1
         self._largest_norm = float(self._norms.max(initial=0.0))

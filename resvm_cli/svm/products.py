@@ -15,7 +15,7 @@ import numpy as np
 
 from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.errors import CommandLineError
-from resvm_cli.svm import _blocks
+from resvm_cli.svm import _blocks, gram
 from resvm_cli.svm.kernels import Kernel
 
 # Beyond these sizes LIBSVM makes kernel values from rows as it needs them. A kernel matrix of so
@@ -24,7 +24,8 @@ MOST_ROWS = 2500
 MOST_CELLS = 1 << 23
 MOST_ENTRIES = 1 << 21
 MOST_PRODUCT_CELLS = 1 << 26
-# A kernel that LIBSVM lacks has its matrix whatever its size, up to 4 GB of nodes.
+# A kernel that LIBSVM lacks, or whose values are given, has its matrix whatever its size, up to
+# 4 GB of nodes.
 MOST_MATRIX_ROWS = 16_000
 # Share of non-zeros from which dense products are faster: 0.1 to 0.2, by processor.
 LEAST_DENSITY = 0.1
@@ -33,21 +34,15 @@ LEAST_DENSITY = 0.1
 class SparseMatrix:
     """A matrix by its columns: so many lines over so many columns."""
 
-    def __init__(
-        self, lines: IntArray, columns: IndexArray, values: FloatArray, height: int, width: int
-    ) -> None:
-        """From entries in any order; those given twice count twice."""
-        self._height = height
-        order = np.argsort(columns, kind="stable")
-        self._starts = np.zeros(width + 1, np.int64)
-        np.cumsum(np.bincount(columns, minlength=width), out=self._starts[1:])
-        self._lines = lines[order].astype(np.int32)
-        self._values = values[order]
-
-    @classmethod
-    def of(cls, rows: Rows, width: int) -> SparseMatrix:
-        """These rows, whose indices are columns."""
-        return cls(rows.row_numbers, rows.indices, rows.values, len(rows), width)
+    def __init__(self, rows: Rows, width: int) -> None:
+        """Rows whose indices are columns; a column given twice counts twice."""
+        self._height = len(rows)
+        self._starts = np.empty(width + 1, np.int64)
+        self._lines = np.empty(len(rows.values), np.int32)
+        self._values = np.empty(len(rows.values))
+        _blocks.transpose(
+            *(rows.indptr, rows.indices, rows.values), self._starts, self._lines, self._values
+        )
 
     def products(self, rows: Rows, columns: IndexArray, *, smaller: bool = False) -> FloatArray:
         """lines x rows; ``columns`` has the column of each index, -1 for those that have none.
@@ -79,15 +74,15 @@ class BagRows:
         """Some of the rows, over the features they have.
 
         None where that would be too large: LIBSVM then works with the rows themselves, unless it
-        lacks the kernel.
+        lacks the kernel or its values are given.
         """
-        needed = kernel is not None and not kernel.known_to_libsvm
+        needed = kernel is not None and not kernel.takes_scaling
         if len(numbers) > MOST_ROWS and not needed:
             return None
         if kernel is not None and len(numbers) > MOST_MATRIX_ROWS:
             raise CommandLineError(
                 f"a bag has {len(numbers):,} rows; with the {kernel.name} kernel it can have"
-                f" {MOST_MATRIX_ROWS:,}: LIBSVM does not know that kernel and needs all its values",
+                f" {MOST_MATRIX_ROWS:,}: all its values must be in memory",
                 "choose --method resvm, or smaller bags: --n-pos, --n-unl",
             )
         rows = self._numbered.rows
@@ -102,7 +97,9 @@ class BagRows:
         large = cells > MOST_CELLS if dense else n_entries > MOST_ENTRIES
         if large and not needed:
             return None
-        dense &= not large and not (kernel is not None and kernel.counts_smaller)
+        dense &= not large and not (
+            kernel is not None and (kernel.counts_smaller or kernel.looks_up)
+        )
         if not dense:
             taken = rows.take(numbers)
             return SparseBag(features, Rows(taken.indptr, places[taken.indices], taken.values))
@@ -145,10 +142,15 @@ class SparseBag:
         places = columns.places(rows.indices).astype(np.int32)
         return cls(columns.present, Rows(rows.indptr, places, rows.values))
 
+    def as_written(self) -> Rows:
+        """The rows with the indices of their file."""
+        indices = self.features[self.rows.indices].astype(np.int32)
+        return Rows(self.rows.indptr, indices, self.rows.values)
+
     def dot_products(self, *, smaller: bool = False) -> FloatArray:
         """rows x rows."""
         everywhere = np.arange(len(self.features), dtype=np.int32)
-        matrix = SparseMatrix.of(self.rows, len(everywhere))
+        matrix = SparseMatrix(self.rows, len(everywhere))
         return matrix.products(self.rows, everywhere, smaller=smaller)
 
     def combined(self, coefficients: FloatArray) -> Rows:
@@ -182,6 +184,9 @@ def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
 
 def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
     """rows x rows of a bag."""
+    if kernel.looks_up:
+        assert isinstance(bag, SparseBag)
+        return gram.kernel_matrix(bag.as_written())
     if kernel.counts_smaller:
         assert isinstance(bag, SparseBag)
         kernel.norms(bag.rows)  # refuses what cannot be counts
@@ -201,6 +206,8 @@ def dot_products(rows: Rows) -> FloatArray:
 
 def kernel_products(rows: Rows, kernel: Kernel) -> FloatArray:
     """All rows with all rows: what the kernel's values are made from."""
+    if kernel.looks_up:
+        return gram.kernel_matrix(rows)
     if not kernel.counts_smaller:
         return dot_products(rows)
     kernel.norms(rows)  # refuses what cannot be counts

@@ -6,8 +6,9 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from glob import escape, glob
 from os.path import basename, dirname, join
 from typing import TextIO
@@ -16,6 +17,11 @@ from resvm_cli.errors import SolverError
 
 STDERR = 2
 PRINT_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+_at_exit: object = None  # C keeps the pointer: it must not be collected
+_turn = threading.Lock()
+_stderr: int | None = None  # a copy of the descriptor, where there is something to silence
+_n_talking = 0  # threads that are inside LIBSVM
 
 
 def find_shared_object(package: str, name: str) -> str:
@@ -51,13 +57,25 @@ def _text(descriptor: int, like: TextIO) -> TextIO:
     return open(descriptor, "w", encoding=like.encoding, errors=like.errors, buffering=1)
 
 
+def on_exit_of_a_library(function: Callable[[], object]) -> None:
+    """Call this when compiled code ends the program: OpenBLAS and OpenMP do, without memory.
+
+    The program itself must end by os._exit: an interpreter that is taken apart cannot be called.
+    """
+    global _at_exit
+    _at_exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: function())
+    with suppress(AttributeError, OSError):  # what atexit is made of; not every system has it
+        ctypes.CDLL(None).__cxa_atexit(_at_exit, None, None)
+
+
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Keep the solvers from writing to stderr, which they do past every setting of theirs.
+    """Within this context what LIBSVM writes to stderr past every setting of its own goes nowhere.
 
-    LIBSVM tells each member that does not converge; the caller does so once. Python's own stderr
-    goes on through a copy of the descriptor, which stays open for those who keep hold of it.
+    It tells each member that does not converge; the caller does so once. Python's own stderr goes
+    on through a copy of the descriptor, which stays open for those who keep hold of it.
     """
+    global _stderr
     stream = sys.stderr
     try:
         ours = stream is not None and stream.fileno() == STDERR
@@ -65,18 +83,41 @@ def silenced() -> Iterator[None]:
     except (OSError, ValueError, AttributeError):  # closed, or replaced by something else
         yield
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
     if ours:
         stream.flush()
         sys.stderr = _text(kept, stream)
-    os.dup2(nowhere, STDERR)
-    os.close(nowhere)
     copy = sys.stderr
+    before, _stderr = _stderr, kept
     try:
         yield
     finally:
-        os.dup2(kept, STDERR)
+        _stderr = before
+        with _turn:  # a solver that was left to itself may still be at work
+            os.dup2(kept, STDERR)
         if ours and sys.stderr is copy:
             sys.stderr = stream
         elif not ours:
             os.close(kept)
+
+
+@contextmanager
+def talking() -> Iterator[None]:
+    """While LIBSVM works: only then is stderr nowhere, for others have more to say than it has."""
+    global _n_talking
+    kept = _stderr
+    if kept is None:
+        yield
+        return
+    with _turn:
+        _n_talking += 1
+        if _n_talking == 1:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, STDERR)
+            os.close(nowhere)
+    try:
+        yield
+    finally:
+        with _turn:
+            _n_talking -= 1
+            if _n_talking == 0 and _stderr == kept:
+                os.dup2(kept, STDERR)

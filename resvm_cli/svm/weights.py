@@ -48,6 +48,11 @@ class Weights:
 
 def _combined(rows: Rows, uses: Uses, n_columns: int, width: int) -> FloatArray:
     """The members' weights, features x members, with members of nothing up to the width."""
+    if (np.bincount(uses.members, minlength=uses.n_members) == 1).all():
+        # a row a member, as models are written: the product below would take members squared
+        alone: FloatArray = np.zeros((n_columns, width))
+        alone[:, uses.members] += dense_matrix(rows, n_columns)[uses.rows].T * uses.coefficients
+        return alone
     coefficients = np.zeros((len(rows), width))
     np.add.at(coefficients, (uses.rows, uses.members), uses.coefficients)
     weights: FloatArray = dense_matrix(rows, n_columns).T @ coefficients
@@ -72,4 +77,5 @@ def _listed(rows: Rows, uses: Uses, columns: Columns) -> SparseMatrix:
     cells, place = np.unique(members * len(columns) + used.indices, return_inverse=True)
     weights = np.bincount(place, weights=values, minlength=len(cells)).astype(np.float64)
     members, features = np.divmod(cells, max(1, len(columns)))
-    return SparseMatrix(members, features.astype(np.int32), weights, uses.n_members, len(columns))
+    starts = np.searchsorted(members, np.arange(uses.n_members + 1))
+    return SparseMatrix(Rows(starts, features.astype(np.int32), weights), len(columns))

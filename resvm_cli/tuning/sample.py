@@ -15,6 +15,7 @@ from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.tuning.committee import informed_candidates
 from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 from resvm_cli.tuning.validation import Judge
@@ -71,6 +72,22 @@ class TuningSample:
         )
         folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
         return TuningSample(kernels, folds, self.gamma)
+
+    def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
+        """The most rows that a candidate's bag can have, with ranges as they are or extended."""
+        n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
+        candidates = (
+            self.informed(settings)
+            if settings.strategy == "informed"
+            else [
+                self.space(method, settings).largest(
+                    extended=extended and settings.max_extensions > 0
+                )
+                for method in settings.methods
+            ]
+        )
+        judge = self.judge(settings)
+        return max(judge.plan(Task(each, 1), n_pos, n_unl, 0).bag_size for each in candidates)
 
     def judge(self, settings: TuningSettings) -> Judge:
         return Judge(

@@ -212,6 +212,18 @@ class Space:
         ]
         return Candidate(self.method, tuple(values))
 
+    def largest(self, *, extended: bool) -> Candidate:
+        """The one of the largest bags, where ranges are extended as far as they may be, or not."""
+        bags = ("n_pos", "unl_per_pos")
+        values = [
+            (
+                axis.name,
+                axis.low if axis.name not in bags else axis.ceiling if extended else axis.high,
+            )
+            for axis in self.axes
+        ]
+        return Candidate(self.method, tuple(values))
+
     def grid(self) -> list[Candidate]:
         """Every combination, those of one kernel next to each other."""
         names = [axis.name for axis in self.axes]

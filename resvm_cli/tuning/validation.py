@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.ensemble.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.ensemble.model import decide
 from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
@@ -70,6 +70,17 @@ class Judge:
     out_of_bag: bool
     metric: MetricName
     up_to: float
+
+    def rows_apart(self) -> tuple[Judge, list[Rows]]:
+        """The judge without rows, and these."""
+        return replace(self, kernels=self.kernels.on([Rows.empty()] * 2)), [
+            self.kernels.positives,
+            self.kernels.unlabeled,
+        ]
+
+    def with_rows(self, parts: list[Rows]) -> Judge:
+        """The same on rows."""
+        return replace(self, kernels=self.kernels.on(parts))
 
     @property
     def rows_pos(self) -> int:

@@ -103,6 +103,45 @@ static int sparse(void)
     return done;
 }
 
+static int by_column(void)
+{
+    size_t n_rows = below(5), n_entries = 0, n_columns = below(8);
+    int64_t *starts = room(n_rows + 1, sizeof *starts), *found = room(n_columns + 1, sizeof *found);
+    starts[0] = below(40) ? 0 : 1;
+    for (size_t i = 0; i < n_rows; i++) {
+        n_entries += below(6);
+        starts[i + 1] = below(40) ? (int64_t)n_entries : (int64_t)next_random();
+    }
+    n_entries += below(20) == 0;
+    int32_t *columns = indices(n_entries, n_columns + 1), *lines = room(n_entries, sizeof *lines);
+    double *values = numbers(n_entries), *transposed = room(n_entries, sizeof *transposed);
+    struct rows rows = {starts, n_rows, columns, values, n_entries};
+    int done = !transpose_rows(&rows, found, n_columns, lines, transposed);
+    for (size_t i = 0; done && i < n_columns; i++)
+        if (found[i] > found[i + 1])
+            violated("columns do not ascend");
+    if (done && (found[0] != 0 || found[n_columns] != (int64_t)n_entries))
+        violated("columns lost entries");
+    free(starts), free(found), free(columns), free(lines), free(values), free(transposed);
+
+    size_t count = below(40);
+    float *line = room(count, sizeof *line);
+    int32_t *ranks = room(count, sizeof *ranks);
+    uint64_t *keys = room(2 * count, sizeof *keys);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)next_random();
+        memcpy(line + i, &bits, sizeof bits);
+    }
+    rank_values(line, count, (int)below(2), keys, ranks);
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (size_t)ranks[i];
+    if (sum != count * (count + 1) / 2)
+        violated("ranks that are not those from 1 on");
+    free(line), free(ranks), free(keys);
+    return done;
+}
+
 static int as_nodes(void)
 {
     size_t height = 1 + below(8), count = below(10);
@@ -132,16 +171,17 @@ static void heard(void)
 int main(int argc, char **argv)
 {
     time_t stop = time(NULL) + (time_t)(argc > 1 ? atof(argv[1]) : 10);
-    int (*targets[])(void) = {pooled, sparse, as_nodes};
-    unsigned long long runs = 0, refused[3] = {0};
+    int (*targets[])(void) = {pooled, sparse, by_column, as_nodes};
+    unsigned long long runs = 0, refused[4] = {0};
     while (runs % 1024 || time(NULL) < stop) {
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 4; i++)
             refused[i] += !targets[i]();
         heard();
         runs++;
     }
-    printf("%llu runs, refused: %llu, %llu, %llu\n", runs, refused[0], refused[1], refused[2]);
-    for (int i = 0; i < 3; i++)
+    printf("%llu runs, refused: %llu, %llu, %llu, %llu\n", runs, refused[0], refused[1],
+           refused[2], refused[3]);
+    for (int i = 0; i < 4; i++)
         if (refused[i] == 0 || refused[i] == runs)
             return 1; /* both kinds must have been met */
     return 0;

@@ -102,6 +102,29 @@ int main(int argc, char **argv)
         free(firsts);
         free(seconds);
 
+        struct shared_lines shared = {.key = next_random()};
+        for (int again = 0; again < 2; again++) { /* the second time every line is known */
+            double *coefficients = malloc(8 * capacity);
+            int64_t *numbers = malloc(8 * capacity);
+            size_t known = shared.count;
+            struct outcome vectors = scan_vectors(exact, length, coefficients, numbers, capacity,
+                                                  &shared, libc_decimal, NULL);
+            require(vectors.rows <= capacity, "vectors within capacity");
+            require(vectors.status != OK || (int64_t)vectors.rows == newlines, "each vector a line");
+            require(!again || shared.count == known, "known lines are found again");
+            for (size_t row = 0; row < vectors.rows; row++) {
+                require(isfinite(coefficients[row]), "coefficients are finite");
+                require(numbers[row] >= 0 && (size_t)numbers[row] < shared.count, "lines that there are");
+            }
+            require(shared.count == 0 || shared.ends[shared.count - 1] == shared.size, "lines end");
+            free(coefficients);
+            free(numbers);
+        }
+        for (uint64_t more = below(200) ? 0 : 2000; more; more--) /* slots grow */
+            require(share_line(&shared, (text)&more, sizeof more) == (int64_t)shared.count - 1,
+                    "a new line is the last");
+        drop_lines(&shared);
+
         size_t row_capacity = below(8), nonzero_capacity = below(24);
         struct sink sink = {malloc(8 * row_capacity),  malloc(8 * row_capacity),
                             malloc(8 * row_capacity),  malloc(8 * row_capacity),

@@ -1,6 +1,7 @@
 """``make hostile BUDGET=seconds``: mutated files in process and through the program, and faults.
 
 Prints what was tried, how often, and what did harm; files that did are kept in tests/hostile/cases.
+A third argument names the one attack to make: files, program or faults.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
-import numpy as np
-
-from tests.hostile import faults, forked, mutations
+from tests.hostile import attacks, faults, forked, readers, seeds
+from tests.hostile.harm import harms
 
 # every output is synced: a disk would spend the time on that
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 MOST_SHOWN = 20
 SHIM = "RESVM_FAULTS"  # set once the shim is loaded
+SHARES = {"program": 0.3, "faults": 0.4, "files": 0.3}  # of the budget
 
 
 def main() -> int:
     budget = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    shares = {sys.argv[3]: 1.0} if len(sys.argv) > 3 else SHARES
     forked.warm_up()
     began = time.monotonic()
     print(f"hostile: {budget:g} s, seed {seed}")  # noqa: T201
@@ -34,53 +37,56 @@ def main() -> int:
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="resvm-hostile-", dir=MEMORY)))
     counts: Counter[str] = Counter()
     try:
-        problem = mutations.make_files(folder / "files")
-        for share, work in (
-            (0.3, mutations.through_the_program(problem, folder, seed)),
-            (0.4, fault_by_fault(problem, folder, began + budget)),
-        ):
-            end = time.monotonic() + share * budget
-            for what in work:
+        problem = seeds.make_files(folder / "files")
+        ready = time.monotonic()
+        left = max(began + budget - ready, budget / 2)
+        done = 0.0
+        # files last: their libraries start threads, and what forks must have none
+        for name, share in shares.items():
+            done += share
+            end = ready + done * left
+            for what in _attack(name, problem, folder, seed, end):
                 counts[what] += 1
                 if time.monotonic() > end:
                     break
-        # last: it starts threads, and what forks must have none
-        rng = np.random.default_rng(seed)
-        while time.monotonic() < began + budget:
-            counts[mutations.in_process(problem, folder, rng)] += 1
     finally:
         shutil.rmtree(folder)
     for what, count in sorted(counts.items()):
         print(f"{count:>10,}  {what}")  # noqa: T201
-    harms = Counter(mutations.harms)
-    for harm, count in harms.most_common(MOST_SHOWN):
+    for harm, count in Counter(harms).most_common(MOST_SHOWN):
         print(f"harm, {count} times: {harm}")  # noqa: T201
-    done = f"{len(mutations.harms):,} of them did harm" if harms else "no harm was done"
-    print(f"{sum(counts.values()):>10,}  in {time.monotonic() - began:.0f} s; {done}")  # noqa: T201
+    verdict = f"{len(harms):,} of them did harm" if harms else "no harm was done"
+    seconds = time.monotonic() - began
+    print(f"{sum(counts.values()):>10,}  in {seconds:.0f} s; {verdict}")  # noqa: T201
     return 1 if harms else 0
 
 
-def fault_by_fault(problem: Path, folder: Path, end: float) -> Iterator[str]:
-    """Every writing command in turn, one kind of fault after the other."""
+def _attack(name: str, problem: Path, folder: Path, seed: int, end: float) -> Iterator[str]:
+    if name == "program":
+        return attacks.through_the_program(problem, folder, seed)
+    if name == "faults":
+        return fault_by_fault(problem, folder, seed, end)
+    readers.without_threads()
+    return iter(readers.Attack(problem, folder, Random(seed)).strike, None)
+
+
+def fault_by_fault(problem: Path, folder: Path, seed: int, end: float) -> Iterator[str]:
+    """Every writing command in turn, one fault after the other."""
     if SHIM not in os.environ:
         return
+    writings = faults.writings(problem)
+    Random(seed).shuffle(writings)  # a short run meets others than the next
     going = [
-        (f"{kind}: {writing.name}", faults.strikes(writing, problem, place, end, (kind,)))
-        for writing in faults.writings(problem, problem / "m")
-        for kind in faults.KINDS
-        for place in [folder / f"{writing.name}-{kind}".replace(" ", "-")]
+        faults.strikes(writing, folder / writing.name.replace(" ", "-"), end)
+        for writing in writings
     ]
     while going:
-        for name, strikes in list(going):
-            try:
-                met = next(strikes, None)
-            except AssertionError as harm:
-                mutations.harms.append(f"{name}: {harm}")
-                met = None
+        for strikes in list(going):
+            met = next(strikes, None)
             if met is None:
-                going.remove((name, strikes))
+                going.remove(strikes)
             else:
-                yield name
+                yield met
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from contextlib import suppress
 
 from tests.programs import Ran
 
-PATIENCE_SECONDS = 60  # then it is killed, and counts as hanging
+PATIENCE_SECONDS = 60  # of computing; then it is killed, and counts as hanging
+WAITING_SECONDS = 600  # the machine may be busy
 MOST_MEMORY = 4 << 30
 
 
@@ -21,10 +22,14 @@ def warm_up() -> None:
 
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)
-    for name in ("check", "compare", "inspect", "predict", "rank", "score", "simulate", "train"):
+    for name in (
+        "check", "compare", "convert", "inspect", "merge", "predict", "predict_files", "rank",
+        "score", "simulate", "table_features", "train", "train_parts", "tune", "tuning_tasks",
+    ):  # fmt: skip
         __import__(f"resvm_cli.jobs.{name}")
-    for name in ("jobs.tune", "report.machine", "report.score_table", "report.tuning_table"):
-        __import__(f"resvm_cli.{name}")
+    for name in ("machine", "score_table", "tuning_table"):
+        __import__(f"resvm_cli.report.{name}")
+    __import__("scipy.sparse")
     __import__("scipy.stats")  # half a second of every comparison
 
 
@@ -45,7 +50,8 @@ def _be_resvm(arguments: list[str], env: dict[str, str], out: int, err: int) -> 
     try:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        signal.alarm(PATIENCE_SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE_SECONDS, PATIENCE_SECONDS))
+        signal.alarm(WAITING_SECONDS)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)

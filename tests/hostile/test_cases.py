@@ -9,16 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import ROOT
-from tests.hostile import mutations
+from tests.hostile import harm, readers
 from tests.programs import run, script_command
 
-CASES = sorted(mutations.KEPT.iterdir())
+CASES = sorted(harm.KEPT.iterdir())
+
+
+@pytest.fixture(scope="session")
+def sound_files(tmp_path_factory):
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from tests.hostile import forked, seeds\n"
+        "forked.warm_up(); seeds.make_files(Path(sys.argv[1]))\n"
+    )
+    folder = tmp_path_factory.mktemp("sound") / "files"
+    ran = run(script_command(script, folder), cwd=ROOT)
+    assert ran.code == 0, ran.err
+    return folder
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
-def test_a_kept_file_is_read_or_refused(case, tmp_path):
-    for _, read in mutations._readers().values():
-        read(case.read_bytes(), tmp_path)
+def test_a_kept_file_is_read_or_refused(case, sound_files, tmp_path):
+    for reader in readers.texts(sound_files).values():
+        reader.read(case.read_bytes(), tmp_path)
 
 
 @pytest.mark.parametrize("form", ["text", "tsv", "csv", "jsonl"])
@@ -41,7 +54,7 @@ def test_a_predictions_reader_that_is_wrong_is_noticed(form, tmp_path, monkeypat
         "jsonl": '{"id": "a", "decision_value": 0.5}\n',
     }
     with pytest.raises(AssertionError):
-        mutations._predictions(rows[form].encode(), tmp_path)
+        readers.predictions(rows[form].encode(), tmp_path)
 
 
 # no value here is one with which a command would run for long
@@ -109,5 +122,5 @@ def test_a_strange_value_of_an_option_is_refused_or_used(values, problem, model,
     assert ran.code == 0, ran.err
     for line in ran.out.splitlines():
         code, err, arguments = json.loads(line)
-        assert code in mutations.CODES, (code, err, arguments)
+        assert code in harm.CODES, (code, err, arguments)
         assert "Traceback" not in err, (err, arguments)

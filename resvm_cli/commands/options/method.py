@@ -26,9 +26,11 @@ Kernel = Annotated[
         "-t",
         "--kernel",
         metavar="NAME",
-        autocompletion=offered("linear", "poly", "rbf", "sigmoid", "tanimoto", "minmax"),
-        help="linear, poly, rbf or sigmoid, or LIBSVM's number 0 to 3; for fingerprints"
-        " tanimoto (bits) or minmax (counts).",
+        autocompletion=offered(
+            "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
+        ),
+        help="linear, poly, rbf, sigmoid or precomputed (rows are 0:serial 1:K(x,x1) ...), or"
+        " LIBSVM's number 0 to 4; for fingerprints tanimoto (bits) or minmax (counts).",
     ),
 ]
 Tolerance = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -35,7 +36,7 @@ class ClusterOptions:
         str | None,
         running_option(
             metavar="ADDRESS|FILE|auto",
-            help="Train on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
+            help="Work on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
             " (DASK_SCHEDULER_ADDRESS).",
         ),
     ] = None
@@ -46,24 +47,33 @@ class ClusterOptions:
         ),
     ] = 30.0
 
-    def connected(self, running: TrainingRunOptions) -> AbstractContextManager[Any]:
-        """Within this context tasks go to the cluster, where one was asked for."""
+    def connected(
+        self, running: RunningOptions, target: str | None = None
+    ) -> AbstractContextManager[Any]:
+        """Within this context tasks go to the cluster, where one was asked for.
+
+        Beside the target large rows are put for workers that see it.
+        """
         if self.cluster is None:
             return nullcontext()
-        if running.member_timeout is not None:  # it watches the solvers of this process
+        # it watches the solvers of this process
+        if isinstance(running, TrainingRunOptions) and running.member_timeout is not None:
             raise CommandLineError(
                 "--member-timeout and --cluster exclude each other",
                 "limit the workers instead: dask worker --lifetime",
             )
-        return self._engine(self.cluster, running.notice)
+        folder = None if target is None else os.path.dirname(target.rstrip(os.sep)) or os.curdir
+        return self._engine(self.cluster, running.notice, folder)
 
     @contextmanager
-    def _engine(self, address: str, notice: Callable[[str], None]) -> Iterator[None]:
+    def _engine(
+        self, address: str, notice: Callable[[str], None], folder: str | None
+    ) -> Iterator[None]:
         from resvm_cli import parallel
         from resvm_cli.jobs.cluster import connected
 
         with (
-            connected(address, self.cluster_timeout, notice) as engine,
+            connected(address, self.cluster_timeout, notice, folder) as engine,
             parallel.carried_out_by(engine),
         ):
             yield
@@ -105,6 +115,16 @@ class TrainingRunOptions(RunningOptions):
         running_option(
             metavar="SECONDS",
             help="Give up, with nothing written, when the solver takes longer over one member.",
+            show_default="no limit",
+        ),
+    ] = None
+
+    memory_mb: Annotated[
+        float | None,
+        running_option(
+            metavar="MB",
+            min=1,
+            help="Stay within so much memory: fewer threads, smaller caches, members in rounds.",
             show_default="no limit",
         ),
     ] = None

@@ -41,8 +41,8 @@ def parse_kernel(text: str) -> KernelName:
     kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
     if text.lower() not in kernels:
         raise CommandLineError(
-            f"-t/--kernel is '{text}'; linear, poly, rbf, sigmoid, 0 to 3, tanimoto or minmax"
-            " was expected"
+            f"-t/--kernel is '{text}'; linear, poly, rbf, sigmoid, precomputed, 0 to 4,"
+            " tanimoto or minmax was expected"
         )
     return kernels[text.lower()]
 

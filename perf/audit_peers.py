@@ -1,0 +1,108 @@
+"""cleanlab's audit of P on stored draws: ``python -m perf.audit_peers --data-dir DIR --store DIR``.
+
+For the draws of ``perf.promise_draws`` whose P is contaminated and known at random: the label
+quality of each row of P, from the cross-validated probabilities of three classifiers. They are kept
+beside the draws; what is there already is not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from perf.promise_draws import CONTAMINATIONS, Cell, drawn
+from perf.pu_tasks import TASKS
+from resvm_cli import parallel
+from resvm_cli.dataset import Rows
+
+FOLDS = 5
+
+
+def _svc(gamma: Any) -> Any:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.svm import SVC
+
+    base = SVC(C=1.0, gamma=gamma, class_weight="balanced")
+    return CalibratedClassifierCV(base, ensemble=False, cv=3)
+
+
+def _forest(gamma: Any) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    del gamma
+    return RandomForestClassifier(200, class_weight="balanced", random_state=0)
+
+
+def _logistic(gamma: Any) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    del gamma
+    return LogisticRegression(class_weight="balanced", max_iter=1000)
+
+
+CLASSIFIERS: dict[str, Callable[[Any], Any]] = {
+    "svc": _svc,
+    "forest": _forest,
+    "logistic": _logistic,
+}
+
+
+def matrix_of(rows: Rows, n_columns: int) -> np.ndarray:
+    """Rows as a matrix, which peers take."""
+    matrix = np.zeros((len(rows), n_columns))
+    matrix[rows.row_numbers, rows.indices] = rows.values
+    return matrix
+
+
+def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
+    """Label quality of the rows of P by cleanlab, features standardised."""
+    from cleanlab.rank import get_label_quality_scores
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    some = drawn(cell, folder)
+    rows = Rows.concatenate([some.positives, some.unlabeled])
+    matrix = matrix_of(rows, rows.max_index + 1)
+    if TASKS[cell.task].file == "svmguide1":  # the one set that is not scaled
+        matrix = (matrix - matrix.mean(axis=0)) / np.maximum(matrix.std(axis=0), 1e-12)
+    labels = np.repeat([1, 0], [len(some.positives), len(some.unlabeled)])
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=cell.number)
+    model = CLASSIFIERS[name]("scale")
+    chances = cross_val_predict(model, matrix, labels, cv=folds, method="predict_proba")
+    return np.asarray(get_label_quality_scores(labels, chances)[labels == 1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", default=".")
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--draws", type=int, nargs=2, default=(0, 2), help="from and to")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    cells = [
+        Cell(task, contamination, "random", number)
+        for number in range(*arguments.draws)
+        for task in TASKS
+        for contamination in CONTAMINATIONS
+        if contamination
+    ]
+    with parallel.inner_threads_held():
+        for cell in cells:
+            for name in CLASSIFIERS:
+                path = Path(arguments.store) / f"{cell.name}.{name}.npy"
+                if path.exists():
+                    continue
+                started = time.perf_counter()
+                np.save(path, quality(cell, Path(arguments.data_dir), name))
+                seconds = time.perf_counter() - started
+                print(path.name, f"{seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

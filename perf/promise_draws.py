@@ -1,0 +1,144 @@
+"""Out-of-bag values of draws whose truth is known, stored to compare estimates on.
+
+``python -m perf.promise_draws --data-dir DIR --store DIR`` draws P and U from the sets of
+``perf.pu_tasks``, with clean and contaminated P, known at random or by their features, and keeps of
+each draw what ``resvm rank`` would judge by, with negatives that were never trained on. Draws that
+are stored already are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perf.pu_tasks import TASKS, labelled
+from resvm_cli import parallel
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.experiments.contamination import Sizes, biased_chances, split
+from resvm_cli.jobs.train import TrainingChoice, train_on
+
+CONTAMINATIONS = (0.0, 0.1, 0.3)
+LABELLINGS = ("random", "biased")
+OTHER_SHARES = (0.05, 0.4)  # of U that is positive: every second draw has one of these
+N_POS, N_UNL, N_NEGATIVES = 200, 2000, 300
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is drawn, and which draw of it."""
+
+    task: str
+    contamination: float
+    labelling: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        task = self.task.replace(" ", "_")
+        return f"{task}-{self.contamination:g}-{self.labelling}-{self.number}"
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """P, U and negatives, which of P and U are truly positive, and the share of U that is."""
+
+    positives: Rows
+    unlabeled: Rows
+    negatives: Rows
+    truth_pos: np.ndarray
+    truth_unl: np.ndarray
+
+
+def drawn(cell: Cell, folder: Path) -> Drawn:
+    """The rows of a cell: they depend on what it says alone."""
+    task = TASKS[cell.task]
+    rows, labels = labelled(task.file, folder)
+    truth = np.asarray(task.is_positive(labels))
+    share = task.hidden
+    if cell.number % 2:
+        share = OTHER_SHARES[cell.number // 2 % 2]
+    n_true, n_false = int(truth.sum()), int((~truth).sum())
+    # as much of the set as leaves some of either class over
+    n_pos = min(N_POS, n_true // 3)
+    n_unl = int(min(N_UNL, 0.9 * (n_true - n_pos) / share, 0.75 * n_false / (1 - share)))
+    sizes = Sizes(n_pos, n_unl, cell.contamination, share, 0, None)
+    seed = [cell.number, round(1000 * cell.contamination), *cell.name.encode()]
+    rng = np.random.default_rng(seed)
+    chances = biased_chances(rows, rng) if cell.labelling == "biased" else None
+    sets = split(truth, sizes, rng, chances)
+    negatives = sets.test[~truth[sets.test]][:N_NEGATIVES]
+    return Drawn(
+        rows.take(sets.positives),
+        rows.take(sets.unlabeled),
+        rows.take(negatives),
+        truth[sets.positives],
+        truth[sets.unlabeled],
+    )
+
+
+def judged(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
+    """What rank would know: default parameters, scaled where that is advised, the mean value."""
+    data = MemoryData(some.positives, some.unlabeled, scale="auto")
+    trained = train_on(data, TrainingChoice.of(ResvmParams(seed=cell.number)), jobs=1)
+    part = trained.part
+    absences = Absences(
+        part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)
+    )
+    predictor = Predictor(trained.ensemble, data.scaling)
+    first = 0
+    stored: dict[str, np.ndarray] = {}
+    for name, rows in (("pos", some.positives), ("unl", some.unlabeled)):
+        values = predictor.member_values(rows)
+        absent = absences.absent(np.arange(first, first + len(rows)), rows)
+        decisions = decide_out_of_bag(values, absent, trained.ensemble.groups)
+        stored |= {
+            name: decisions.means,
+            f"{name}_votes": decisions.values_without_ties(),
+            f"{name}_members": values.astype(np.float32),
+            f"{name}_absent": absent,
+        }
+        first += len(rows)
+    stored["negatives_members"] = predictor.member_values(some.negatives).astype(np.float32)
+    return stored | {"truth_pos": some.truth_pos, "truth_unl": some.truth_unl}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", default=".")
+    parser.add_argument("--store", required=True, help="a folder of .npz files")
+    parser.add_argument("--draws", type=int, nargs=2, default=(0, 3), help="from and to")
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    arguments = parser.parse_args()
+    store = Path(arguments.store)
+    store.mkdir(exist_ok=True)
+    cells = [
+        Cell(task, contamination, labelling, number)
+        for number in range(*arguments.draws)
+        for task in arguments.tasks
+        for contamination in CONTAMINATIONS
+        for labelling in LABELLINGS
+    ]
+    with parallel.inner_threads_held():
+        for cell in cells:
+            path = store / f"{cell.name}.npz"
+            if path.exists():
+                continue
+            started = time.perf_counter()
+            values = judged(cell, drawn(cell, Path(arguments.data_dir)))
+            beside = path.with_suffix(".part.npz")
+            np.savez(beside, **values)
+            beside.rename(path)
+            print(cell.name, f"{time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""P and U as mixtures of two classes: shares, precision and false positives against the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resvm_cli.evaluation.class_mixture import LOOKALIKES, ClassMixture
+
+
+class Drawn:
+    """Normal values of two classes, so far apart."""
+
+    def __init__(self, a, b, seed=0, n_pos=400, n_unl=4000, apart=3.0):
+        rng = np.random.default_rng(seed)
+        self.a, self.b = a, b
+        self.true_pos = np.arange(n_pos) >= round(a * n_pos)
+        self.true_unl = np.arange(n_unl) < round(b * n_unl)
+        self.positives = rng.standard_normal(n_pos) + apart * self.true_pos
+        self.unlabeled = rng.standard_normal(n_unl) + apart * self.true_unl
+
+    def fitted(self, **settings):
+        found = ClassMixture.fit(self.positives, self.unlabeled, **settings)
+        assert found is not None
+        return found
+
+
+@pytest.mark.parametrize("a", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("b", [0.05, 0.3])
+def test_both_shares_are_found_within_their_bounds(a, b):
+    mixture = Drawn(a, b).fitted()
+    assert mixture.separable
+    for truth, share in ((a, mixture.contamination_pos), (b, mixture.contamination_unl)):
+        assert share.value == pytest.approx(truth, abs=0.05)
+        assert share.low <= truth + 0.005
+        assert truth <= share.high
+        assert share.high - share.low < 0.2
+
+
+def test_bounds_hold_the_truth_nine_times_in_ten():
+    inside = []
+    for seed in range(20):
+        share = Drawn(0.1, 0.2, seed, 200, 1000).fitted(n_replicates=100).contamination_unl
+        inside.append(share.low <= 0.2 <= share.high)
+    assert np.mean(inside) >= 0.9
+
+
+def test_any_increasing_change_of_the_values_changes_nothing():
+    drawn = Drawn(0.1, 0.2)
+    one = drawn.fitted()
+    drawn.positives, drawn.unlabeled = np.exp(drawn.positives), np.exp(drawn.unlabeled)
+    other = drawn.fitted()
+    assert one.contamination_unl == other.contamination_unl
+    assert one.precision(50).value.tolist() == other.precision(50).value.tolist()
+
+
+def test_what_is_given_is_kept_without_a_width():
+    mixture = Drawn(0.1, 0.2).fitted(a=0.15, b=0.25)
+    for given_share, share in (
+        (0.15, mixture.contamination_pos),
+        (0.25, mixture.contamination_unl),
+    ):
+        assert share.low == share.value == share.high == given_share
+    assert mixture.n_false() == 60
+
+
+def test_classes_that_overlap_are_said_to_and_bounds_begin_at_zero():
+    mixture = Drawn(0.1, 0.3, apart=0.7).fitted()
+    assert not mixture.separable
+    assert mixture.contamination_unl.low == 0
+    assert mixture.contamination_pos.low == 0
+    assert mixture.precision(100).low.max() == 0
+    assert mixture.expected_false(100).low.max() == 0
+    told = Drawn(0.1, 0.3, apart=0.7).fitted(b=0.3)
+    assert told.precision(100).low.max() > 0
+
+
+@pytest.mark.parametrize("a", [0.0, 0.1, 0.3])
+def test_precision_is_what_is_found(a):
+    gaps, inside = [], []
+    for seed in range(8):
+        drawn = Drawn(a, 0.1, seed)
+        share = drawn.fitted().precision(len(drawn.unlabeled))
+        order = np.argsort(-drawn.unlabeled)
+        for depth in (100, 400, 800):
+            true = drawn.true_unl[order[:depth]].mean()
+            gaps.append(share.value[depth - 1] - true)
+            inside.append(share.low[depth - 1] <= true <= share.high[depth - 1])
+    assert abs(np.mean(gaps)) < 0.05
+    assert np.mean(inside) >= 0.9
+
+
+def test_precision_never_rises_down_the_list_and_ends_at_the_share_of_positives():
+    drawn = Drawn(0.0, 0.2)
+    mixture = drawn.fitted()
+    precision = mixture.precision(len(drawn.unlabeled))
+    assert (np.diff(precision.value) <= 1e-12).all()
+    share = mixture.contamination_unl.value
+    assert precision.value[-1] == pytest.approx(share, abs=1e-3)
+    assert precision.value[0] <= 1 - LOOKALIKES * (1 - share) + 1e-9
+    assert (precision.low <= precision.value).all()
+    assert (precision.value <= precision.high).all()
+
+
+@pytest.mark.parametrize("a", [0.1, 0.3])
+def test_false_positives_are_counted_as_they_are_found(a):
+    gaps, inside = [], []
+    for seed in range(8):
+        drawn = Drawn(a, 0.2, seed)
+        n_false = round(a * 400)
+        for known in (None, a):
+            share = drawn.fitted(a=known).expected_false(400)
+            true = (~drawn.true_pos[np.argsort(drawn.positives)[:n_false]]).sum()
+            gaps.append(share.value[n_false - 1] - true)
+            inside.append(share.low[n_false - 1] <= true <= share.high[n_false - 1])
+    assert abs(np.mean(gaps)) < 0.05 * n_false
+    assert np.mean(inside) >= 0.9
+
+
+def test_a_set_that_is_said_to_be_clean_has_no_false_positives():
+    mixture = Drawn(0.1, 0.2).fitted(a=0.0)
+    assert mixture.n_false() == 0
+    assert mixture.expected_false(400).value.max() == 0
+
+
+def test_all_together_are_as_many_as_are_said_to_be_false():
+    for said in (0.1, 0.25):
+        mixture = Drawn(0.1, 0.2).fitted(a=said, b=0.3)
+        assert mixture.expected_false(400).value[-1] == pytest.approx(400 * said)
+        assert mixture.precision(4000).value[-1] == pytest.approx(0.3)
+
+
+def test_too_few_values_tell_nothing():
+    drawn = Drawn(0.0, 0.2)
+    assert ClassMixture.fit(drawn.positives[:9], drawn.unlabeled) is None
+    assert ClassMixture.fit(drawn.positives, drawn.unlabeled[:19]) is None
+
+
+def test_without_replicates_there_are_no_bounds():
+    mixture = Drawn(0.1, 0.2).fitted(n_replicates=0)
+    share = mixture.contamination_unl
+    assert share.low == share.value == share.high
+    assert np.isnan(mixture.precision(5).low).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 999), st.sampled_from([1, 3, 1000]), st.booleans())
+def test_any_values_give_shares(seed, n_distinct, infinite):
+    rng = np.random.default_rng(seed)
+    positives = rng.integers(0, n_distinct, 15).astype(float)
+    unlabeled = rng.integers(0, n_distinct, 40).astype(float)
+    if infinite:
+        positives[0], unlabeled[0] = np.inf, -np.inf
+    mixture = ClassMixture.fit(positives, unlabeled, n_replicates=5)
+    for share in (mixture.contamination_pos, mixture.contamination_unl):
+        assert 0 <= share.low <= share.value <= share.high <= 1
+    precision = mixture.precision(40)
+    for values in (precision.value, precision.low, precision.high):
+        assert ((values >= 0) & (values <= 1)).all()
