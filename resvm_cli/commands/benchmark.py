@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from resvm_cli.commands.benchmark_figure import figure
 from resvm_cli.commands.benchmark_report import report
 from resvm_cli.commands.benchmark_run import grids, run
 
@@ -21,5 +22,5 @@ def described() -> None:
     """
 
 
-for command in (run, report, grids):
+for command in (run, report, figure, grids):
     benchmark.command()(command)

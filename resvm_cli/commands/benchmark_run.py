@@ -76,7 +76,8 @@ def run(
         plan_option(
             metavar="NAME",
             help="paper: a grid by 10 folds and pu_score, 50 members, votes;"
-            " fast: what we recommend today (train --auto).",
+            " fast: what we recommend today (train --auto);"
+            " search: as paper, by random search in place of a grid.",
             show_default="paper; with --data fast",
         ),
     ] = None,
@@ -85,6 +86,14 @@ def run(
         plan_option(
             metavar="FILE",
             help="Other grids for the paper's protocol; resvm benchmark grids shows ours.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        plan_option(
+            metavar="N",
+            help="Candidates of each method with --protocol search.",
+            show_default="100",
         ),
     ] = None,
     data: Annotated[
@@ -104,7 +113,8 @@ def run(
         str | None,
         own_option(
             metavar="A,...|LOW:HIGH:STEP",
-            help="Shares of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1.",
+            help="Shares of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1; of your data,"
+            " or of --tasks in place of the paper's settings.",
             show_default="0",
         ),
     ] = None,
@@ -149,8 +159,14 @@ def run(
     - `resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench`
     - `resvm benchmark run --data mine.svm --positive-label 1 --n-pos 100 --n-unl 2000 -o mine`
     """
-    from resvm_cli.experiments.paper_tasks import PAPER_TASKS, SETTING_NAMES
-    from resvm_cli.experiments.protocol import METHODS, PROTOCOL_NAMES, Grids, Protocol
+    from resvm_cli.experiments.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
+    from resvm_cli.experiments.protocol import (
+        METHODS,
+        PROTOCOL_NAMES,
+        SEARCH_TRIALS,
+        Grids,
+        Protocol,
+    )
     from resvm_cli.jobs import benchmark as job
     from resvm_cli.jobs.benchmark_data import OwnData
     from resvm_cli.jobs.benchmark_grids import default_grids, read_grids
@@ -163,12 +179,7 @@ def run(
         "--n-unl": n_unl,
     }
     if data is None:
-        foreign = {
-            **needed,
-            "--contamination-pos": contamination_pos,
-            "--contamination-unl": contamination_unl,
-            "--groups": groups,
-        }
+        foreign = {**needed, "--groups": groups}
     for name, value in foreign.items():
         if value is not None:
             which = "goes with --data" if data is None else "is for the paper's data, not --data"
@@ -181,16 +192,26 @@ def run(
         assert n_pos is not None
         assert n_unl is not None
         own = OwnData(data, positive_label, n_pos, n_unl, groups, zero_based)
+    chosen_settings = _listed("--settings", settings, SETTING_NAMES, {"semi": "semi-supervised"})
+    if contamination_pos is not None or contamination_unl is not None:
+        if data is None and (tasks is None or settings is not None):
+            raise CommandLineError(
+                "--contamination-pos and --contamination-unl go with --data, or with --tasks and"
+                " without --settings"
+            )
+        chosen_settings = (OWN,)
     name = parse_choice("--protocol", protocol or ("fast" if own else "paper"), PROTOCOL_NAMES)
     if grid is not None and name != "paper":
         raise CommandLineError("--grid is for --protocol paper")
+    if trials is not None and name != "search":
+        raise CommandLineError("--trials is for --protocol search")
     grids: Grids = default_grids() if grid is None else read_grids(grid)
     request = job.BenchmarkRequest(
         target=output,
-        protocol=Protocol(name, grids),
+        protocol=Protocol(name, grids, SEARCH_TRIALS if trials is None else trials),
         data_dir=data_dir,
         tasks=_tasks(tasks, tuple(PAPER_TASKS)),
-        settings=_listed("--settings", settings, SETTING_NAMES, {"semi": "semi-supervised"}),
+        settings=chosen_settings,
         methods=_listed("--methods", methods, METHODS, {}),
         repetitions=repetitions,
         seed=seed,

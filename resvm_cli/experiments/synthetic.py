@@ -15,3 +15,20 @@ def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> Flo
     circle = RADIUS * np.column_stack([np.cos(angles), np.sin(angles)])
     centres = np.concatenate([np.zeros((n_positive, 2)), circle])
     return centres + rng.standard_normal(centres.shape)
+
+
+def positive_density(radius: FloatArray) -> FloatArray:
+    """Of positives, at a distance from the origin; the same in every direction."""
+    density: FloatArray = np.exp(-(radius**2) / 2) / (2 * np.pi)
+    return density
+
+
+def negative_density(radius: FloatArray) -> FloatArray:
+    """Of negatives: the normal density, averaged over centres on the circle."""
+    from scipy.special import ive
+
+    # the mean of e^(r R cos a) over a is I0(r R); ive is I0 without its growth e^(r R)
+    density: FloatArray = (
+        np.exp(-((radius - RADIUS) ** 2) / 2) * ive(0, radius * RADIUS) / (2 * np.pi)
+    )
+    return density

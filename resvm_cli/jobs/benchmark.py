@@ -48,7 +48,7 @@ class BenchmarkRequest:
     repetitions: int = 20
     seed: int = 0
     own: OwnData | None = None
-    contaminations_pos: tuple[float, ...] = (0.0,)  # of own data
+    contaminations_pos: tuple[float, ...] = (0.0,)  # of own data, or in the setting "own"
     contaminations_unl: tuple[float, ...] = (0.0,)
     resume: bool = False
     share: Share | None = None  # this share of the work alone
@@ -65,11 +65,12 @@ class BenchmarkRequest:
             )
         if self.seed < 0:
             raise CommandLineError(f"--seed is {self.seed}; it must not be negative")
-        if self.own is None:
-            return
-        for name, size in (("--n-pos", self.own.n_pos), ("--n-unl", self.own.n_unl)):
-            if size < 1:
-                raise CommandLineError(f"{name} is {size}; at least 1 was expected")
+        if self.protocol.trials < 1:
+            raise CommandLineError(f"--trials is {self.protocol.trials}; at least 1 was expected")
+        if self.own is not None:
+            for name, size in (("--n-pos", self.own.n_pos), ("--n-unl", self.own.n_unl)):
+                if size < 1:
+                    raise CommandLineError(f"{name} is {size}; at least 1 was expected")
         for name, shares in (
             ("--contamination-pos", self.contaminations_pos),
             ("--contamination-unl", self.contaminations_unl),
@@ -91,6 +92,8 @@ class BenchmarkRequest:
         }
         if self.protocol.name == "paper":
             content["grids"] = dict(self.protocol.grids.content)
+        elif self.protocol.name == "search":
+            content["trials"] = self.protocol.trials
         if own is not None:
             content["own"] = {
                 "task": own.name,
@@ -114,16 +117,17 @@ class BenchmarkRequest:
         ]
 
     def _cells(self, absent: Sequence[str]) -> Iterator[Cell]:
-        if self.own is not None:
-            for repetition in range(self.repetitions):
-                for of_pos in self.contaminations_pos:
-                    for of_unl in self.contaminations_unl:
-                        yield Cell(OWN, self.own.name, repetition, of_pos, of_unl)
-            return
         names = [name for name in PAPER_TASKS if name in self.tasks and name not in absent]
         names.sort(key=lambda name: PAPER_TASKS[name].n_unl)
+        if self.own is not None:
+            names = [self.own.name]
         for repetition in range(self.repetitions):
             for name in names:
+                if self.own is not None or OWN in self.settings:
+                    for of_pos in self.contaminations_pos:
+                        for of_unl in self.contaminations_unl:
+                            yield Cell(OWN, name, repetition, of_pos, of_unl)
+                    continue
                 for setting in SETTING_NAMES:
                     if setting in self.settings:
                         shares = PAPER_TASKS[name].contaminations(setting)

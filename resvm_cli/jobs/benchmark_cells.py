@@ -72,9 +72,26 @@ class Bench:
     alone: bool  # one work at a time: what the process takes, it takes
 
 
-def measure(bench: Bench, work: Work) -> Measured:
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """What a tuned and trained method says of the test rows of its cell."""
+
+    truth: npt.NDArray[np.bool_]
+    values: FloatArray  # decision values of the test rows
+    chosen: dict[str, Any]  # by tuning or training, as a line of results tells it
+
+    def areas(self) -> dict[str, float]:
+        """By their names in a line of results."""
+        ranking = Ranking.of(self.truth, self.values)
+        return {
+            "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
+            "average_precision": float(ranking.average_precision()),
+            "roc_auc": float(ranking.roc_auc()),
+        }
+
+
+def tested(bench: Bench, work: Work) -> Tested:
     """Tune, train and test one method on one cell."""
-    started, cpu_started = time.perf_counter(), time.process_time()
     drawn = bench.data.draw(work.cell)
     data = MemoryData(
         drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
@@ -85,15 +102,19 @@ def measure(bench: Bench, work: Work) -> Measured:
     values = predictor.decisions(drawn.test).by(trained.conclusion.rule.rule)
     if not found:
         found = _chosen_by_training(trained.plan, choice.params)
-    ranking = Ranking.of(drawn.truth, values)
+    return Tested(drawn.truth, values, found)
+
+
+def measure(bench: Bench, work: Work) -> Measured:
+    """One method on one cell as a line of results, and what it took."""
+    started, cpu_started = time.perf_counter(), time.process_time()
+    test = tested(bench, work)
     key = work.key(bench.protocol.name)
     record = {
         **key,
-        "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
-        "average_precision": float(ranking.average_precision()),
-        "roc_auc": float(ranking.roc_auc()),
-        **found,
-        "curve": _curve(drawn.truth, values),
+        **test.areas(),
+        **test.chosen,
+        "curve": _curve(test.truth, test.values),
     }
     times = {**key, "seconds": round(time.perf_counter() - started, 3)}
     if bench.alone:

@@ -62,8 +62,10 @@ class Costs:
             if base == "resvm":
                 bag = max(values.get("n_pos", (bag,)))
             bag *= 1.0 + ratio
+        if protocol.name == "search":
+            n_candidates = protocol.trials
         size = EXTENDED * n_candidates * PAPER_FOLDS * members * bag**2
-        return size if protocol.name == "paper" else FAST_SHARE * size
+        return FAST_SHARE * size if protocol.name == "fast" else size
 
 
 def _in_words(seconds: float) -> str:

@@ -35,16 +35,16 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def kind_of(path: str) -> Kind:
+def kind_of(path: str, option: str = "--plot") -> Kind:
     """The format that a file's ending asks for; also whether it can be made, before any work."""
     ending = path.lower().rpartition(".")[2]
     if ending not in KINDS:
-        raise CommandLineError(f"--plot is '{path}'; a name in .png, .svg or .pdf was expected")
+        raise CommandLineError(f"{option} is '{path}'; a name in .png, .svg or .pdf was expected")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise CommandLineError(
-            "--plot needs matplotlib, which is not installed",
+            f"{option} needs matplotlib, which is not installed",
             "pip install 'resvm-cli[plot]', or pip install matplotlib",
         ) from None
     return ending
