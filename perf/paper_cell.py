@@ -1,0 +1,93 @@
+"""One cell of the paper beside scikit-learn. ``python -m perf.paper_cell --data-dir DIR``.
+
+mnist, digit 7, semi-supervised, by the paper's protocol: each method's seconds on one core here,
+and those of a loop over scikit-learn's SVC that trains the same bags on the same folds and judges
+the held-out rows. The loop is timed for two candidates of each method, the smallest and the largest
+bags of the grid, and the mean of both stands for every candidate that was tried here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from sklearn.svm import SVC
+
+from resvm_cli import parallel
+from resvm_cli.experiments.cells import Cell, Draw
+from resvm_cli.experiments.paper_tasks import PAPER_TASKS
+from resvm_cli.experiments.protocol import BASE_METHODS, MEMBERS, PAPER_FOLDS, Protocol
+from resvm_cli.jobs.benchmark_cells import Bench, Work, measure
+from resvm_cli.jobs.benchmark_data import BenchmarkData
+from resvm_cli.jobs.benchmark_grids import default_grids
+from resvm_cli.svm.solver_libraries import silenced
+
+TASK = "mnist-7"
+SETTING = "semi-supervised"
+
+
+def dense(drawn: Draw) -> tuple[np.ndarray, np.ndarray]:
+    """P and U as matrices of the same width."""
+    width = max(drawn.positives.max_index, drawn.unlabeled.max_index) + 1
+    found = []
+    for rows in (drawn.positives, drawn.unlabeled):
+        matrix = np.zeros((len(rows), width))
+        matrix[rows.row_numbers, rows.indices] = rows.values
+        found.append(matrix)
+    return found[0], found[1]
+
+
+def loop_seconds(drawn: Draw, method: str, n_pos: int, n_unl: int, penalty: float) -> float:
+    """One candidate by folds: 50 members on bags of this size, or one on all rows."""
+    positives, unlabeled = dense(drawn)
+    rng = np.random.default_rng(0)
+    fold_pos, fold_unl = (
+        rng.permutation(len(part)) % PAPER_FOLDS for part in (positives, unlabeled)
+    )
+    started = time.process_time()
+    for fold in range(PAPER_FOLDS):
+        p, u = positives[fold_pos != fold], unlabeled[fold_unl != fold]
+        held = np.concatenate([positives[fold_pos == fold], unlabeled[fold_unl == fold]])
+        for _ in range(1 if method == "cwsvm" else MEMBERS):
+            bag_p, bag_u = p, u
+            if method == "resvm":
+                bag_p = p[rng.integers(0, len(p), n_pos)]
+            if method != "cwsvm":
+                bag_u = u[rng.integers(0, len(u), n_unl)]
+            labels = np.repeat([1, -1], [len(bag_p), len(bag_u)])
+            weights = {1: penalty * len(bag_u) / len(bag_p), -1: penalty}
+            member = SVC(kernel="linear", C=1.0, class_weight=weights)
+            member.fit(np.concatenate([bag_p, bag_u]), labels).decision_function(held)
+    return time.process_time() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", default=".")
+    arguments = parser.parse_args()
+    cell = Cell(SETTING, TASK, 0, *PAPER_TASKS[TASK].contaminations(SETTING))
+    data = BenchmarkData(arguments.data_dir, PAPER_TASKS, None, 0)
+    bench = Bench(data, Protocol("paper", default_grids()), {TASK: "mnist"}, True)
+    drawn = data.draw(cell)
+    ours = theirs = 0.0
+    with parallel.inner_threads_held(), silenced():
+        for method in ("resvm", "bagging", "cwsvm"):
+            measured = measure(bench, Work(cell, method))
+            seconds = measured.times["cpu_seconds"]
+            sizes = {"resvm": ((5, 50), (20, 200)), "bagging": ((0, 50), (0, 250))}
+            timed = [
+                loop_seconds(drawn, BASE_METHODS[method], n_pos, n_unl, 0.01)
+                for n_pos, n_unl in sizes.get(method, ((0, 0), (0, 0)))
+            ]
+            loop = float(np.mean(timed)) * measured.record["candidates"]
+            print(
+                f"{method:8} {measured.record['candidates']:3} candidates  here {seconds:7.1f} s"
+                f"  scikit-learn {loop:8.1f} s  {loop / seconds:5.1f} times"
+            )
+            ours, theirs = ours + seconds, theirs + loop
+    print(f"all      here {ours:.1f} s  scikit-learn {theirs:.1f} s  {theirs / ours:.1f} times")
+
+
+if __name__ == "__main__":
+    main()
