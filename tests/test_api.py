@@ -309,7 +309,7 @@ def test_progress_is_reported(labelled):
         ({"c_unl": "x"}, "c_unl is 'x'; a number"),
         (
             {"kernel": "rbg"},
-            "kernel is 'rbg'; 'linear', 'poly', 'rbf', 'sigmoid', 'tanimoto' or 'minmax'",
+            "kernel is 'rbg'; 'linear', 'poly', 'rbf', 'sigmoid', 'precomputed', 'tanimoto' or",
         ),
         ({"gamma": "wide"}, "gamma is 'wide'; 'scale' or 'auto'"),
         ({"scale": "log"}, "scale is 'log'"),

@@ -172,7 +172,7 @@ def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
         ({"solver": "liblinear"}, "--solver liblinear trains linear members only"),
         ({"bias": 1.0}, "-B/--bias is for LIBLINEAR"),
         ({"kernel": "linear", "solver": "libsvm", "bias": 1.0}, "-B/--bias is for LIBLINEAR"),
-        ({"kernel": "linear", "bias": -1.0}, "--bias is -1"),
+        ({"kernel": "linear", "bias": -2.0}, "--bias is -2"),
         ({"method": "bagging", "n_pos": 5}, "--n-pos has no meaning for --method bagging"),
         ({"method": "bagging", "w_pos": 2.0}, "--w-pos has no meaning for --method bagging"),
         ({"method": "bagging", "c_pos": 2.0}, "--c-pos has no meaning for --method bagging"),

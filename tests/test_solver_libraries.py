@@ -85,7 +85,9 @@ def test_without_address_space_there_is_a_code_and_a_word(problem, tmp_path):
             )
         )  # fmt: skip
         assert ran.code == 0 or ran.err.strip(), (megabytes, ran.code)
-        assert ran.code in (0, 5, 127), (megabytes, ran.code, ran.err)  # 127: the loader's own
+        # two threads that end the program at once leave it to the library which code it has
+        told = ran.code == 1 and "a library ended the program" in ran.err
+        assert told or ran.code in (0, 5, 127), (megabytes, ran.code, ran.err)  # 127: the loader's
 
 
 def test_a_stream_of_another_kind_is_left_alone(capsys):

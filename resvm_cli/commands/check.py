@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.commands.options.data import ZeroBased
 from resvm_cli.commands.options.running import Json, Quiet
-from resvm_cli.commands.options.text import parse_kernel
+from resvm_cli.commands.options.text import offered, parse_kernel
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.report import machine, summaries, terminal
 
@@ -26,6 +26,7 @@ def check(
             "-t",
             "--kernel",
             metavar="NAME",
+            autocompletion=offered("precomputed"),
             help="precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
         ),
     ] = None,
