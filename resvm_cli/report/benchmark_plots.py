@@ -111,9 +111,7 @@ def _curves(result: Curves) -> Any:
     """PR and ROC curves of all methods, as lines between thresholds: areas are trapezoids."""
     from matplotlib.figure import Figure
 
-    figure = Figure(
-        figsize=(8.4, 4.5 + 0.17 * max(0, len(result.curves) - 1)), layout="constrained"
-    )
+    figure = Figure(figsize=(8.4, 5.1 + 0.2 * len(result.curves)), layout="constrained")
     pr, roc = figure.subplots(1, 2)
     for curve in result.curves:
         style = {**METHOD_STYLES[curve.method], "marker": None, "lw": 1.6}
@@ -138,11 +136,11 @@ def _curves(result: Curves) -> Any:
             loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
             fontsize=8.5,
         )  # fmt: skip
-    figure.supxlabel(
+    figure.suptitle(
         f"{result.task}, {result.setting}, repetition {result.repetition}, protocol"
         f" {result.protocol}",
-        fontsize=8, color=GREY,
-    )  # fmt: skip
+        fontsize=10,
+    )
     return figure
 
 
