@@ -466,6 +466,7 @@ def test_data_without_any_feature_still_trains(resvm, tmp_path):
     ran = resvm(*train_arguments(tmp_path), "-o", tmp_path / "m", "--n-models", 3)
     assert ran.code == 0, ran.err
     assert resvm("predict", tmp_path / "m", tmp_path / "unl.svm").code == 0
+    assert resvm("inspect", tmp_path / "m").code == 0  # no known positive is out of bag
 
 
 def test_a_member_that_could_be_written_in_part_only_is_an_error(problem, resvm, tmp_path):

@@ -170,7 +170,7 @@ def load_with_out_of_bag(path: str, *, required: bool) -> tuple[StoredModel, Out
         stored = _load(path)
         if not required and stored.manifest.get("out_of_bag") is None:
             return stored, None
-        return stored, load_out_of_bag(path, stored.manifest)
+        return stored, load_out_of_bag(path, stored.manifest, of_positives=required)
 
     return read_steadily(path, both)
 
@@ -229,8 +229,8 @@ def _decision(manifest: dict[str, Any]) -> DecisionRule:
     return DecisionRule.from_description(manifest["decision"])
 
 
-def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
-    """The out-of-bag values of known positives that were stored with a model."""
+def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
+    """The out-of-bag values that were stored with a model; those of known positives, if wanted."""
     entry = manifest.get("out_of_bag")
     if entry is None:
         why = f"{manifest['method']} trains every member on all of P"
@@ -246,7 +246,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any]) -> OutOfBag:
         table = OutOfBag.parse(text)
     except ValueError:
         raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
-    if not table.positive.any():
+    if of_positives and not table.positive.any():
         raise ModelError(
             f"{path}: every member was trained on every known positive: none is out of bag",
             "train with a smaller --n-pos, or give -T a number",

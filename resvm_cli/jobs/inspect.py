@@ -50,7 +50,7 @@ def inspect(path: str, *, weights: bool = False, feature_map: str | None = None)
 def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
     stored = model_dir.load(path)
     if stored.manifest.get("out_of_bag") is not None:
-        model_dir.load_out_of_bag(path, stored.manifest)
+        model_dir.load_out_of_bag(path, stored.manifest, of_positives=False)
     members = stored.manifest["members"]
     return Inspection(
         path=path,
