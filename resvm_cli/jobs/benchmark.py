@@ -332,6 +332,7 @@ class _Runner:
         for one in absent:
             for task in one.tasks:
                 missing[task] = {"task": task, "file": one.file, "fetch": one.address}
+        commands = before.get("command", "").split("\n")
         versions = {
             "resvm": __version__,
             "numpy": np.__version__,
@@ -352,14 +353,14 @@ class _Runner:
             "repetitions": repetitions,
             "data": data,
             "missing": [entry for task, entry in missing.items() if task not in data],
-            "command": request.command,
+            "command": "\n".join(_union(commands, [request.command], ())),
             "versions": versions,
         }
 
 
 def _union(before: Any, now: Any, order: Any) -> list[str]:
     """Names of both, in the usual order."""
-    names = dict.fromkeys([*(before or ()), *now])
+    names = dict.fromkeys(name for name in (*(before or ()), *now) if name)
     usual = [name for name in order if name in names]
     return [*usual, *(name for name in names if name not in usual)]
 
