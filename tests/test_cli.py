@@ -159,8 +159,11 @@ def long_solve(folder) -> list[str]:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_during_a_long_solve_stops_at_once(number, code, tmp_path):
+    def as_from_a_terminal() -> None:  # the tests may run in the background, where it is ignored
+        signal.signal(number, signal.SIG_DFL)
+
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with started(long_solve(tmp_path), **pipes) as running:
+    with started(long_solve(tmp_path), preexec_fn=as_from_a_terminal, **pipes) as running:
         assert running.stdout.readline() == SOLVING
         sent = time.monotonic()
         running.send_signal(number)
