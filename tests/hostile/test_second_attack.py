@@ -284,12 +284,12 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
     real = model_dir.load_out_of_bag
     replaced = []
 
-    def late(path, manifest):
+    def late(path, manifest, **more):
         if not replaced:  # once: between the members and the table
             replaced.append(True)
             target.rename(tmp_path / "old")
             shutil.copytree(tmp_path / "other", target)
-        return real(path, manifest)
+        return real(path, manifest, **more)
 
     monkeypatch.setattr(model_dir, "load_out_of_bag", late)
     rows = str(problem / "test.svm")
