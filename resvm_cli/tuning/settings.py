@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from resvm_cli.ensemble.params import MethodName, ResvmParams
+from resvm_cli.ensemble.params import MOST_MEMBERS, MethodName, ResvmParams
 from resvm_cli.errors import CommandLineError
 from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
 from resvm_cli.tuning.search import Settings, StrategyName
@@ -61,6 +61,10 @@ class TuningSettings:
             raise CommandLineError(
                 "--search informed knows settings of resvm only",
                 "use --search random, grid or halving",
+            )
+        if isinstance(self.n_models, int) and not 1 <= self.n_models <= MOST_MEMBERS:
+            raise CommandLineError(
+                f"--n-models is {self.n_models}; it must be at least 1 and at most {MOST_MEMBERS:,}"
             )
         if self.committee < 1:
             raise CommandLineError(f"--committee is {self.committee}; at least 1 was expected")
