@@ -27,6 +27,13 @@ def find() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
+def far_folder(parent: Path) -> Path:
+    """A folder whose name no line breaks by itself: a page must break it, wherever it names it."""
+    folder = parent / ("deep" * 25)
+    folder.mkdir()
+    return folder
+
+
 class Browser:
     """One page in a headless browser, with everything it said and asked for."""
 
@@ -174,6 +181,12 @@ class Browser:
             "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
         )
         path.write_bytes(base64.b64decode(shot["data"]))
+
+    def keep(self, name: str) -> None:
+        """A screenshot in the folder that SCREENSHOTS names, where it names one."""
+        if folder := os.environ.get("SCREENSHOTS"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.screenshot(Path(folder) / f"{name}.png")
 
     def requests(self) -> list[str]:
         """The addresses that the page asked for."""

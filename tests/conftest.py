@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import Block, format_block
+from tests import browser as chromium
 from tests.programs import Ran, run_resvm
 
 settings.register_profile("untimed", deadline=None)  # the machine may be busy
@@ -54,6 +55,16 @@ def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None
 @pytest.fixture(scope="session")
 def resvm() -> Callable[..., Ran]:
     return run_resvm
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    """A browser for the pages of one module."""
+    program = chromium.find()
+    if program is None:
+        pytest.skip(f"no browser on the PATH (looked for {', '.join(chromium.NAMES)})")
+    with chromium.Browser(program, tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from tests import browser as chromium
 from tests import fake_benchmark as fake
+from tests.browser import far_folder
 
 pytestmark = pytest.mark.browser
 FIRST = "document.querySelector('#section-3 table')"
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = chromium.find()
-    if program is None:
-        pytest.skip(f"no browser on the PATH (looked for {', '.join(chromium.NAMES)})")
-    with chromium.Browser(program, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory, resvm):
-    folder = tmp_path_factory.mktemp("pages")
+    folder = far_folder(tmp_path_factory.mktemp("pages"))
     lines = fake.results()
     fake.write(folder / "paper", lines, fake.plan(), fake.times_of(lines, 30.0))
     quick = fake.results(seed=2, protocol="fast", curves=False)
@@ -33,22 +21,24 @@ def pages(tmp_path_factory, resvm):
     own = [{**line, "task": "</script><b>&mine"} for line in fake.own_results([0.0, 0.2, 0.4])]
     fake.write(folder / "own", own)
     for name, runs in (("paper", ["paper"]), ("two", ["paper", "fast"]), ("own", ["own"])):
-        ran = resvm("benchmark", "report", *runs, "--html", f"{name}.html", "-q", cwd=folder)
+        ran = resvm(
+            "benchmark",
+            "report",
+            *(folder / run for run in runs),
+            "--html",
+            f"{name}.html",
+            "-q",
+            cwd=folder,
+        )
         assert ran.code == 0, ran.err
     return folder
-
-
-def keep(browser, name):
-    if folder := os.environ.get("SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        browser.screenshot(Path(folder) / f"{name}.png")
 
 
 @pytest.mark.parametrize("name", ["paper", "two", "own"])
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_page_is_drawn_without_a_complaint_or_a_request(browser, pages, name, width, dark):
     browser.open(pages / f"{name}.html", width, dark)
-    keep(browser, f"benchmark-{name}-{width}")
+    browser.keep(f"benchmark-{name}-{width}")
     assert browser.complaints() == []
     assert browser.requests() == [(pages / f"{name}.html").as_uri()]
     assert browser.run("document.documentElement.scrollWidth") <= width

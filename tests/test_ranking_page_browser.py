@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from pathlib import Path
+import shutil
 
 import numpy as np
 import pytest
 
-from tests import browser as chromium
+from tests.browser import far_folder
 from tests.conftest import SAMPLE, write_svm
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = chromium.find()
-    if program is None:
-        pytest.skip(f"no browser on the PATH (looked for {', '.join(chromium.NAMES)})")
-    with chromium.Browser(program, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory, resvm):
     """Pages of U, of P among U, of an audit, of bagging, and of a large U; their tables."""
-    folder = tmp_path_factory.mktemp("pages")
-    digits = ("-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm")
+    folder = far_folder(tmp_path_factory.mktemp("pages"))
+    for name in ("pos.svm", "unl.svm"):
+        shutil.copy(SAMPLE / "digits" / name, folder)
+    digits = ("-P", folder / "pos.svm", "-U", folder / "unl.svm")
     rng = np.random.default_rng(0)
     names = [f"<b>&row {number}" for number in range(100_000)]
     write_svm(folder / "p.svm", rng.standard_normal((30, 2)) + 1)
@@ -80,12 +72,6 @@ def search(browser, name, text):
     )
 
 
-def keep(browser, name):
-    if folder := os.environ.get("SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        browser.screenshot(Path(folder) / f"{name}.png")
-
-
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("name", ["list", "both", "audit", "bagging", "large"])
@@ -94,7 +80,7 @@ def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(
 ):
     path = pages / f"{name}.html"
     browser.open(path, width, dark)
-    keep(browser, f"rank-{name}-{width}-{'dark' if dark else 'light'}")
+    browser.keep(f"rank-{name}-{width}-{'dark' if dark else 'light'}")
     charts = browser.run("document.querySelectorAll('figure svg').length")
     assert charts == (0 if name == "bagging" else 2)
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")

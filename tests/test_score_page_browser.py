@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from tests import browser as chromium
+from tests.browser import far_folder
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = chromium.find()
-    if program is None:
-        pytest.skip(f"no browser on the PATH (looked for {', '.join(chromium.NAMES)})")
-    with chromium.Browser(program, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory, resvm):
     """A page of one file, of two, and of positive and unlabeled rows."""
-    folder = tmp_path_factory.mktemp("pages")
+    folder = far_folder(tmp_path_factory.mktemp("pages"))
     rng = np.random.default_rng(3)
     positive = rng.random(600) < 0.2
     (folder / "labels").write_text("".join(f"{int(one)}\n" for one in positive))
@@ -36,7 +24,7 @@ def pages(tmp_path_factory, resvm):
     one, other = "first.pred", "<_script><b>&second.pred"
     pu = ["--pu", "--contamination-pos", "0.1", "--contamination-unl", "0.05..0.15"]
     for name, options in (
-        ("one.html", [one]),
+        ("one.html", [folder / one]),
         ("two.html", [one, other]),
         ("pu.html", [one, *pu]),
     ):
@@ -52,12 +40,6 @@ def shown(browser, name):
     )
 
 
-def keep(browser, name):
-    if folder := os.environ.get("SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        browser.screenshot(Path(folder) / f"{name}.png")
-
-
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("name", ["one", "two", "pu"])
@@ -66,7 +48,7 @@ def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(
 ):
     path = pages / f"{name}.html"
     browser.open(path, width, dark)
-    keep(browser, f"{name}-{width}-{'dark' if dark else 'light'}")
+    browser.keep(f"{name}-{width}-{'dark' if dark else 'light'}")
     assert browser.run("document.querySelectorAll('figure svg').length") == 4
     assert browser.run("document.querySelectorAll('svg .series').length") >= 3
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
