@@ -15,12 +15,11 @@ from resvm_cli.ensemble.params import METHOD_NAMES, MethodName, ResvmParams
 from resvm_cli.ensemble.scaling import SCALING_NAMES, ScaleChoice
 from resvm_cli.jobs import params_file
 from resvm_cli.jobs.train import AUTO_NAMES, AutoName, TrainingChoice
-from resvm_cli.jobs.tune import usual_search
 from resvm_cli.parameter_names import ParameterError
 from resvm_cli.svm.kernels import KERNEL_NAMES, KernelName
 from resvm_cli.tuning.criteria import METRIC_NAMES, MetricName
 from resvm_cli.tuning.search import STRATEGY_NAMES, StrategyName
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.settings import TuningSettings, usual_search
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 ScaleName: TypeAlias = Literal["none", "minmax", "maxabs", "standard", "auto"]

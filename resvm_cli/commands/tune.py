@@ -237,9 +237,10 @@ def tune(
     from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.jobs import tune as job
-    from resvm_cli.jobs.tune import TuneRequest, usual_search
+    from resvm_cli.jobs.tune import TuneRequest
     from resvm_cli.report import machine, plots, tuning_table
     from resvm_cli.tuning.criteria import METRIC_NAMES
+    from resvm_cli.tuning.settings import usual_search
 
     kind = None if plot is None else plots.kind_of(plot)
     explicit = explicit_options(context)

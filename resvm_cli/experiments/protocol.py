@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from resvm_cli.ensemble.model import RuleName
 from resvm_cli.ensemble.params import MethodName, ResvmParams
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.experiments.paper_tasks import PUBLISHED_CWSVM
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel, KernelName
 from resvm_cli.tuning.settings import MAX_UNL, TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
@@ -24,9 +25,6 @@ from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
 ProtocolName: TypeAlias = Literal["paper", "fast", "search"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
 
-# On tasks with linear members class-weighted SVM also as the published figures have it: LIBLINEAR
-# without a bias.
-PUBLISHED_CWSVM = "cwsvm-published"
 METHODS: tuple[str, ...] = ("resvm", "bagging", "cwsvm", PUBLISHED_CWSVM)
 BASE_METHODS: dict[str, MethodName] = {
     "resvm": "resvm",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resvm_cli.errors import DataError, FileError
+from resvm_cli.experiments.paper_tasks import OWN, PUBLISHED_CWSVM, SETTING_NAMES
 from resvm_cli.files.logs import read_json
 from resvm_cli.files.streams import comes_at_once, read_pieces
 
@@ -22,13 +23,12 @@ PLAN = "run.json"
 TIMES = "times.jsonl"
 PLAN_FORMATS = (1,)
 
-SETTINGS = ("supervised", "pu", "semi-supervised")
-OWN = "own"  # data of the user's, at contaminations of their choice
+SETTINGS: tuple[str, ...] = SETTING_NAMES
 SHORT = {"semi": "semi-supervised"}
 METHODS = ("cwsvm", "bagging", "resvm")  # in the order of the paper's tables
-LIBLINEAR = "cwsvm-published"  # cwsvm as it was probably solved for the paper, without a bias
+LIBLINEAR = PUBLISHED_CWSVM
 AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
-CURVE_POINTS = 100
+CURVE_POINTS = 100  # of recall, at which the precision is kept
 MOST_REPETITIONS = 2**31
 RESUME = "resvm benchmark run --resume cuts off a half line; else the file must be made anew"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from resvm_cli.shares import Share
 
 KIND = "resvm-task"
 FORMAT = 1
+SAVED_SECONDS = 30.0  # a killed task loses no more
 
 
 class TaskFiles:
@@ -80,3 +82,29 @@ class TaskFiles:
             "records": records,
         }
         write_sealed(os.path.join(self._directory, name), content)
+
+
+class SavedShare:
+    """The records of one task's share, saved now and then, and in the end also where it fails."""
+
+    def __init__(
+        self, files: TaskFiles, label: str, share: Share, records: list[dict[str, Any]]
+    ) -> None:
+        self._files, self._label, self._share = files, label, share
+        self._records = records
+        self._last = time.monotonic()
+
+    def add(self, record: dict[str, Any]) -> None:
+        self._records.append(record)
+        if time.monotonic() - self._last > SAVED_SECONDS:
+            self._save()
+
+    def _save(self) -> None:
+        self._files.write(self._label, self._share, self._records)
+        self._last = time.monotonic()
+
+    def __enter__(self) -> SavedShare:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._save()

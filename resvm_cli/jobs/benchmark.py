@@ -21,7 +21,7 @@ from resvm_cli.experiments.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
 from resvm_cli.experiments.protocol import METHODS, Protocol
 from resvm_cli.files.benchmark_results import PLAN, RESULTS, TIMES, is_result
 from resvm_cli.files.logs import RunDirectory
-from resvm_cli.files.task_files import TaskFiles
+from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.jobs.benchmark_cells import Bench, Measured, Work, measure
 from resvm_cli.jobs.benchmark_costs import Costs
 from resvm_cli.jobs.benchmark_data import BenchmarkData, Missing, OwnData, missing_files
@@ -32,7 +32,6 @@ from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.solver_libraries import silenced
 
 MOST_REPETITIONS = 10_000
-SAVED_SECONDS = 30.0  # a killed task of an array job loses no more
 
 
 @dataclass(frozen=True)
@@ -253,17 +252,12 @@ class _Runner:
         kept = [one for work in own if (one := self._elsewhere.get(self._name(work))) is not None]
         left = [work for work in own if self._name(work) not in self._elsewhere]
         records = [_stored(one) for one in kept]
-        last = time.monotonic()
-        try:
-            for work, one in self._measured(left, progress, notice, len(own)):
-                self._elsewhere[self._name(work)] = one
-                records.append(_stored(one))
-                if time.monotonic() - last > SAVED_SECONDS:
-                    self._files.write(self._request.protocol.name, share, records)
-                    last = time.monotonic()
-        finally:
-            if left:
-                self._files.write(self._request.protocol.name, share, records)
+        if left:
+            name = self._request.protocol.name
+            with SavedShare(self._files, name, share, records) as saved:
+                for work, one in self._measured(left, progress, notice, len(own)):
+                    self._elsewhere[self._name(work)] = one
+                    saved.add(_stored(one))
         unknown = [self._name(work) not in self._elsewhere for work in self._works]
         tasks = sorted({1 + place % share.count for place in np.flatnonzero(unknown).tolist()})
         return len(records), len(left), sum(unknown), tuple(tasks)

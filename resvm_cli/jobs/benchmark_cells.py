@@ -20,12 +20,12 @@ from resvm_cli.evaluation.curves import Points
 from resvm_cli.evaluation.metrics import Ranking
 from resvm_cli.experiments.cells import Cell
 from resvm_cli.experiments.protocol import Protocol
+from resvm_cli.files.benchmark_results import CURVE_POINTS
 from resvm_cli.jobs.benchmark_data import BenchmarkData
 from resvm_cli.jobs.params_file import parameters_of
 from resvm_cli.jobs.train import TrainingChoice, train_on
 from resvm_cli.jobs.tune import tune_on
 
-CURVE_POINTS = 100  # of recall, at which the precision is kept
 CURVE_DECIMALS = 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from resvm_cli.experiments.contamination import Sizes
 from resvm_cli.experiments.paper_tasks import DataFile, LearningTask
 from resvm_cli.files.row_names import read_names
 from resvm_cli.files.streams import name_of
-from resvm_cli.files.svmlight import Block, format_number, read_file
+from resvm_cli.files.svmlight import Block, read_file
+from resvm_cli.jobs.simulate import truth_of
 
 ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
 
@@ -37,6 +38,11 @@ class OwnData:
     def name(self) -> str:
         """What the task is called: the file without what follows the first point."""
         return os.path.basename(self.path).partition(".")[0] or "data"
+
+    def by_whole_path(self) -> OwnData:
+        """The same, to be read by a program that was started elsewhere."""
+        groups = None if self.groups is None else os.path.abspath(self.groups)
+        return replace(self, path=os.path.abspath(self.path), groups=groups)
 
 
 def find_file(directory: str, file: DataFile) -> str | None:
@@ -77,9 +83,8 @@ class BenchmarkData:
     _lock: Any = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        directory = os.path.abspath(self.directory)
-        own = self.own
-        return BenchmarkData, (directory, dict(self.tasks), own, self.seed)
+        own = None if self.own is None else self.own.by_whole_path()
+        return BenchmarkData, (os.path.abspath(self.directory), dict(self.tasks), own, self.seed)
 
     def draw(self, cell: Cell) -> Draw:
         """The sets of a cell."""
@@ -117,14 +122,14 @@ class BenchmarkData:
         if task.file is None:
             return None
         block = self._block(task.file.name)
-        positive = _positive(block, task.positive_label, task.file.name)
+        positive = truth_of(block, task.positive_label, task.file.name)
         labelled = LabelledRows(block.rows, positive)
         if task.n_pool is not None:
             labelled = pool(labelled, task.name, task.n_pool, self.seed)
         if task.test_file is None:
             return labelled
         test = self._block(task.test_file.name)
-        truth = _positive(test, task.positive_label, task.test_file.name)
+        truth = truth_of(test, task.positive_label, task.test_file.name)
         return LabelledRows(labelled.rows, labelled.positive, None, test.rows, truth)
 
     def _block(self, name: str) -> Block:
@@ -143,7 +148,7 @@ class BenchmarkData:
         block = read_file(self.own.path, zero_based=self.own.zero_based)
         name = name_of(self.own.path)
         block.require_labels(name)
-        positive = _positive(block, self.own.positive_label, name)
+        positive = truth_of(block, self.own.positive_label, name)
         groups = None
         if self.own.groups is not None:
             names = np.array(read_names(self.own.groups), object)
@@ -156,17 +161,6 @@ class BenchmarkData:
             if groups.max() == 0:
                 raise CommandLineError(f"{self.own.groups}: all rows are of one group")
         return LabelledRows(block.rows, positive, groups)
-
-
-def _positive(block: Block, label: float, name: str) -> np.ndarray:
-    positive: np.ndarray = block.labels == label
-    if not positive.any() or positive.all():
-        there = ", ".join(format_number(one) for one in np.unique(block.labels)[:20])
-        which = "no row has" if not positive.any() else "every row has"
-        raise DataError(
-            f"{name}: {which} the label {format_number(label)}", f"labels that are there: {there}"
-        )
-    return positive
 
 
 def _digest(rows: Rows) -> str:

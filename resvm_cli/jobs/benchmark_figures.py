@@ -14,10 +14,10 @@ from resvm_cli.dataset import Rows
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.evaluation.curves import Points
 from resvm_cli.experiments.cells import Cell
-from resvm_cli.experiments.paper_tasks import PAPER_TASKS, SETTING_NAMES
+from resvm_cli.experiments.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
 from resvm_cli.experiments.protocol import Protocol
 from resvm_cli.experiments.synthetic import negative_density, positive_density
-from resvm_cli.files.benchmark_results import OWN, read_benchmark
+from resvm_cli.files.benchmark_results import read_benchmark
 from resvm_cli.files.streams import same_source
 from resvm_cli.jobs.benchmark_cells import Bench, Tested, Work, tested
 from resvm_cli.jobs.benchmark_data import BenchmarkData, missing_files

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from resvm_cli.experiments.paper_tasks import OWN
 from resvm_cli.files.benchmark_results import (
     LIBLINEAR,
-    OWN,
     BenchmarkFiles,
     MissingData,
     Plan,

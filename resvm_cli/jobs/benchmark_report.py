@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.experiments.paper_tasks import OWN
 from resvm_cli.files.benchmark_results import (
     LIBLINEAR,
     METHODS,
-    OWN,
     SETTINGS,
     BenchmarkFiles,
     Plan,

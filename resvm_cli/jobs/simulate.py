@@ -120,16 +120,23 @@ def simulate(request: SimulateRequest) -> SimulateResult:
 
 def _labelled(request: SimulateRequest) -> tuple[Block, np.ndarray]:
     assert request.data is not None
+    assert request.positive_label is not None
     block = read_file(request.data, zero_based=request.zero_based, with_comments=True)
     name = name_of(request.data)
     block.require_labels(name)
-    truth = block.labels == request.positive_label
+    return block, truth_of(block, request.positive_label, name)
+
+
+def truth_of(block: Block, label: float, name: str) -> np.ndarray:
+    """Whether each row has the positive label; some must have it, and some not."""
+    truth: np.ndarray = block.labels == label
     if not truth.any() or truth.all():
         there = ", ".join(format_number(one) for one in np.unique(block.labels)[:20])
-        wanted = format_number(request.positive_label or 0.0)
         which = "no row has" if not truth.any() else "every row has"
-        raise DataError(f"{name}: {which} the label {wanted}", f"labels that are there: {there}")
-    return block, truth
+        raise DataError(
+            f"{name}: {which} the label {format_number(label)}", f"labels that are there: {there}"
+        )
+    return truth
 
 
 def _made(request: SimulateRequest, rng: np.random.Generator) -> tuple[Block, np.ndarray]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -34,13 +35,13 @@ from resvm_cli.parallel import available_workers
 from resvm_cli.shares import Share
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.tuning import committee
-from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL, Pooled
+from resvm_cli.tuning.committee import Pooled
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import Growth, grow
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Outcome, StrategyName
-from resvm_cli.tuning.settings import GRAM_MB, MAX_UNL, USUAL_MEMBERS, TuningSettings
+from resvm_cli.tuning.search import Outcome
+from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
 from resvm_cli.tuning.validation import params_of
 
 
@@ -66,41 +67,6 @@ class TuneRequest(TuningSettings):
     def for_its_kernel(self) -> TuneRequest:
         """With the input read as its kernel asks for."""
         return replace(self, source=self.source.for_kernel(self.base.kernel))
-
-
-def usual_search(
-    methods: tuple[MethodName, ...],
-    *,
-    by_folds: bool,
-    narrowed: bool,
-    oob: bool = False,
-    search: StrategyName | None = None,
-    committee: int | None = None,
-    n_models: int | Literal["auto"] | None = None,
-    max_unl: int | None = None,
-    gram_mb: float | None = None,
-) -> dict[str, Any]:
-    """The settings of a search with what was left open filled in.
-
-    ``by_folds``: folds were asked for. ``narrowed``: so were ranges, trials or members, which the
-    informed settings know nothing of.
-    """
-    out_of_bag = oob or (methods == ("resvm",) and not by_folds)
-    strategy = search or ("informed" if out_of_bag and not narrowed else "random")
-    informed = strategy == "informed"
-    if max_unl is None:
-        max_unl = QUICK_MAX_UNL if informed else MAX_UNL
-    if gram_mb is None:
-        gram_mb = QUICK_GRAM_MB if informed else GRAM_MB
-    return {
-        "methods": methods,
-        "out_of_bag": out_of_bag,
-        "strategy": strategy,
-        "committee": committee or (KEPT if informed else 1),
-        "n_models": n_models,
-        "max_unl": max_unl,
-        "gram_mb": gram_mb,
-    }
 
 
 @dataclass(frozen=True)
@@ -152,37 +118,22 @@ def tune(
     request = request.for_its_kernel()
     # an existing directory is refused before hours of reading
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
-    notes: list[str] = []
-
-    def tell(text: str) -> None:
-        notes.append(text)
-        notice(text)
-
-    with (
-        parallel.inner_threads_held(),
-        silenced(),
-        _opened(request, progress) as data,
-    ):
-        for text in data.notes:
-            tell(text)
-        sample = _sample(request, data, tell)
-        sample, request, threads = memory.tuning_within(
-            data, sample, request, request.jobs, request.memory_mb, notice
-        )
+    with _prepared(request, progress, notice) as ready:
+        request, data, sample = ready.request, ready.data, ready.sample
         settings = _settings(request, data, sample)
         elsewhere = KnownTrials(_task_files(request, settings).read())
         run = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with run.opened() as records:
             log = TrialLog(run, records, request.metric, watch, elsewhere)
             try:
-                found = _search_all(request, data, sample, log, threads, tell)
+                found = _search_all(request, data, sample, log, ready.threads, ready.tell)
             except Interrupted:
                 notice(
                     f"{len(log.trials):,} trials are kept; the same command with --resume goes on"
                 )
                 raise
             log.write_best(found.params)
-    return TuneResult(**vars(found), request=request, notes=tuple(notes))
+    return TuneResult(**vars(found), request=request, notes=tuple(ready.notes))
 
 
 def tune_on(
@@ -213,36 +164,53 @@ def tune_share(
     request.check()
     request = request.for_its_kernel()
     assert request.share is not None
+    with _prepared(request, progress, notice) as ready:
+        request, sample = ready.request, ready.sample
+        assert request.share is not None
+        files = _task_files(request, _settings(request, ready.data, sample))
+        searches: list[tuple[str, TuningSample, MethodName, int | None]]
+        searches = [("main", sample, method, None) for method in request.methods]
+        for fold, inner in _outer_samples(request, sample):
+            searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
+        counts = judge_share(searches, request, files, request.share, ready.threads, watch)
+    return TaskResult(request.target, request.share, *counts, tuple(ready.notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """Rows that are read and drawn, and how they are judged within the memory there is."""
+
+    request: TuneRequest
+    data: TrainingData
+    sample: TuningSample
+    threads: int
+    notes: list[str]  # all that was told
+    tell: Callable[[str], None]
+
+
+@contextmanager
+def _prepared(
+    request: TuneRequest, progress: Progress, notice: Callable[[str], None]
+) -> Iterator[_Prepared]:
     notes: list[str] = []
 
     def tell(text: str) -> None:
         notes.append(text)
         notice(text)
 
+    kept = memory.kept_nonzeros(request.memory_mb)
     with (
         parallel.inner_threads_held(),
         silenced(),
-        _opened(request, progress) as data,
+        TrainingData(request.source, False, progress, kept) as data,
     ):
         for text in data.notes:
             tell(text)
         sample = _sample(request, data, tell)
-        sample, request, workers = memory.tuning_within(
+        sample, request, threads = memory.tuning_within(
             data, sample, request, request.jobs, request.memory_mb, notice
         )
-        assert request.share is not None
-        files = _task_files(request, _settings(request, data, sample))
-        searches: list[tuple[str, TuningSample, MethodName, int | None]]
-        searches = [("main", sample, method, None) for method in request.methods]
-        for fold, inner in _outer_samples(request, sample):
-            searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
-        counts = judge_share(searches, request, files, request.share, workers, watch)
-    return TaskResult(request.target, request.share, *counts, tuple(notes))
-
-
-def _opened(request: TuneRequest, progress: Progress) -> TrainingData:
-    kept = memory.kept_nonzeros(request.memory_mb)
-    return TrainingData(request.source, False, progress, kept)
+        yield _Prepared(request, data, sample, threads, notes, tell)
 
 
 def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:

@@ -7,21 +7,17 @@ scores: all candidates at first, then the next round of halving or an extended r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from resvm_cli.ensemble.params import MethodName
-from resvm_cli.files.task_files import TaskFiles
+from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.jobs.trials import KnownTrials, TrialLog, Watch, judged_units, rounds
 from resvm_cli.shares import Share, shares_holding
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.validation import Judge
-
-SAVED_SECONDS = 30.0  # a killed task loses no more
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ def judge_share(
         log.expect(len(left))
         kept = [record for task in own if (record := known.find(task, outer)) is not None]
         if left:
-            with _Saved(files, label, share, kept) as saved:
+            with SavedShare(files, label, share, kept) as saved:
                 for trial, seconds in judged_units(judge, left, log, workers, outer):
                     known.add(trial, seconds)
                     saved.add(KnownTrials.stored(trial, seconds))
@@ -95,29 +91,3 @@ def _first_open(
     except StopIteration:
         return None
     return f"{name}-{method}-{number}", sample.judge(settings), tasks
-
-
-class _Saved:
-    """The records of one task's share, saved now and then, and in the end also where it fails."""
-
-    def __init__(
-        self, files: TaskFiles, label: str, share: Share, records: list[dict[str, Any]]
-    ) -> None:
-        self._files, self._label, self._share = files, label, share
-        self._records = records
-        self._last = time.monotonic()
-
-    def add(self, record: dict[str, Any]) -> None:
-        self._records.append(record)
-        if time.monotonic() - self._last > SAVED_SECONDS:
-            self._save()
-
-    def _save(self) -> None:
-        self._files.write(self._label, self._share, self._records)
-        self._last = time.monotonic()
-
-    def __enter__(self) -> _Saved:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._save()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from resvm_cli.ensemble.params import MOST_MEMBERS, MethodName, ResvmParams
 from resvm_cli.errors import CommandLineError
+from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
 from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
 from resvm_cli.tuning.search import Settings, StrategyName
 from resvm_cli.tuning.space import Axis
@@ -84,3 +85,38 @@ class TuningSettings:
             raise CommandLineError(f"--up-to is {self.up_to:g}; above 0 and up to 1 was expected")
         if self.outer == 1 or self.outer < 0:
             raise CommandLineError(f"--outer is {self.outer}; at least 2 folds were expected")
+
+
+def usual_search(
+    methods: tuple[MethodName, ...],
+    *,
+    by_folds: bool,
+    narrowed: bool,
+    oob: bool = False,
+    search: StrategyName | None = None,
+    committee: int | None = None,
+    n_models: int | Literal["auto"] | None = None,
+    max_unl: int | None = None,
+    gram_mb: float | None = None,
+) -> dict[str, Any]:
+    """The settings of a search with what was left open filled in.
+
+    ``by_folds``: folds were asked for. ``narrowed``: so were ranges, trials or members, which the
+    informed settings know nothing of.
+    """
+    out_of_bag = oob or (methods == ("resvm",) and not by_folds)
+    strategy = search or ("informed" if out_of_bag and not narrowed else "random")
+    informed = strategy == "informed"
+    if max_unl is None:
+        max_unl = QUICK_MAX_UNL if informed else MAX_UNL
+    if gram_mb is None:
+        gram_mb = QUICK_GRAM_MB if informed else GRAM_MB
+    return {
+        "methods": methods,
+        "out_of_bag": out_of_bag,
+        "strategy": strategy,
+        "committee": committee or (KEPT if informed else 1),
+        "n_models": n_models,
+        "max_unl": max_unl,
+        "gram_mb": gram_mb,
+    }
