@@ -100,7 +100,7 @@ class Browser:
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(LEAVING_SECONDS)
-        kill_group(self._process)
+        kill_group(self._process.pid)
         self._process.wait()
         os.close(self._read)
         os.close(self._write)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.forks import forks
+
 # Nothing here takes a tenth of this on an idle machine; a busy one must not turn a test red.
 PATIENCE_SECONDS = 300.0
 POLL_SECONDS = 0.01
@@ -52,7 +54,7 @@ def started(
 
         def give_up() -> None:
             late.set()
-            kill_group(running)
+            kill_group(running.pid)
 
         watch = threading.Timer(patience, give_up)
         watch.daemon = True
@@ -64,7 +66,7 @@ def started(
                     running.stdin.close()
             running.wait()
         except BaseException:
-            kill_group(running)
+            kill_group(running.pid)
             if late.is_set():
                 raise TimeoutError(f"killed after {patience:g} s: {command}") from None
             raise
@@ -74,10 +76,10 @@ def started(
         raise TimeoutError(f"killed after {patience:g} s: {command}")
 
 
-def kill_group(running: subprocess.Popen[bytes]) -> None:
+def kill_group(leader: int) -> None:
     """End a program and all that it has started."""
     with suppress(ProcessLookupError):  # all have gone
-        os.killpg(running.pid, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
 
 
 def run(
@@ -103,9 +105,67 @@ def run(
 
 
 def run_resvm(*arguments: object, env: dict[str, str] | None = None, **more: Any) -> Ran:
-    """Run the real entry point to its end, in a process of its own."""
+    """Run the real entry point to its end, in a process of its own.
+
+    It is a fork of one that has the imports behind it, unless it is to start in a way of its own.
+    """
     plain = {"COLUMNS": "100", "NO_COLOR": "1"}
+    if env is None and more.keys() <= {"cwd", "stdin", "patience"}:
+        return _run_forked([*map(str, arguments)], {**os.environ, **plain}, **more)
     return run(resvm_command(*arguments), env={**plain, **(env or {})}, **more)
+
+
+def _run_forked(
+    arguments: list[str],
+    environment: dict[str, str],
+    *,
+    cwd: str | Path | None = None,
+    stdin: bytes | None = None,
+    patience: float = PATIENCE_SECONDS,
+) -> Ran:
+    said: dict[str, bytes] = {}
+
+    def read(name: str, stream: int) -> None:
+        with open(stream, "rb") as reading:
+            said[name] = reading.read()
+
+    def write(stream: int) -> None:
+        # it may have gone and need no more
+        with suppress(BrokenPipeError), open(stream, "wb") as writing:
+            writing.write(stdin or b"")
+
+    (given, giving), (hearing_out, out), (hearing_err, err) = (os.pipe() for _ in range(3))
+    try:
+        program = forks().start(arguments, environment, cwd, (given, out, err))
+    finally:
+        for stream in (given, out, err):
+            os.close(stream)
+    ends = [("out", hearing_out), ("err", hearing_err)]
+    threads = [threading.Thread(target=read, args=end, daemon=True) for end in ends]
+    threads.append(threading.Thread(target=write, args=(giving,), daemon=True))
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        kill_group(program.pid)
+
+    watch = threading.Timer(patience, give_up)
+    watch.daemon = True
+    watch.start()
+    try:
+        for thread in threads:
+            thread.start()
+        code = program.wait()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        kill_group(program.pid)
+        raise
+    finally:
+        watch.cancel()
+    if late.is_set():
+        raise TimeoutError(f"killed after {patience:g} s: resvm {' '.join(arguments)}")
+    return Ran(code, said["out"], said["err"].decode())
 
 
 def start_resvm(*arguments: object, **more: Any) -> AbstractContextManager[subprocess.Popen[bytes]]:

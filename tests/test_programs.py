@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from tests.conftest import ROOT
-from tests.programs import Ran, run, started, until
+from tests.forks import forks
+from tests.programs import Ran, resvm_command, run, run_resvm, started, until
 
 # a program with one of its own, which holds the pipe open and would outlive the first
 FAMILY = ["sh", "-c", "sleep 600 & echo $!; wait"]
@@ -67,9 +68,31 @@ def test_an_end_that_comes_is_waited_for():
     assert run(command, stdin=b"given", env={"SAID": "said"}) == Ran(3, b"given", "said\n")
 
 
+def test_a_forked_resvm_is_told_all_that_a_started_one_is(tmp_path):
+    (tmp_path / "rows").write_text("x\n")
+    for arguments in (["check", "rows"], ["check", "-"], ["--nothing"], ["predict"]):
+        started_one = run(
+            resvm_command(*arguments),
+            cwd=tmp_path,
+            stdin=b"1 1:2\n",
+            env={"COLUMNS": "100", "NO_COLOR": "1"},
+        )
+        assert run_resvm(*arguments, cwd=tmp_path, stdin=b"1 1:2\n") == started_one
+
+
+def test_a_forked_resvm_is_killed_when_patience_ends(tmp_path):
+    os.mkfifo(tmp_path / "rows")  # nobody writes there
+    with pytest.raises(TimeoutError, match=r"killed after 0\.5 s: resvm check"):
+        run_resvm("check", tmp_path / "rows", patience=0.5)
+
+
+def test_two_runs_in_a_row_hash_differently():
+    assert forks() is not forks()
+
+
 def test_tests_start_programs_in_one_place_only():
     for path in sorted((ROOT / "tests").glob("*.py")):
-        if path.name not in ("programs.py", "browser.py"):
+        if path.name not in ("programs.py", "forks.py", "browser.py"):
             started_here = re.findall(
                 r"subprocess\.(?:run|call|check_\w+|Popen)\(|os\.(?:system|popen)\(",
                 path.read_text(),

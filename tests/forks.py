@@ -1,0 +1,172 @@
+"""resvm in processes forked from one that has imported it: real processes, without their start-up.
+
+Half of a short run is imports. Each program still has its own memory, descriptors, signals and
+exit, all but the imports as ``python -m resvm_cli`` has them. Run as a script this is the process
+that forks; it ends when the tests that started it do.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import itertools
+import json
+import os
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LENGTH = struct.Struct("=q")
+STATUS = struct.Struct("=qq")
+N_DESCRIPTORS = 4  # standard input, output and error, and where to tell its number and its end
+
+
+class Forked:
+    """A running program: its process id, and its exit code once it has ended."""
+
+    def __init__(self, report: int) -> None:
+        self._report = report
+        self.pid, _ = self._told()
+
+    def wait(self) -> int:
+        """The exit code, negative for a signal."""
+        _, code = self._told()
+        os.close(self._report)
+        return code
+
+    def _told(self) -> tuple[int, int]:
+        text = os.read(self._report, STATUS.size)
+        if len(text) != STATUS.size:
+            raise RuntimeError("the process that forks has gone")
+        pid, code = STATUS.unpack(text)
+        return pid, code
+
+
+class Forks:
+    """A process that has imported resvm and forks at request."""
+
+    def __init__(self, hash_seed: int) -> None:
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forks", str(theirs.fileno())],
+                cwd=ROOT,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        folder: str | Path | None,
+        streams: tuple[int, int, int],
+    ) -> Forked:
+        """``python -m resvm_cli ARGUMENTS`` with these standard streams."""
+        request = [list(arguments), environment, os.path.abspath(folder or os.getcwd())]
+        text = json.dumps(request).encode()
+        reading, writing = os.pipe()
+        try:
+            socket.send_fds(self._socket, [LENGTH.pack(len(text))], [*streams, writing])
+            self._socket.sendall(text)
+        finally:
+            os.close(writing)
+        return Forked(reading)
+
+
+@cache
+def _of_seed(hash_seed: int) -> Forks:
+    return Forks(hash_seed)
+
+
+_turns = itertools.count()
+
+
+def forks() -> Forks:
+    """Two take turns, with other orders of sets: no two runs in a row are alike by accident."""
+    return _of_seed(1 + next(_turns) % 2)
+
+
+def main() -> None:
+    """Fork at each request until the other side has gone."""
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    _import_all()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for those that wait
+    while True:
+        start, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, N_DESCRIPTORS)
+        if not start:
+            return
+        text = _exactly(requests, LENGTH.unpack(start)[0])
+        if os.fork() == 0:
+            requests.close()
+            _keep(*json.loads(text), descriptors)
+            return  # the program's own end, with all that Python does then
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _exactly(requests: socket.socket, length: int) -> bytes:
+    text = bytearray()
+    while len(text) < length:
+        more = requests.recv(length - len(text))
+        if not more:
+            raise EOFError
+        text += more
+    return bytes(text)
+
+
+def _import_all() -> None:
+    import pkgutil
+    from importlib import import_module
+
+    import resvm_cli
+
+    for name in ("numpy", "scipy.sparse", "rich.table", "typer.main"):
+        import_module(name)
+    for module in pkgutil.walk_packages(resvm_cli.__path__, "resvm_cli."):
+        if not module.name.endswith(("__main__", ".sklearn", "cluster_worker")):
+            import_module(module.name)
+
+
+def _keep(
+    arguments: list[str], environment: dict[str, str], folder: str, descriptors: array.array[int]
+) -> None:
+    """Fork again, run the program there, and tell here how it ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    *streams, report = descriptors
+    pid = os.fork()
+    if pid:
+        os.write(report, STATUS.pack(pid, 0))
+        for descriptor in streams:
+            os.close(descriptor)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.write(report, STATUS.pack(pid, code))
+        os._exit(0)
+    os.setsid()
+    os.close(report)
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["resvm", *arguments]
+    gc.unfreeze()
+    runpy.run_module("resvm_cli", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
