@@ -15,6 +15,7 @@ from typing import Any
 
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.experiments.paper_tasks import OWN, PUBLISHED_CWSVM, SETTING_NAMES
+from resvm_cli.files.json_objects import json_object
 from resvm_cli.files.logs import read_json
 from resvm_cli.files.streams import comes_at_once, read_pieces
 
@@ -162,21 +163,10 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     def refuse(name: str) -> Any:
         raise ValueError(f"{name} is no number")
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a name stands twice in an object")
-        return found
-
     try:
-        content = json.loads(line, parse_constant=refuse, object_pairs_hook=unique)
-    except RecursionError:
-        raise DataError(f"{where}: the line is damaged: nested too deeply", RESUME) from None
+        return json_object(line, parse_constant=refuse)
     except ValueError as error:
         raise DataError(f"{where}: the line is damaged: {error}", RESUME) from None
-    if not isinstance(content, dict):
-        raise DataError(f"{where}: the line is damaged: a JSON object was expected", RESUME)
-    return content
 
 
 def _is_whole(value: Any) -> bool:
