@@ -277,6 +277,26 @@ def run_directory(standing: Standing, files: dict[str, bytes], folder: Path) -> 
             _recorded_scores(record, "roc_areas")
 
 
+def benchmark(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
+    """A report, from areas that an independent reader finds on the same lines."""
+    from resvm_cli.errors import ResvmError
+    from resvm_cli.files.benchmark_results import AREAS, read_benchmark
+    from resvm_cli.jobs.benchmark_report import run_report
+
+    with standing.changed(files) as path, np.errstate(all="ignore"):
+        try:
+            found = read_benchmark(path)
+        except ResvmError:
+            return
+        lines = files.get("results.jsonl", standing.files["results.jsonl"]).split(b"\n")
+        for result in found.results:
+            record = json.loads(lines[result.line - 1])
+            areas = [record[name] for name in AREAS]
+            assert [getattr(result, name) for name in AREAS] == areas, "other areas"
+        if found.results:
+            run_report(found, "x")
+
+
 def _one_of(name: str, mutate: Callable[[bytes, Random], bytes]) -> Callable[[Any, Random], Any]:
     return lambda files, rng: {name: mutate(files[name], rng)}
 
@@ -292,18 +312,24 @@ def _params(path: str) -> None:
 
 def _feature_map(rows: bytes, path: str) -> None:
     from resvm_cli.files.feature_map import read_feature_map
-    from resvm_cli.files.svmlight import format_block
-    from resvm_cli.files.tables import TextTable
-    from resvm_cli.jobs.table_features import ColumnRoles, TableFeatures
+    from resvm_cli.jobs.convert import ConvertRequest, convert
+    from resvm_cli.jobs.table_features import ColumnRoles
 
     known = read_feature_map(path)
     roles = ColumnRoles(row_id="id", missing="zero")
-    for block in TableFeatures(TextTable("x", lambda: [rows]), roles, known).blocks():
-        text = format_block(block)
-        list(_parsed(text))  # what is written can be read
+    table = f"{path}.csv"
+    with open(table, "wb") as file:
+        file.write(rows)
+    target = f"{path}.svm"
+    request = ConvertRequest(table, roles, target, like=path)
+    n_rows = convert(request, progress=lambda *_: None).n_rows
+    with open(target, "rb") as file:
+        read = list(_parsed(file.read()))  # what is written can be read
+    assert sum(map(len, read)) == n_rows, "written, and other rows are read"
+    assert max(block.rows.max_index for block in read) <= len(known.names), "no such feature"
 
 
-def _parsed(text: bytes) -> Iterator[object]:
+def _parsed(text: bytes) -> Iterator[Any]:
     from resvm_cli.files.svmlight import parse_pieces
 
     try:
@@ -327,6 +353,12 @@ def _scheduler(path: str) -> None:
     from resvm_cli.jobs.cluster import _address
 
     _address(path, 0.0)
+
+
+def _grids(path: str) -> None:
+    from resvm_cli.jobs.benchmark_grids import read_grids
+
+    read_grids(path)
 
 
 def _compare(path: str) -> None:
@@ -375,6 +407,7 @@ def texts(problem: Path) -> dict[str, Reader]:
             whole("map.json"), document, read_with(partial(_feature_map, seed("table.csv"))), 6
         ),
         "scheduler file": Reader(whole("scheduler.json"), document, read_with(_scheduler), 4),
+        "grids": Reader(whole("grids.json"), document, read_with(_grids), 4),
         "table of numbers": Reader(whole("numbers.csv"), text, table, 8),
         "table": Reader(seed("table.csv"), text, read_with(partial(_convert, "svm"))),
         "array": Reader(
@@ -412,4 +445,13 @@ def readers(problem: Path, folder: Path) -> dict[str, Reader]:
     ):
         change = _one_of(name, mutate)
         found[name] = Reader(tuning.files, change, partial(run_directory, tuning))
+    for name in ("bench", "published"):
+        standing = Standing(problem / name, folder / f"standing-{name}")
+        for file, mutate in (
+            ("results.jsonl", mutations.mutated_log),
+            ("times.jsonl", mutations.mutated_log),
+            ("run.json", mutations.mutated_document),
+        ):
+            read = partial(benchmark, standing)
+            found[f"{name}, {file}"] = Reader(standing.files, _one_of(file, mutate), read)
     return found
