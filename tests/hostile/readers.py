@@ -391,24 +391,24 @@ def texts(problem: Path) -> dict[str, Reader]:
         return (problem / name).read_bytes()
 
     return {
-        "svmlight": Reader(seed("test.svm"), text, svmlight, 24),
-        "predictions, text": Reader(seed("pred.text"), text, predictions, 8),
-        "predictions, tsv": Reader(seed("pred.tsv"), text, predictions, 8),
-        "predictions, csv": Reader(seed("pred.csv"), text, predictions, 8),
-        "predictions, jsonl": Reader(seed("pred.jsonl"), text, predictions, 8),
-        "compressed rows": Reader(seed("test.svm"), pack, read_with(svmlight_files.read_file), 4),
-        "known ids": Reader(seed("ids"), text, read_with(row_names.read_known_ids), 8),
-        "names": Reader(seed("names"), text, read_with(row_names.read_row_ids), 8),
-        "labels": Reader(seed("labels"), text, labels, 8),
-        "repeated runs": Reader(whole("runs.csv"), text, read_with(read_runs), 6),
+        "svmlight": Reader(seed("test.svm"), text, svmlight, 72),
+        "predictions, text": Reader(seed("pred.text"), text, predictions, 24),
+        "predictions, tsv": Reader(seed("pred.tsv"), text, predictions, 24),
+        "predictions, csv": Reader(seed("pred.csv"), text, predictions, 24),
+        "predictions, jsonl": Reader(seed("pred.jsonl"), text, predictions, 24),
+        "compressed rows": Reader(seed("test.svm"), pack, read_with(svmlight_files.read_file), 12),
+        "known ids": Reader(seed("ids"), text, read_with(row_names.read_known_ids), 24),
+        "names": Reader(seed("names"), text, read_with(row_names.read_row_ids), 24),
+        "labels": Reader(seed("labels"), text, labels, 24),
+        "repeated runs": Reader(whole("runs.csv"), text, read_with(read_runs), 18),
         "compared runs": Reader(whole("runs.csv"), text, read_with(_compare)),
-        "parameters": Reader(whole("t/best.json"), document, read_with(_params), 8),
+        "parameters": Reader(whole("t/best.json"), document, read_with(_params), 24),
         "feature map": Reader(
-            whole("map.json"), document, read_with(partial(_feature_map, seed("table.csv"))), 6
+            whole("map.json"), document, read_with(partial(_feature_map, seed("table.csv"))), 18
         ),
-        "scheduler file": Reader(whole("scheduler.json"), document, read_with(_scheduler), 4),
-        "grids": Reader(whole("grids.json"), document, read_with(_grids), 4),
-        "table of numbers": Reader(whole("numbers.csv"), text, table, 8),
+        "scheduler file": Reader(whole("scheduler.json"), document, read_with(_scheduler), 12),
+        "grids": Reader(whole("grids.json"), document, read_with(_grids), 12),
+        "table of numbers": Reader(whole("numbers.csv"), text, table, 24),
         "table": Reader(seed("table.csv"), text, read_with(partial(_convert, "svm"))),
         "array": Reader(
             whole("matrix.npy"), mutations.damaged, read_with(partial(_convert, "svm"))
@@ -437,7 +437,7 @@ def readers(problem: Path, folder: Path) -> dict[str, Reader]:
     outputs = Standing(problem / "outputs", folder / "standing-outputs")
     (record,) = (name for name in outputs.files if name.startswith("."))
     change = _one_of(record, mutations.mutated_seal)
-    found["finished output"] = Reader(outputs.files, change, partial(marker, outputs), 4)
+    found["finished output"] = Reader(outputs.files, change, partial(marker, outputs), 12)
     tuning = Standing(problem / "t", folder / "standing-t")
     for name, mutate in (
         ("trials.jsonl", mutations.mutated_log),
@@ -447,11 +447,6 @@ def readers(problem: Path, folder: Path) -> dict[str, Reader]:
         found[name] = Reader(tuning.files, change, partial(run_directory, tuning))
     for name in ("bench", "published"):
         standing = Standing(problem / name, folder / f"standing-{name}")
-        for file, mutate in (
-            ("results.jsonl", mutations.mutated_log),
-            ("times.jsonl", mutations.mutated_log),
-            ("run.json", mutations.mutated_document),
-        ):
-            read = partial(benchmark, standing)
-            found[f"{name}, {file}"] = Reader(standing.files, _one_of(file, mutate), read)
+        read = partial(benchmark, standing)
+        found[f"{name}, report"] = Reader(standing.files, mutations.mutated_benchmark, read)
     return found
