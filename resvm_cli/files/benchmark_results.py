@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.experiments.paper_tasks import OWN, PUBLISHED_CWSVM, SETTING_NAMES
+from resvm_cli.files.json_objects import json_object
 from resvm_cli.files.logs import read_json
 from resvm_cli.files.streams import comes_at_once, read_pieces
 
@@ -30,6 +32,7 @@ LIBLINEAR = PUBLISHED_CWSVM
 AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
 CURVE_POINTS = 100  # of recall, at which the precision is kept
 MOST_REPETITIONS = 2**31
+LARGEST = sys.float_info.max
 RESUME = "resvm benchmark run --resume cuts off a half line; else the file must be made anew"
 
 
@@ -162,21 +165,10 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     def refuse(name: str) -> Any:
         raise ValueError(f"{name} is no number")
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a name stands twice in an object")
-        return found
-
     try:
-        content = json.loads(line, parse_constant=refuse, object_pairs_hook=unique)
-    except RecursionError:
-        raise DataError(f"{where}: the line is damaged: nested too deeply", RESUME) from None
+        return json_object(line, parse_constant=refuse)
     except ValueError as error:
         raise DataError(f"{where}: the line is damaged: {error}", RESUME) from None
-    if not isinstance(content, dict):
-        raise DataError(f"{where}: the line is damaged: a JSON object was expected", RESUME)
-    return content
 
 
 def _is_whole(value: Any) -> bool:
@@ -205,7 +197,7 @@ class _Record:
 
     def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
         value: Any = self.content.get(name, default)
-        if type(value) not in (int, float) or not low <= value <= high or math.isinf(value):
+        if type(value) not in (int, float) or not low <= value <= min(high, LARGEST):
             bounds = f"from {low:g} to {high:g}" if math.isfinite(high) else f"from {low:g} on"
             raise self.refused(name, f"a number {bounds}")
         return float(value)
@@ -238,13 +230,44 @@ def _setting(name: str) -> str:
 
 def is_result(record: Any) -> bool:
     """Whether this is what a line of results holds."""
+    return _is_sound(record, lambda found: _result(0, found))
+
+
+def is_times(record: Any) -> bool:
+    """Whether this is what a line of times holds."""
+    return _is_sound(record, _times_of)
+
+
+def is_plan(content: dict[str, Any]) -> bool:
+    """Whether this is a plan that a run may go on with."""
+    return _is_sound(content, _require_plan)
+
+
+def _is_sound(record: Any, read: Callable[[_Record], object]) -> bool:
     if not isinstance(record, dict):
         return False
     try:
-        _result(0, _Record("", record))
+        read(_Record("", record))
     except DataError:
         return False
     return True
+
+
+def _require_plan(record: _Record) -> None:
+    for name in ("tasks", "settings", "methods"):
+        record.names(name)
+    if not all(map(_is_whole, record.mapping("repetitions").values())):
+        raise record.refused("repetitions", "whole numbers")
+    lists: tuple[tuple[str, Any, str], ...] = (
+        ("data", list(record.mapping("data").values()), "digest"),
+        ("missing", record.content.get("missing", []), "task"),
+    )
+    for name, entries, part in lists:
+        whole = isinstance(entries, list) and all(isinstance(one, dict) for one in entries)
+        if not whole or not all(isinstance(one.get(part), str) for one in entries):
+            raise record.refused(name, f"JSON objects with a {part}")
+    if not isinstance(record.content.get("command", ""), str):
+        raise record.refused("command", "a text")
 
 
 def _results(path: str, plan: Plan | None) -> tuple[Result, ...]:
@@ -299,7 +322,7 @@ def _result(number: int, record: _Record) -> Result:
 def _parameters(record: _Record) -> dict[str, Any]:
     parameters = record.mapping("parameters")
     for value in parameters.values():
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:
             raise record.refused("parameters", "finite numbers")
     return parameters
 
@@ -312,7 +335,7 @@ def _curve(record: _Record) -> tuple[float, ...] | None:
     try:
         words = written.split() if isinstance(written, str) else written
         curve = tuple(float(word) for word in words)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise record.refused("curve", expected) from None
     if len(curve) != CURVE_POINTS or not all(0 <= value <= 1 for value in curve):
         raise record.refused("curve", expected)
@@ -322,20 +345,24 @@ def _curve(record: _Record) -> tuple[float, ...] | None:
 def _times(path: str) -> tuple[Times, ...]:
     times: dict[tuple[object, ...], Times] = {}
     for _, record in _records(path):
-        seconds = record.number("seconds", 0, math.inf)
-        one = Times(
-            setting=record.setting(),
-            task=record.text("task"),
-            method=record.text("method", (*METHODS, LIBLINEAR)),
-            repetition=record.whole("repetition"),
-            contamination_pos=record.number("contamination_pos", 0, 1, 0.0),
-            contamination_unl=record.number("contamination_unl", 0, 1, 0.0),
-            seconds=seconds,
-            # of works that shared a process only the time by the clock is known
-            cpu_seconds=record.number("cpu_seconds", 0, math.inf, seconds),
-        )
+        one = _times_of(record)
         times[one.cell] = one  # a cell that a kill undid was timed again
     return tuple(times.values())
+
+
+def _times_of(record: _Record) -> Times:
+    seconds = record.number("seconds", 0, math.inf)
+    return Times(
+        setting=record.setting(),
+        task=record.text("task"),
+        method=record.text("method", (*METHODS, LIBLINEAR)),
+        repetition=record.whole("repetition"),
+        contamination_pos=record.number("contamination_pos", 0, 1, 0.0),
+        contamination_unl=record.number("contamination_unl", 0, 1, 0.0),
+        seconds=seconds,
+        # of works that shared a process only the time by the clock is known
+        cpu_seconds=record.number("cpu_seconds", 0, math.inf, seconds),
+    )
 
 
 def _plan(path: str) -> Plan:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from resvm_cli.errors import DataError
+from resvm_cli.files.json_objects import json_object
 from resvm_cli.files.streams import name_of, read_pieces
 
 KIND = "resvm-feature-map"
@@ -52,29 +53,29 @@ class FeatureMap:
         self.names.extend(names)
         return len(self.names) - len(names) + 1
 
+    def content(self) -> dict[str, Any]:
+        """As it is written."""
+        columns = [column.content() for column in self.columns]
+        return {"kind": KIND, "format": FORMAT, "columns": columns, "features": self.names}
+
     def format(self) -> bytes:
         """As JSON text."""
-        content = {
-            "kind": KIND,
-            "format": FORMAT,
-            "columns": [column.content() for column in self.columns],
-            "features": self.names,
-        }
-        return (json.dumps(content, indent=1) + "\n").encode("ascii")
+        return (json.dumps(self.content(), indent=1) + "\n").encode("ascii")
 
 
 def read_feature_map(path: str) -> FeatureMap:
     """A map that convert wrote."""
     name = name_of(path)
     try:
-        content = json.loads(b"".join(read_pieces(path)))
-        if content["kind"] != KIND or content["format"] != FORMAT:
-            raise ValueError("kind")
+        content = json_object(b"".join(read_pieces(path)))
         columns = [MappedColumn(**column) for column in content["columns"]]
         names = content["features"]
         _check(columns, names)
-        return FeatureMap(columns, names)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found = FeatureMap(columns, names)
+        if found.content() != content:  # an entry is missing, or one of another kind is there
+            raise ValueError("entries")
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(
             f"{name}: not a feature map", "one is written by resvm convert with --map FILE"
         ) from None
@@ -103,6 +104,8 @@ def _check(columns: list[MappedColumn], names: list[str]) -> None:
         if len(set(places)) < len(places) or not taken.isdisjoint(places):
             raise ValueError("a feature of two columns")
         taken.update(places)
+    if len(taken) < len(names):
+        raise ValueError("a feature of no column")
     if numbers != sorted(numbers) or len({column.name for column in columns}) < len(columns):
         raise ValueError("order")
 

@@ -17,6 +17,7 @@ from typing import Any
 from resvm_cli import interruption
 from resvm_cli.errors import CommandLineError, FileError
 from resvm_cli.files.atomic import is_left_behind, whole_file
+from resvm_cli.files.json_objects import json_object
 from resvm_cli.files.streams import cannot
 
 SETTINGS = "settings.json"
@@ -201,10 +202,9 @@ class RunDirectory:
 def _object(text: bytes) -> dict[str, Any] | None:
     """The JSON object that a text is; None where it is something else."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        return json_object(text)
+    except ValueError:
         return None
-    return content if isinstance(content, dict) else None
 
 
 def _read_regular(path: Path) -> bytes:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files.delimited import fields_of
+from resvm_cli.files.json_objects import unique_names
 from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, text_lines
 
@@ -225,7 +226,7 @@ def _field(fields: list[str], place: int, where: str, what: str) -> float:
 def _json_record(line: str) -> dict[str, Any] | None:
     """A JSON object with a number as its decision value."""
     try:
-        record = json.loads(line, parse_float=_json_number)
+        record = _DECODER.decode(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict):
@@ -241,6 +242,10 @@ def _json_number(text: str) -> float:
     if math.isinf(number):
         raise ValueError("too large for a double")
     return number
+
+
+# one for all lines: json.loads would make another for each
+_DECODER = json.JSONDecoder(parse_float=_json_number, object_pairs_hook=unique_names)
 
 
 def _json_label(label: Any, where: str) -> float:

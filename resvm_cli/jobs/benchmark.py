@@ -19,7 +19,14 @@ from resvm_cli.errors import CommandLineError, DataError, Interrupted
 from resvm_cli.experiments.cells import Cell
 from resvm_cli.experiments.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
 from resvm_cli.experiments.protocol import METHODS, Protocol
-from resvm_cli.files.benchmark_results import PLAN, RESULTS, TIMES, is_result
+from resvm_cli.files.benchmark_results import (
+    PLAN,
+    RESULTS,
+    TIMES,
+    is_plan,
+    is_result,
+    is_times,
+)
 from resvm_cli.files.logs import RunDirectory
 from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.jobs.benchmark_cells import Bench, Measured, Work, measure
@@ -311,6 +318,10 @@ class _Runner:
     def _plan(self, directory: RunDirectory, absent: Sequence[Missing]) -> dict[str, Any]:
         """What was asked for in all, with what an earlier run asked for."""
         request, before = self._request, directory.read(PLAN) or {}
+        if not is_plan(before):
+            raise DataError(
+                f"{request.target}/{PLAN}: is no plan of a benchmark", "begin anew with another -o"
+            )
         data = {task: self._bench.data.description(task) for task in self._bench.families}
         for task, described in before.get("data", {}).items():
             if data.setdefault(task, described)["digest"] != described["digest"]:
@@ -360,8 +371,9 @@ def _union(before: Any, now: Any, order: Any) -> list[str]:
 
 
 def _key(record: dict[str, Any]) -> tuple[Any, ...]:
-    names = ("setting", "task", "method", "repetition", "contamination_pos", "contamination_unl")
-    return tuple(record[name] for name in names)
+    names = ("setting", "task", "method", "repetition")
+    shares = ("contamination_pos", "contamination_unl")  # 0 where a line says none
+    return *(record[name] for name in names), *(record.get(name, 0.0) for name in shares)
 
 
 def _place(record: dict[str, Any]) -> tuple[Any, ...]:
@@ -376,8 +388,8 @@ def _place(record: dict[str, Any]) -> tuple[Any, ...]:
         order,
         task,
         SETTING_NAMES.index(setting) if setting in SETTING_NAMES else 0,
-        record["contamination_pos"],
-        record["contamination_unl"],
+        record.get("contamination_pos", 0.0),
+        record.get("contamination_unl", 0.0),
         METHODS.index(record["method"]),
     )
 
@@ -387,7 +399,6 @@ def _stored(one: Measured) -> dict[str, Any]:
 
 
 def _is_stored(record: Any) -> bool:
-    if not isinstance(record, dict) or not isinstance(record.get("times"), dict):
+    if not isinstance(record, dict):
         return False
-    seconds = record["times"].get("seconds")
-    return is_result(record.get("result")) and type(seconds) in (int, float)
+    return is_result(record.get("result")) and is_times(record.get("times"))

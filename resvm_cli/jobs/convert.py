@@ -299,6 +299,13 @@ def _require_rows(
 ) -> None:
     if not counted.n_rows:
         raise DataError(f"{rows.name}: no rows are left", "every one had a value missing")
+    table = rows.table
+    if table is not None and table.n_unseen and not counted.max_index:
+        raise DataError(
+            f"{rows.name}: no row has a feature: none of its texts is in"
+            f" {name_of(request.like or '')}",
+            "give the map of a table with the same columns: resvm convert with --map FILE",
+        )
     wanted = request.roles.positive_labels
     if wanted and not counted.n_positives:
         seen = list(rows.table.labels_seen) if rows.table is not None else []

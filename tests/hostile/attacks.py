@@ -15,6 +15,7 @@ from tests.hostile import mutations
 from tests.hostile.forked import resvm
 from tests.hostile.harm import reproach, require
 from tests.hostile.readers import Standing
+from tests.hostile.seeds import benchmark, kernel_data
 
 
 def _text(text: bytes, rng: Random) -> bytes:
@@ -30,6 +31,8 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         mutations.mutated_document, mutations.mutated_arrays, mutations.damaged,
     )  # fmt: skip
     convert = ["convert", x, "-q"]
+    kernel = kernel_data(problem)[:-1]
+    bench = [*benchmark(problem), "--repetitions", 1, "--methods", "cwsvm"]
     named = ["--id-column", "id", "--label-column", "label"]
     return [
         ("P", "pos.svm", _text, ["train", "-P", x, "-U", problem / "unl.svm", *few]),
@@ -68,6 +71,12 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("matrix market", "matrix.mtx", _text, convert),
         ("parquet", "table.parquet", damaged, convert),
         ("hdf5", "arrays.h5", damaged, convert),
+        ("kernel values of P", "k-pos.svm", _text, ["train", "-P", x, *kernel[2:], *few]),
+        ("kernel values of U", "k-unl.svm", _text, ["train", *kernel[:2], "-U", x, *kernel[4:],
+                                                    *few]),
+        ("kernel values", "k-test.svm", _text, ["predict", problem / "kernel", x]),
+        ("kernel values, checked", "k-pos.svm", _text, ["check", x, "-t", "precomputed"]),
+        ("grids", "grids.json", document, [*bench, "--grid", x]),
     ]  # fmt: skip
 
 
@@ -83,7 +92,7 @@ def through_the_program(problem: Path, folder: Path, seed: int) -> Iterator[str]
             text = mutate((problem / file).read_bytes(), rng)
             x.write_bytes(text)
             shutil.rmtree(target, ignore_errors=True)
-            place = ["-o", target] if command[0] in ("train", "tune") else []
+            place = ["-o", target] if command[0] in ("train", "tune", "benchmark") else []
             require(name, text, resvm(*command, *place))
             yield f"program: {name}"
         for strike in directories:
@@ -109,6 +118,10 @@ def _directories(problem: Path, folder: Path) -> list[Callable[[Random], str]]:
         strikes.append(_resumed(problem, folder / "resumed", name, mutate, sets))
     strikes.append(_shared(problem, folder / "resumed", sets))
     strikes.append(_outputs(problem, folder))
+    for name in ("bench", "published"):
+        standing = Standing(problem / name, folder / f"attacked-{name}")
+        strikes.append(_reported(standing, name))
+    strikes += [_benchmark(problem, folder / "resumed", name) for name in ("bench", "bench-tasks")]
     return strikes
 
 
@@ -222,6 +235,48 @@ def _shared(problem: Path, place: Path, sets: list[object]) -> Callable[[Random]
         task = ["--task", "2/2"] if rng.randrange(2) else []
         require("task file", text, resvm("tune", *sets, *more, *task))
         return "program: task file"
+
+    return strike
+
+
+_BENCHMARK_FILES = {
+    "results.jsonl": mutations.mutated_log,
+    "times.jsonl": mutations.mutated_log,
+    "run.json": mutations.mutated_document,
+    "settings.json": mutations.mutated_document,
+}
+
+
+def _reported(standing: Standing, name: str) -> Callable[[Random], str]:
+    shown = ["--markdown", "-", "--html", f"{standing.path}.html", "-q"]
+
+    def strike(rng: Random) -> str:
+        file = rng.choice([one for one in _BENCHMARK_FILES if one in standing.files])
+        text = _BENCHMARK_FILES[file](standing.files[file], rng)
+        with standing.changed({file: text}):
+            ran = resvm("benchmark", "report", standing.path, *shown)
+        require(f"benchmark, {file}", text, ran)
+        return f"program: report of {name}"
+
+    return strike
+
+
+def _benchmark(problem: Path, place: Path, name: str) -> Callable[[Random], str]:
+    """A run that goes on, from its own lines or those of tasks; what it leaves can be reported."""
+    more = [] if name == "bench-tasks" else ["--resume"]
+
+    def strike(rng: Random) -> str:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(problem / name, place)
+        file = rng.choice(sorted(path for path in place.rglob("*") if path.is_file()))
+        mutate = _BENCHMARK_FILES.get(file.name, mutations.mutated_seal)
+        text = mutate(file.read_bytes(), rng)
+        file.write_bytes(text)
+        ran = resvm(*benchmark(problem), "-o", place, *more)
+        require(f"benchmark, {file.name}", text, ran)
+        if ran.code == 0 and resvm("benchmark", "report", place, "-q").code not in (0, 3):
+            reproach(f"benchmark, {file.name}", text, "finished, and cannot be reported")
+        return f"program: {name}, continued"
 
     return strike
 

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from tests.hostile.forked import resvm
 from tests.hostile.harm import harms
+from tests.hostile.seeds import benchmark
 from tests.programs import run
 
 KINDS = ("kill", "term", "eio", "enospc")
 SHIM = Path(__file__).with_name("faults.c")
-UNSTEADY = ("timings.jsonl",)  # seconds
+UNSTEADY = ("timings.jsonl", "times.jsonl")  # seconds
 KEPT = "m.part/"
 Arguments = Callable[[Path], list[object]]
 
@@ -76,6 +77,12 @@ def writings(problem: Path) -> list[Writing]:
         sides = ["-P", place / "pos", "-U", place / "unl", "--map", place / "map"]
         return [*table, "--positive-label", 1, *sides]
 
+    def report(place: Path) -> list[object]:
+        tables = ["--markdown", place / "tables", "--csv", place / "csv"]
+        return ["benchmark", "report", problem / "bench", "-q", *tables, "--html", place / "page"]
+
+    labelled = ["simulate", "--data", problem / "bench.svm", "--positive-label", 1, "--n-pos", 5,
+                "--n-unl", 9, "-q", "-o"]  # fmt: skip
     return [
         Writing("train", train),
         Writing("train over a model", train, before=older),
@@ -100,6 +107,14 @@ def writings(problem: Path) -> list[Writing]:
         Writing("convert", converted, before=predict),
         Writing("convert to two files", split),
         Writing("convert to arrays", in_place(*table, "-o", name="out.npz")),
+        Writing("convert to a table", in_place(*table, "-o", name="out.csv"), before=predict),
+        Writing("simulate from data", in_place(*labelled, name="s")),
+        Writing("benchmark", in_place(*benchmark(problem), "-o", name="b"), ("--resume",)),
+        Writing("benchmark a share",
+                in_place(*benchmark(problem), "--task", "1/2", "-o", name="b")),
+        Writing("benchmark report", report),
+        Writing("benchmark report over pages", report,
+                before=lambda place: [*table, "-o", place / "page"]),
     ]  # fmt: skip
 
 
@@ -115,11 +130,14 @@ def contents(place: Path) -> dict[str, bytes]:
 def _steady(path: Path) -> bytes:
     """What a file says, without the seconds that a task took."""
     text = path.read_bytes()
+    if path.name == "run.json":  # and without the commands, of which the last one resumed
+        return json.dumps({**json.loads(text), "command": None}).encode()
     if path.parent.name != "tasks" or path.name.startswith("."):
         return text
     content = json.loads(text.partition(b"\n")[0])
     for record in content["records"]:
-        del record["seconds"]
+        record.pop("seconds", None)
+        record.pop("times", None)
     return json.dumps(content).encode()
 
 

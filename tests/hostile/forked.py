@@ -23,8 +23,9 @@ def warm_up() -> None:
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)
     for name in (
-        "check", "compare", "convert", "inspect", "merge", "predict", "predict_files", "rank",
-        "score", "simulate", "table_features", "train", "train_parts", "tune", "tuning_tasks",
+        "benchmark", "benchmark_report", "check", "compare", "convert", "inspect", "merge",
+        "predict", "predict_files", "rank", "score", "simulate", "table_features", "train",
+        "train_parts", "tune", "tuning_tasks",
     ):  # fmt: skip
         __import__(f"resvm_cli.jobs.{name}")
     for name in ("machine", "score_table", "tuning_table"):

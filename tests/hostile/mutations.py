@@ -194,6 +194,13 @@ def mutated_model(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
     return changed
 
 
+def mutated_benchmark(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
+    """One of the files that a benchmark's report is made of, changed."""
+    name = rng.choice(["results.jsonl", "times.jsonl", "run.json"])
+    mutate = mutated_document if name == "run.json" else mutated_log
+    return {name: mutate(files[name], rng)}
+
+
 def mutated_part(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
     """The files of a part that have changed, each with its seal made anew: mostly."""
     members = sorted(name for name in files if name.endswith(".model"))

@@ -277,6 +277,26 @@ def run_directory(standing: Standing, files: dict[str, bytes], folder: Path) -> 
             _recorded_scores(record, "roc_areas")
 
 
+def benchmark(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
+    """A report, from areas that an independent reader finds on the same lines."""
+    from resvm_cli.errors import ResvmError
+    from resvm_cli.files.benchmark_results import AREAS, read_benchmark
+    from resvm_cli.jobs.benchmark_report import run_report
+
+    with standing.changed(files) as path, np.errstate(all="ignore"):
+        try:
+            found = read_benchmark(path)
+        except ResvmError:
+            return
+        lines = files.get("results.jsonl", standing.files["results.jsonl"]).split(b"\n")
+        for result in found.results:
+            record = json.loads(lines[result.line - 1])
+            areas = [record[name] for name in AREAS]
+            assert [getattr(result, name) for name in AREAS] == areas, "other areas"
+        if found.results:
+            run_report(found, "x")
+
+
 def _one_of(name: str, mutate: Callable[[bytes, Random], bytes]) -> Callable[[Any, Random], Any]:
     return lambda files, rng: {name: mutate(files[name], rng)}
 
@@ -292,18 +312,24 @@ def _params(path: str) -> None:
 
 def _feature_map(rows: bytes, path: str) -> None:
     from resvm_cli.files.feature_map import read_feature_map
-    from resvm_cli.files.svmlight import format_block
-    from resvm_cli.files.tables import TextTable
-    from resvm_cli.jobs.table_features import ColumnRoles, TableFeatures
+    from resvm_cli.jobs.convert import ConvertRequest, convert
+    from resvm_cli.jobs.table_features import ColumnRoles
 
     known = read_feature_map(path)
     roles = ColumnRoles(row_id="id", missing="zero")
-    for block in TableFeatures(TextTable("x", lambda: [rows]), roles, known).blocks():
-        text = format_block(block)
-        list(_parsed(text))  # what is written can be read
+    table = f"{path}.csv"
+    with open(table, "wb") as file:
+        file.write(rows)
+    target = f"{path}.svm"
+    request = ConvertRequest(table, roles, target, like=path)
+    n_rows = convert(request, progress=lambda *_: None).n_rows
+    with open(target, "rb") as file:
+        read = list(_parsed(file.read()))  # what is written can be read
+    assert sum(map(len, read)) == n_rows, "written, and other rows are read"
+    assert max(block.rows.max_index for block in read) <= len(known.names), "no such feature"
 
 
-def _parsed(text: bytes) -> Iterator[object]:
+def _parsed(text: bytes) -> Iterator[Any]:
     from resvm_cli.files.svmlight import parse_pieces
 
     try:
@@ -327,6 +353,12 @@ def _scheduler(path: str) -> None:
     from resvm_cli.jobs.cluster import _address
 
     _address(path, 0.0)
+
+
+def _grids(path: str) -> None:
+    from resvm_cli.jobs.benchmark_grids import read_grids
+
+    read_grids(path)
 
 
 def _compare(path: str) -> None:
@@ -359,23 +391,24 @@ def texts(problem: Path) -> dict[str, Reader]:
         return (problem / name).read_bytes()
 
     return {
-        "svmlight": Reader(seed("test.svm"), text, svmlight, 24),
-        "predictions, text": Reader(seed("pred.text"), text, predictions, 8),
-        "predictions, tsv": Reader(seed("pred.tsv"), text, predictions, 8),
-        "predictions, csv": Reader(seed("pred.csv"), text, predictions, 8),
-        "predictions, jsonl": Reader(seed("pred.jsonl"), text, predictions, 8),
-        "compressed rows": Reader(seed("test.svm"), pack, read_with(svmlight_files.read_file), 4),
-        "known ids": Reader(seed("ids"), text, read_with(row_names.read_known_ids), 8),
-        "names": Reader(seed("names"), text, read_with(row_names.read_row_ids), 8),
-        "labels": Reader(seed("labels"), text, labels, 8),
-        "repeated runs": Reader(whole("runs.csv"), text, read_with(read_runs), 6),
+        "svmlight": Reader(seed("test.svm"), text, svmlight, 72),
+        "predictions, text": Reader(seed("pred.text"), text, predictions, 24),
+        "predictions, tsv": Reader(seed("pred.tsv"), text, predictions, 24),
+        "predictions, csv": Reader(seed("pred.csv"), text, predictions, 24),
+        "predictions, jsonl": Reader(seed("pred.jsonl"), text, predictions, 24),
+        "compressed rows": Reader(seed("test.svm"), pack, read_with(svmlight_files.read_file), 12),
+        "known ids": Reader(seed("ids"), text, read_with(row_names.read_known_ids), 24),
+        "names": Reader(seed("names"), text, read_with(row_names.read_row_ids), 24),
+        "labels": Reader(seed("labels"), text, labels, 24),
+        "repeated runs": Reader(whole("runs.csv"), text, read_with(read_runs), 18),
         "compared runs": Reader(whole("runs.csv"), text, read_with(_compare)),
-        "parameters": Reader(whole("t/best.json"), document, read_with(_params), 8),
+        "parameters": Reader(whole("t/best.json"), document, read_with(_params), 24),
         "feature map": Reader(
-            whole("map.json"), document, read_with(partial(_feature_map, seed("table.csv"))), 6
+            whole("map.json"), document, read_with(partial(_feature_map, seed("table.csv"))), 18
         ),
-        "scheduler file": Reader(whole("scheduler.json"), document, read_with(_scheduler), 4),
-        "table of numbers": Reader(whole("numbers.csv"), text, table, 8),
+        "scheduler file": Reader(whole("scheduler.json"), document, read_with(_scheduler), 12),
+        "grids": Reader(whole("grids.json"), document, read_with(_grids), 12),
+        "table of numbers": Reader(whole("numbers.csv"), text, table, 24),
         "table": Reader(seed("table.csv"), text, read_with(partial(_convert, "svm"))),
         "array": Reader(
             whole("matrix.npy"), mutations.damaged, read_with(partial(_convert, "svm"))
@@ -404,7 +437,7 @@ def readers(problem: Path, folder: Path) -> dict[str, Reader]:
     outputs = Standing(problem / "outputs", folder / "standing-outputs")
     (record,) = (name for name in outputs.files if name.startswith("."))
     change = _one_of(record, mutations.mutated_seal)
-    found["finished output"] = Reader(outputs.files, change, partial(marker, outputs), 4)
+    found["finished output"] = Reader(outputs.files, change, partial(marker, outputs), 12)
     tuning = Standing(problem / "t", folder / "standing-t")
     for name, mutate in (
         ("trials.jsonl", mutations.mutated_log),
@@ -412,4 +445,8 @@ def readers(problem: Path, folder: Path) -> dict[str, Reader]:
     ):
         change = _one_of(name, mutate)
         found[name] = Reader(tuning.files, change, partial(run_directory, tuning))
+    for name in ("bench", "published"):
+        standing = Standing(problem / name, folder / f"standing-{name}")
+        read = partial(benchmark, standing)
+        found[f"{name}, report"] = Reader(standing.files, mutations.mutated_benchmark, read)
     return found

@@ -9,10 +9,24 @@ from pathlib import Path
 
 import numpy as np
 
+from tests import fake_benchmark
 from tests.conftest import write_svm
 from tests.hostile.forked import resvm
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+GRIDS = {
+    "kind": "resvm-benchmark-grids",
+    "format": 1,
+    "data_sets": {
+        "default": {
+            "kernel": "linear",
+            "c_unl": "1",
+            "resvm": {"n_pos": "5", "unl_per_pos": "1", "w_pos": "1"},
+            "bagging": {"unl_per_pos": "0.5"},
+            "cwsvm": {"w_pos": "1"},
+        }
+    },
+}
 MOLECULES = ("CCO", "c1ccccc1", "CC(=O)O", "N#N", "C1CC1")
 
 
@@ -36,6 +50,10 @@ def make_files(folder: Path) -> Path:
         json.dumps({"type": "Scheduler", "id": "s", "address": "tcp://127.0.0.1:1", "workers": {}})
     )
     _make_tables(folder, rng)
+    _make_kernel(folder, rng)
+    _make_published(folder / "published")
+    write_svm(folder / "bench.svm", rng.standard_normal((60, 3)), np.repeat([1, -1], 30))
+    (folder / "grids.json").write_text(json.dumps(GRIDS))
     sets = ["-P", folder / "pos.svm", "-U", folder / "unl.svm", "-q"]
     data = [*sets, "--n-models", 3]
     linear = ["-t", "linear", "--scale", "standard"]
@@ -59,11 +77,43 @@ def make_files(folder: Path) -> Path:
         ["convert", folder / "molecules.csv", "--smiles-column", "smiles", "--bits", 64, "--map",
          folder / "molecules.json", "-o", folder / "molecules.svm", "-q"],
         ["convert", folder / "table.svm", "-o", folder / "sparse.npz", "-q"],
+        ["train", *kernel_data(folder), "--n-models", 3, "-o", folder / "kernel"],
+        [*benchmark(folder), "-o", folder / "bench"],
+        *([*benchmark(folder), "-o", folder / "bench-tasks", "--task", f"{n}/2"] for n in (1, 2)),
     ):  # fmt: skip
         ran = resvm(*command)
         assert ran.code == 0, ran.err
     shutil.copytree(GOLDEN / "format-1", folder / "format-1")
     return folder
+
+
+def kernel_data(folder: Path) -> list[object]:
+    """Options of a training with kernel values that are given."""
+    return ["-P", folder / "k-pos.svm", "-U", folder / "k-unl.svm", "-t", "precomputed", "-q"]
+
+
+def benchmark(folder: Path) -> list[object]:
+    """A benchmark of four results, all but where they go."""
+    own = ["--data", folder / "bench.svm", "--positive-label", 1, "--n-pos", 10, "--n-unl", 20]
+    plan = ["--methods", "resvm,cwsvm", "--repetitions", 2, "--protocol", "paper"]
+    return ["benchmark", "run", *own, *plan, "--grid", folder / "grids.json", "-j", 1, "-q"]
+
+
+def _make_kernel(folder: Path, rng: np.random.Generator) -> None:
+    """Kernel values of rows among each other, as LIBSVM's precomputed kernel has them."""
+    features = rng.standard_normal((24, 3))
+    values = np.column_stack([np.arange(1, 25), features @ features.T])
+    write_svm(folder / "k-pos.svm", values[:8], first_index=0)
+    write_svm(folder / "k-unl.svm", values[8:], first_index=0)
+    write_svm(folder / "k-test.svm", values[::3], first_index=0)
+
+
+def _make_published(folder: Path) -> None:
+    """Results of two of the paper's tasks, as a run of theirs leaves them."""
+    tasks = ("synthetic", "mnist-7")
+    lines = fake_benchmark.results(repetitions=2, tasks=tasks)
+    plan = fake_benchmark.plan(tasks=[*tasks, "sensit-1"])
+    fake_benchmark.write(folder, lines, plan, fake_benchmark.times_of(lines, 1.5))
 
 
 def _make_tables(folder: Path, rng: np.random.Generator) -> None:

@@ -173,28 +173,31 @@ FINGERPRINT = {"name": "b", "kind": "morgan", "first": 1, "bits": 16, "radius": 
 
 
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "n_features"),
     [
-        [],
-        [COLUMN, {**COLUMN, "name": "b"}],
-        [{**COLUMN, "first": 2}, {**COLUMN, "name": "b", "first": 1}],
-        [{**COLUMN, "fill": "x"}],
-        [{**COLUMN, "fill": 10**400}],
-        [{**COLUMN, "first": True}],
-        [{**COLUMN, "name": 3}],
-        [{"name": "a", "kind": "text", "values": {"1": 1, "3": 1}}],
-        [{"name": "a", "kind": "text", "values": [1]}],
-        [{**FINGERPRINT, "bits": -3}],
-        [{**FINGERPRINT, "bits": 10**9}],
-        [{**FINGERPRINT, "radius": 10**9}],
-        [{**FINGERPRINT, "counts": "x"}],
+        ([], 0),
+        ([COLUMN, {**COLUMN, "name": "b"}], 1),
+        ([{**COLUMN, "first": 2}, {**COLUMN, "name": "b", "first": 1}], 2),
+        ([{**COLUMN, "fill": "x"}], 1),
+        ([{**COLUMN, "fill": 10**400}], 1),
+        ([{**COLUMN, "first": True}], 1),
+        ([{**COLUMN, "name": 3}], 1),
+        ([{"name": "a", "kind": "text", "values": {"1": 1, "3": 1}}], 1),
+        ([{"name": "a", "kind": "text", "values": [1]}], 1),
+        ([{**FINGERPRINT, "bits": -3}], 16),
+        ([{**FINGERPRINT, "bits": 10**9}], 16),
+        ([{**FINGERPRINT, "radius": 10**9}], 16),
+        ([{**FINGERPRINT, "counts": "x"}], 16),
+        ([COLUMN], 2),
+        ([{**COLUMN, "bits": 16}], 1),
+        ([{"name": "a", "kind": "number", "first": 1}], 1),
     ],
     ids=str,
 )
-def test_a_feature_map_that_makes_no_sense_is_refused(columns, tmp_path):
+def test_a_feature_map_that_makes_no_sense_is_refused(columns, n_features, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
     content = {"kind": "resvm-feature-map", "format": 1, "columns": columns}
-    names = [f"f{number}" for number in range(16)]
+    names = [f"f{number}" for number in range(n_features)]
     (tmp_path / "map").write_text(json.dumps({**content, "features": names}))
     said(convert(tmp_path / "x.csv", "--like", tmp_path / "map"), 3, "not a feature map")
 

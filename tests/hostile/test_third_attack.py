@@ -1,0 +1,114 @@
+"""Failures that a third attack found: maps and records that say two things, or too little."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.hostile.test_numbered_failures import said
+from tests.programs import run_resvm
+
+TABLE = "id,a,colour\nr1,1,red\nr2,2,blue\nr3,3,red\n"
+
+
+@pytest.fixture
+def feature_map(tmp_path):
+    """A table, and the map that its conversion wrote."""
+    (tmp_path / "x.csv").write_text(TABLE)
+    ran = run_resvm(
+        "convert", tmp_path / "x.csv", "-q", "--id-column", "id", "--map", tmp_path / "map",
+        "-o", tmp_path / "x.svm",
+    )  # fmt: skip
+    said(ran, 0)
+    return tmp_path / "map"
+
+
+def converted_like(feature_map, *more):
+    return run_resvm("convert", feature_map.parent / "x.csv", "-q", "--like", feature_map, *more)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"kind": "number"', '"kind": "text", "kind": "number"'),
+        ('"format": 1', '"format": 2, "format": 1'),
+        ('"name": "colour"', '"name": "a", "name": "colour"'),
+    ],
+)
+def test_a_feature_map_in_which_a_name_stands_twice_is_refused(old, new, feature_map):
+    said(converted_like(feature_map), 0)
+    feature_map.write_text(feature_map.read_text().replace(old, new, 1))
+    said(converted_like(feature_map), 3, "not a feature map", "--map FILE")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_feature_map_that_lacks_a_column_of_its_features_is_refused(number, feature_map):
+    content = json.loads(feature_map.read_text())
+    del content["columns"][number]
+    feature_map.write_text(json.dumps(content))
+    said(converted_like(feature_map), 3, "not a feature map", "--map FILE")
+
+
+@pytest.mark.parametrize("form", ["svmlight", "csv"])
+def test_a_map_none_of_whose_texts_the_table_has_gives_no_file(form, feature_map, tmp_path):
+    column = {"name": "colour", "kind": "text", "values": {"x": 1, "y": 2}}
+    content = json.loads(feature_map.read_text())
+    content |= {"columns": [column], "features": ["colour=x", "colour=y"]}
+    feature_map.write_text(json.dumps(content))
+    ran = converted_like(feature_map, "--to", form, "-o", tmp_path / "out")
+    said(ran, 3, "x.csv: no row has a feature", "map of a table with the same columns")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_row_whose_text_is_new_is_kept_without_a_feature(feature_map):
+    ran = run_resvm(
+        "convert", "-", "-q", "--like", feature_map, stdin=b"a,colour\n0,red\n0,green\n"
+    )
+    said(ran, 0)
+    assert ran.out == b"0 2:1\n0\n"
+
+
+# a name that stands twice, in whatever was written by the program
+
+
+def test_parameters_in_which_a_name_stands_twice_are_refused(problem, tuning, tmp_path):
+    best = (tuning / "best.json").read_text()
+    first = next(iter(json.loads(best)))
+    (tmp_path / "best.json").write_text(best.replace("{", f'{{"{first}": 3, ', 1))
+    data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    ran = run_resvm("train", *data, "--params", tmp_path / "best.json", "-o", tmp_path / "m")
+    said(ran, 5, "best.json: is not JSON that resvm wrote")
+
+
+@pytest.mark.parametrize("name", ["settings.json", "trials.jsonl"])
+def test_a_tuning_in_which_a_name_stands_twice_is_not_resumed(name, problem, tuning, tmp_path):
+    place = tmp_path / "t"
+    shutil.copytree(tuning, place)
+    text = (place / name).read_text()
+    (place / name).write_text(text.replace("{", '{"seed": 3, "seed": 4, ', 1))
+    said(run_resvm(*tune(problem, place), "--resume"), 5, f"{name}", "is damaged")
+
+
+def test_a_prediction_in_which_a_name_stands_twice_is_refused(tmp_path):
+    lines = ['{"decision_value": 1.5, "label": 1}', '{"decision_value": 0.5, "label": -1}']
+    (tmp_path / "labels").write_text("1\n-1\n")
+    (tmp_path / "x.jsonl").write_text("\n".join(lines) + "\n")
+    scored = ["score", tmp_path / "x.jsonl", "--labels", tmp_path / "labels", "--bootstrap", 0]
+    said(run_resvm(*scored), 0)
+    lines[1] = lines[1].replace("{", '{"decision_value": 2.5, ')
+    (tmp_path / "x.jsonl").write_text("\n".join(lines) + "\n")
+    said(run_resvm(*scored), 3, "x.jsonl:2: not a JSON object")
+
+
+def tune(problem, place):
+    data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q", "--n-models", 3]
+    return ["tune", *data, "--oob", "--trials", 2, "--no-extend", "-o", place]
+
+
+@pytest.fixture(scope="module")
+def tuning(problem, tmp_path_factory):
+    place = tmp_path_factory.mktemp("tuning") / "t"
+    said(run_resvm(*tune(problem, place)), 0)
+    return place
