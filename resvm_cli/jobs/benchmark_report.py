@@ -121,7 +121,11 @@ class BenchmarkReport:
 
 def report(directories: Sequence[str]) -> BenchmarkReport:
     """Read the directories and say what they show; those of the same settings are one run."""
-    read = of_one_run(read_all(directories))
+    return report_on(of_one_run(read_all(directories)))
+
+
+def report_on(read: Sequence[BenchmarkFiles]) -> BenchmarkReport:
+    """What one run shows, or two side by side."""
     if len(read) > MOST_RUNS:
         raise CommandLineError(
             f"the directories are of {len(read)} runs, of other protocols, seeds or grids;"
