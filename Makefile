@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-quick slow slurm browser docs check lint types fmt fuzz fuzz_svmlight \
+.PHONY: help install demo test test-quick slow slurm browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
 	fuzz_numbers fuzz_blocks hostile smoke dist bench clean
 
 help: ## list the targets
@@ -61,6 +61,9 @@ docs: $(VENV)/.docs ## build the pages (build/docs/html) and the manual pages (b
 	$(BIN)/python docs/write_reference.py --check
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs/html
 	$(BIN)/sphinx-build -q -W --keep-going -b man docs build/docs/man
+
+reproduction: $(VENV)/.core ## docs/reproduction/ and its tables from runs: PAPER="DIR DIR2" FAST=DIR
+	$(BIN)/python docs/write_reproduction.py --paper $(PAPER) --fast $(FAST)
 
 lint: $(VENV)/.dev ## ruff and the import contracts
 	$(BIN)/ruff check .

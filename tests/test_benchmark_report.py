@@ -335,8 +335,8 @@ def test_directories_that_cannot_be_compared_are_refused(tmp_path):
         report([one, two])
     with pytest.raises(CommandLineError, match="the first directory once more"):
         report([one, f"{one}/../one"])
-    with pytest.raises(CommandLineError, match="3 directories"):
-        report([one, two, empty])
+    with pytest.raises(CommandLineError, match="of 3 runs"):
+        report([one, two, str(fake.write(tmp_path / "three", [fake.line()]))])
     with pytest.raises(DataError, match="no results yet"):
         report([empty])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -134,23 +135,75 @@ def test_a_run_that_was_cut_off_anywhere_goes_on_to_the_same_file(plan, whole, r
         assert (target / "results.jsonl").read_bytes() == wanted
 
 
+@pytest.fixture
+def copied(whole, tmp_path):
+    """A finished run, and the lines of its results."""
+    target = tmp_path / "b"
+    shutil.copytree(whole, target)
+    return target, (target / "results.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def test_damaged_lines_are_named_and_run_again(plan, whole, copied, resvm):
+    target, before = copied
+    wanted = b"".join(before)
+    accented = before[4].replace(b"synthetic", "synthétique".encode())
+    damaged = {
+        2: before[2].replace(b":", b"", 1),
+        4: accented[: accented.index(b"\xc3") + 1] + b"\n",  # cut within a character
+        7: bytes(4096) + b"\n",  # as a file system leaves what it had no time to write
+    }
+    lines = [damaged.get(number, line) for number, line in enumerate(before)]
+    (target / "results.jsonl").write_bytes(b"".join(lines) + before[3] + before[5][:20])
+    told = resvm("benchmark", "report", target)
+    assert told.code == 3
+    assert "results.jsonl:3: the line is damaged" in told.err
+    words = [word for word in plan if word != "-q"]
+    ran = resvm(*words, "--resume", "-o", target)
+    assert ran.code == 0, ran.err
+    for number in (3, 5, 8):
+        assert f"results.jsonl:{number}: was damaged; what it held is run again" in ran.err
+    assert "3 of them new" in ran.err
+    assert (target / "results.jsonl").read_bytes() == wanted
+    assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
+
+
+def test_lines_that_cannot_be_of_this_run_are_refused_by_number(plan, copied, resvm):
+    target, before = copied
+    first = json.loads(before[0])
+    for changes, said in (
+        ({"roc_auc": 0.5}, "13: the same cell stands there before with other figures"),
+        ({"protocol": "fast"}, "13: a result of protocol fast in a run of paper"),
+        ({"roc_auc": None}, "13: is no result of a benchmark"),
+    ):
+        line = json.dumps({**first, **changes}).encode() + b"\n"
+        (target / "results.jsonl").write_bytes(b"".join(before) + line)
+        ran = resvm(*plan, "--resume", "-o", target)
+        assert ran.code == 3
+        assert f"results.jsonl:{said}" in ran.err
+        assert "take that line out" in ran.err
+    (target / "results.jsonl").write_bytes(b"".join(before))
+    ran = resvm(*plan, "--seed", 1, "--resume", "-o", target)
+    assert ran.code == 2
+    assert "was begun with other settings: seed" in ran.err
+
+
+def test_directories_of_parts_are_joined_to_the_same_file(plan, whole, resvm, tmp_path):
+    for setting in ("semi", "pu"):
+        words = [setting if word == "pu,semi" else word for word in plan]
+        assert resvm(*words, "-o", tmp_path / setting).code == 0
+    ran = resvm("benchmark", "join", *(tmp_path / name for name in ("semi", "pu")),
+                "-o", tmp_path / "b", "--json")  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["n_results"] == 12
+    assert (tmp_path / "b/results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
+    ran = resvm(*plan, "--resume", "-o", tmp_path / "b", "--json")
+    assert json.loads(ran.out)["n_run"] == 0
+
+
 def test_a_directory_that_is_there_is_not_overwritten(plan, whole, resvm):
     ran = resvm(*plan, "-o", whole)
     assert ran.code == 2
     assert "--resume" in ran.err
-
-
-@pytest.mark.parametrize("damage", [b"{]\n", b'{"a": 1}\n'])
-def test_a_damaged_line_is_named_and_nothing_is_changed(damage, plan, whole, resvm, tmp_path):
-    wanted = (whole / "results.jsonl").read_bytes()
-    target = tmp_path / "b"
-    target.mkdir()
-    (target / "settings.json").write_bytes((whole / "settings.json").read_bytes())
-    (target / "results.jsonl").write_bytes(damage + wanted)
-    ran = resvm(*plan, "--resume", "-o", target)
-    assert ran.code in (3, 5)
-    assert "results.jsonl:1: " in ran.err
-    assert (target / "results.jsonl").read_bytes() == damage + wanted
 
 
 def test_tasks_of_an_array_job_join_to_the_same_file(plan, whole, resvm, tmp_path):

@@ -102,3 +102,20 @@ def test_two_processes_do_not_write_to_one_log(tmp_path):
 def test_a_missing_parent_is_told(tmp_path):
     with pytest.raises(FileError, match="parent directory"), run(tmp_path / "a" / "b").opened():
         pass
+
+
+def test_where_lines_stand_alone_damaged_ones_are_taken_out_and_named(tmp_path):
+    text = filled(tmp_path / "t", 5)
+    path = tmp_path / "t" / "trials.jsonl"
+    lines = text.splitlines(keepends=True)
+    bad = [b"\0\0\0\0\n", b'{"trial": "\xc3\n', b"[]\n"]
+    path.write_bytes(
+        b"".join([lines[0], bad[0], lines[2], bad[1], lines[4], bad[2], b'{"half": "\xc3'])
+    )
+    made = RunDirectory(
+        str(tmp_path / "t"), "trials.jsonl", SETTINGS, resume=True, lines_stand_alone=True
+    )
+    with made.opened() as records:
+        assert [record["trial"] for record in records] == [0, 2, 4]
+    assert [line.rpartition(":")[2] for line in made.damaged] == ["2", "4", "6"]
+    assert path.read_bytes() == lines[0] + lines[2] + lines[4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from resvm_cli.commands.benchmark_figure import figure
-from resvm_cli.commands.benchmark_report import report
+from resvm_cli.commands.benchmark_report import join, report
 from resvm_cli.commands.benchmark_run import grids, run
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -22,5 +22,5 @@ def described() -> None:
     """
 
 
-for command in (run, report, figure, grids):
+for command in (run, report, figure, join, grids):
     benchmark.command()(command)

@@ -14,7 +14,9 @@ def report(
     directories: Annotated[
         list[str],
         typer.Argument(
-            metavar="DIR...", help="What resvm benchmark run wrote; two are set side by side."
+            metavar="DIR...",
+            help="What resvm benchmark run wrote. Those of the same protocol, seed and grids are"
+            " joined; two protocols or seeds are set side by side.",
         ),
     ],
     markdown: Annotated[
@@ -60,3 +62,33 @@ def report(
         benchmark_text.print_report(result)
     elif not quiet and not to_stdout:
         benchmark_text.show(result)
+
+
+def join(
+    directories: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIR...",
+            help="Directories of resvm benchmark run, of the same protocol, seed and grids.",
+        ),
+    ],
+    output: Annotated[str, output_option("-o", "--output", metavar="DIR", help="A new directory.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put the results of several directories together, as if one run had done them.
+
+    A cell that two directories have must be the same in both.
+
+    For example:
+
+    - `resvm benchmark join monday tuesday -o both`
+    """
+    from resvm_cli.jobs import benchmark_join as job
+    from resvm_cli.report import machine, summaries
+
+    result = job.join(directories, output)
+    if not quiet:
+        summaries.show_joined(result)
+    if json:
+        machine.print_result("benchmark-join", result)

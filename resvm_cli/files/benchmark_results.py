@@ -17,6 +17,7 @@ from typing import Any
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.experiments.paper_tasks import OWN, PUBLISHED_CWSVM, SETTING_NAMES
 from resvm_cli.files.json_objects import json_object
+from resvm_cli.files.logs import SETTINGS as RUN_SETTINGS
 from resvm_cli.files.logs import read_json
 from resvm_cli.files.streams import comes_at_once, read_pieces
 
@@ -33,7 +34,8 @@ AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
 CURVE_POINTS = 100  # of recall, at which the precision is kept
 MOST_REPETITIONS = 2**31
 LARGEST = sys.float_info.max
-RESUME = "resvm benchmark run --resume cuts off a half line; else the file must be made anew"
+REMOVE = "take that line out; resvm benchmark run --resume then runs again what it held"
+RESUME = "resvm benchmark run --resume takes such lines out and runs again what they held"
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,24 @@ class Result:
     candidates: int | None
     parameters: Mapping[str, Any]
     curve: tuple[float, ...] | None  # precision at recall 0.01, 0.02 ... 1
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the line itself
+
+    @property
+    def cell(self) -> tuple[Any, ...]:
+        """What stands in a run once."""
+        return self.setting, self.task, self.method, self.repetition, *self.level
 
     @property
     def level(self) -> tuple[float, float]:
         """The contaminations of P and U."""
         return self.contamination_pos, self.contamination_unl
+
+    def agrees(self, other: Result) -> bool:
+        """Whether the areas are the same."""
+        return all(getattr(self, name) == getattr(other, name) for name in AREAS)
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.task}, {self.setting}, repetition {self.repetition}"
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,16 @@ class Plan:
     missing: tuple[MissingData, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def asked_for(self) -> list[tuple[str, str]]:
+        """Settings and tasks that go together; of a resumed run not all of both do."""
+        return [
+            (setting, task)
+            for setting in self.settings
+            for task in self.tasks
+            if not isinstance(self.repetitions, dict) or self.n_repetitions(setting, task)
+        ]
 
     def n_repetitions(self, setting: str, task: str) -> int:
         """How often a cell was to be repeated; 0 where the plan does not say.
@@ -111,6 +136,7 @@ class Times:
     contamination_unl: float
     seconds: float
     cpu_seconds: float
+    content: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the line itself
 
     @property
     def cell(self) -> tuple[object, ...]:
@@ -127,6 +153,8 @@ class BenchmarkFiles:
     results: tuple[Result, ...]
     plan: Plan | None
     times: tuple[Times, ...]
+    # what all lines of a directory have in common: protocol, seed, grids
+    settings: Mapping[str, Any] | None = None
 
 
 def read_benchmark(directory: str) -> BenchmarkFiles:
@@ -142,11 +170,17 @@ def read_benchmark(directory: str) -> BenchmarkFiles:
             f"{directory}: there is no {RESULTS}", "give the DIR of resvm benchmark run -o DIR"
         )
     plan_path = os.path.join(directory, PLAN)
-    plan = _plan(plan_path) if os.path.lexists(plan_path) else None
+    plan = None
+    if os.path.lexists(plan_path):
+        plan = plan_of(read_json(plan_path, may_wait=False), plan_path)
     results = _results(path, plan)
     times_path = os.path.join(directory, TIMES)
     times = _times(times_path) if os.path.lexists(times_path) else ()
-    return BenchmarkFiles(directory, results, plan, times)
+    settings_path = os.path.join(directory, RUN_SETTINGS)
+    settings = None
+    if os.path.lexists(settings_path):
+        settings = read_json(settings_path, may_wait=False)
+    return BenchmarkFiles(directory, results, plan, times, settings)
 
 
 def _records(path: str) -> Iterator[tuple[int, _Record]]:
@@ -184,10 +218,10 @@ class _Record:
 
     def refused(self, name: str, expected: str) -> DataError:
         if name not in self.content:
-            return DataError(f"{self.where}: no {name}; {expected} was expected", RESUME)
+            return DataError(f"{self.where}: no {name}; {expected} was expected", REMOVE)
         given = json.dumps(self.content[name])
         given = given if len(given) < 60 else f"{given[:57]}..."
-        return DataError(f"{self.where}: {name} is {given}; {expected} was expected", RESUME)
+        return DataError(f"{self.where}: {name} is {given}; {expected} was expected", REMOVE)
 
     def text(self, name: str, among: tuple[str, ...] = ()) -> str:
         value = self.content.get(name)
@@ -283,12 +317,10 @@ def _results(path: str, plan: Plan | None) -> tuple[Result, ...]:
                 f"{path}:{number}: a result of protocol {result.protocol} in a run of {protocol}",
                 "protocols are kept in directories of their own",
             )
-        key = (result.setting, result.task, result.method, result.repetition, *result.level)
-        before = found.setdefault(key, result)
-        if any(getattr(before, name) != getattr(result, name) for name in AREAS):
+        before = found.setdefault(result.cell, result)
+        if not before.agrees(result):
             raise DataError(
-                f"{path}:{number}: {result.method} on {result.task}, {result.setting}, repetition"
-                f" {result.repetition}, has other figures than on line {before.line}",
+                f"{path}:{number}: {result}, has other figures than on line {before.line}",
                 "was the directory written by two runs? Make it anew",
             )
         first = levels.setdefault((result.setting, result.task), result)
@@ -315,6 +347,7 @@ def _result(number: int, record: _Record) -> Result:
         candidates=record.whole("candidates") if record.content.get("candidates") else None,
         parameters=_parameters(record),
         curve=_curve(record),
+        content=record.content,
         **areas,
     )
 
@@ -362,12 +395,13 @@ def _times_of(record: _Record) -> Times:
         seconds=seconds,
         # of works that shared a process only the time by the clock is known
         cpu_seconds=record.number("cpu_seconds", 0, math.inf, seconds),
+        content=record.content,
     )
 
 
-def _plan(path: str) -> Plan:
-    record = _Record(path, read_json(path))
-    content = record.content
+def plan_of(content: dict[str, Any], path: str) -> Plan:
+    """What a run set out to do, as its file says."""
+    record = _Record(path, content)
     if content.get("format") not in PLAN_FORMATS or content["format"] is True:
         raise DataError(
             f"{path}: format {content.get('format')!r}, and this version reads"

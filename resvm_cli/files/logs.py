@@ -29,8 +29,18 @@ TASKS = "tasks"  # what tasks of an array job left here for the run
 class RunDirectory:
     """The directory of one run; ``recorded`` holds the lines that an earlier part of it left."""
 
-    def __init__(self, path: str, log: str, settings: dict[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        log: str,
+        settings: dict[str, Any],
+        *,
+        resume: bool,
+        lines_stand_alone: bool = False,  # one that is damaged can be done again by itself
+    ) -> None:
         self.path = path
+        self.damaged: list[str] = []  # lines that were taken out, by file and number
+        self._lines_stand_alone = lines_stand_alone
         self._settings = settings
         self._log_name = log
         self._directory = Path(path)
@@ -143,20 +153,24 @@ class RunDirectory:
             return []
         text = _read_regular(path)
         records: list[dict[str, Any]] = []
-        end = 0
-        for line in text.splitlines(keepends=True):
-            record = _object(line) if line.endswith(b"\n") else None
-            if record is None:
-                if end + len(line) < len(text):
-                    raise FileError(
-                        f"{path}:{len(records) + 1}: is damaged", "begin again elsewhere"
-                    )
-                break
-            records.append(record)
-            end += len(line)
+        readable: list[bytes] = []
+        lines = text.split(b"\n")
+        for number, line in enumerate(lines[:-1], 1):
+            record = _object(line)
+            if record is not None:
+                records.append(record)
+                readable.append(line + b"\n")
+            elif self._lines_stand_alone:
+                self.damaged.append(f"{path}:{number}")
+            elif number < len(lines) - 1 or lines[-1]:
+                raise FileError(f"{path}:{number}: is damaged", "begin again elsewhere")
+        whole = b"".join(readable)
         try:
-            if end < len(text):
-                os.truncate(path, end)
+            if not text.startswith(whole):
+                with whole_file(str(path)) as handle:
+                    handle.write(whole)
+            elif len(whole) < len(text):
+                os.truncate(path, len(whole))
         except OSError as error:
             raise cannot("write", str(path), error) from None
         return records

@@ -32,6 +32,7 @@ from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.jobs.benchmark_cells import Bench, Measured, Work, measure
 from resvm_cli.jobs.benchmark_costs import Costs
 from resvm_cli.jobs.benchmark_data import BenchmarkData, Missing, OwnData, missing_files
+from resvm_cli.jobs.benchmark_join import other_rows, place_of, united
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.parallel import available_workers
 from resvm_cli.shares import Share
@@ -274,16 +275,16 @@ class _Runner:
     ) -> tuple[int, int, int, tuple[int, ...]]:
         """All that is missing, into the log."""
         request = self._request
-        directory = RunDirectory(request.target, RESULTS, request.fixed, resume=request.resume)
+        directory = RunDirectory(
+            request.target, RESULTS, request.fixed, resume=request.resume, lines_stand_alone=True
+        )
         n_run = 0
         with directory.opened() as records:
-            for number, record in enumerate(records, 1):
-                if not is_result(record):
-                    raise DataError(
-                        f"{request.target}/{RESULTS}:{number}: is no result of a benchmark",
-                        "begin anew with another -o",
-                    )
-            lines = {_key(record): record for record in records}
+            for line in directory.damaged:
+                notice(f"{line}: was damaged; what it held is run again")
+            lines = self._known(records)
+            if len(lines) < len(records):
+                directory.rewrite(RESULTS, lines.values())
             directory.write(PLAN, self._plan(directory, absent))
             todo = [work for work in self._works if self._name(work) not in lines]
             fresh = [work for work in todo if self._name(work) not in self._elsewhere]
@@ -304,11 +305,27 @@ class _Runner:
             self._settle_order(directory, lines)
         return len(lines), n_run, 0, ()
 
+    def _known(self, records: Sequence[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """The lines of an earlier run, each once, or why they cannot be its."""
+        path, name = f"{self._request.target}/{RESULTS}", self._request.protocol.name
+        advice = "take that line out, and what it held is run again; or begin anew with another -o"
+        lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for number, record in enumerate(records, 1):
+            if not is_result(record):
+                raise DataError(f"{path}:{number}: is no result of a benchmark", advice)
+            if record["protocol"] != name:
+                told = f"a result of protocol {record['protocol']} in a run of {name}"
+                raise DataError(f"{path}:{number}: {told}", advice)
+            if lines.setdefault(_key(record), record) != record:
+                told = "stands there before with other figures"
+                raise DataError(f"{path}:{number}: the same cell {told}", advice)
+        return lines
+
     def _settle_order(
         self, directory: RunDirectory, lines: dict[tuple[Any, ...], dict[str, Any]]
     ) -> None:
         """In the order of a run that did all at once, whatever runs there were."""
-        ordered = sorted(lines.values(), key=_place)
+        ordered = sorted(lines.values(), key=place_of)
         if ordered != list(lines.values()):
             directory.rewrite(RESULTS, ordered)
 
@@ -322,76 +339,42 @@ class _Runner:
             raise DataError(
                 f"{request.target}/{PLAN}: is no plan of a benchmark", "begin anew with another -o"
             )
-        data = {task: self._bench.data.description(task) for task in self._bench.families}
-        for task, described in before.get("data", {}).items():
-            if data.setdefault(task, described)["digest"] != described["digest"]:
-                raise CommandLineError(
-                    f"{request.target}: was begun with other rows of {task}",
-                    "use the same data, or begin anew with another -o",
-                )
-        repetitions = dict(before.get("repetitions", {}))
-        for work in self._works:
-            name = f"{work.cell.task}/{work.cell.setting}"
-            repetitions[name] = max(repetitions.get(name, 0), request.repetitions)
-        missing = {entry["task"]: entry for entry in before.get("missing", [])}
-        for one in absent:
-            for task in one.tasks:
-                missing[task] = {"task": task, "file": one.file, "fetch": one.address}
-        commands = before.get("command", "").split("\n")
-        versions = {
-            "resvm": __version__,
-            "numpy": np.__version__,
-            "libsvm": libsvm.version(),
-            "liblinear": liblinear.version(),
-        }
-        return {
-            "format": 1,
+        works = self._works
+        now = {
             "protocol": request.protocol.name,
             "seed": request.seed,
-            "tasks": _union(before.get("tasks"), self._bench.families, PAPER_TASKS),
-            "settings": _union(
-                before.get("settings"), [work.cell.setting for work in self._works], SETTING_NAMES
-            ),
-            "methods": _union(
-                before.get("methods"), [work.method for work in self._works], METHODS
-            ),
-            "repetitions": repetitions,
-            "data": data,
-            "missing": [entry for task, entry in missing.items() if task not in data],
-            "command": "\n".join(_union(commands, [request.command], ())),
-            "versions": versions,
+            "tasks": list(self._bench.families),
+            "settings": [work.cell.setting for work in works],
+            "methods": [work.method for work in works],
+            "repetitions": {
+                f"{work.cell.task}/{work.cell.setting}": request.repetitions for work in works
+            },
+            "data": {task: self._bench.data.description(task) for task in self._bench.families},
+            "missing": [
+                {"task": task, "file": one.file, "fetch": one.address}
+                for one in absent
+                for task in one.tasks
+            ],
+            "command": request.command,
+            "versions": {
+                "resvm": __version__,
+                "numpy": np.__version__,
+                "libsvm": libsvm.version(),
+                "liblinear": liblinear.version(),
+            },
         }
-
-
-def _union(before: Any, now: Any, order: Any) -> list[str]:
-    """Names of both, in the usual order."""
-    names = dict.fromkeys(name for name in (*(before or ()), *now) if name)
-    usual = [name for name in order if name in names]
-    return [*usual, *(name for name in names if name not in usual)]
+        for task in other_rows(before, now):
+            raise CommandLineError(
+                f"{request.target}: was begun with other rows of {task}",
+                "use the same data, or begin anew with another -o",
+            )
+        return united(before, now)
 
 
 def _key(record: dict[str, Any]) -> tuple[Any, ...]:
     names = ("setting", "task", "method", "repetition")
     shares = ("contamination_pos", "contamination_unl")  # 0 where a line says none
     return *(record[name] for name in names), *(record.get(name, 0.0) for name in shares)
-
-
-def _place(record: dict[str, Any]) -> tuple[Any, ...]:
-    """Where a line belongs among all."""
-    task, setting = record["task"], record["setting"]
-    size, order = 0, 0
-    if task in PAPER_TASKS:
-        size, order = PAPER_TASKS[task].n_unl, list(PAPER_TASKS).index(task)
-    return (
-        record["repetition"],
-        size,
-        order,
-        task,
-        SETTING_NAMES.index(setting) if setting in SETTING_NAMES else 0,
-        record.get("contamination_pos", 0.0),
-        record.get("contamination_unl", 0.0),
-        METHODS.index(record["method"]),
-    )
 
 
 def _stored(one: Measured) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def gaps(files: BenchmarkFiles, published: PublishedTable) -> tuple[Gap, ...]:
     lacking = {} if plan is None else {one.task: one for one in plan.missing}
     found: list[Gap] = []
     if plan is not None:
-        for setting, task in _planned(plan):
+        for setting, task in plan.asked_for:
             if _lacking(lacking, task) is None:
                 found += _unfinished(plan, setting, task, done)
     if not all(setting == OWN for setting, *_ in done):
@@ -51,16 +51,6 @@ def gaps(files: BenchmarkFiles, published: PublishedTable) -> tuple[Gap, ...]:
     elif lacking:
         found += [Gap(OWN, task, EVERY, 0, None, _reason(data)) for task, data in lacking.items()]
     return tuple(_merged(found))
-
-
-def _planned(plan: Plan) -> list[tuple[str, str]]:
-    """Settings and tasks that were asked for together; of a resumed run not all of both are."""
-    return [
-        (setting, task)
-        for setting in plan.settings
-        for task in plan.tasks
-        if not isinstance(plan.repetitions, dict) or plan.n_repetitions(setting, task)
-    ]
 
 
 def _lacking(lacking: Mapping[str, MissingData], task: str) -> MissingData | None:
@@ -101,7 +91,7 @@ def _of_paper(
     plan: Plan | None, lacking: Mapping[str, MissingData], done: Done, published: PublishedTable
 ) -> Iterable[Gap]:
     """Cells of the paper's tables that have no result and were not to have one."""
-    planned = set() if plan is None else {*_planned(plan)}
+    planned = set() if plan is None else {*plan.asked_for}
     present = {(setting, task) for setting, task, *_ in done}
     for setting, task in dict.fromkeys((setting, task) for setting, task, _ in published):
         data = _lacking(lacking, task)

@@ -18,11 +18,10 @@ from resvm_cli.files.benchmark_results import (
     BenchmarkFiles,
     Plan,
     Result,
-    read_benchmark,
 )
 from resvm_cli.files.published import read_published, read_published_parameters
-from resvm_cli.files.streams import same_source
 from resvm_cli.jobs.benchmark_gaps import Gap, gaps
+from resvm_cli.jobs.benchmark_join import of_one_run, read_all
 from resvm_cli.jobs.benchmark_own import OwnData, own_data
 from resvm_cli.jobs.benchmark_tables import (
     IntervalWidth,
@@ -47,7 +46,7 @@ from resvm_cli.jobs.benchmark_verdicts import (
     overall_tests,
 )
 
-MOST_DIRECTORIES = 2
+MOST_RUNS = 2  # side by side
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class RunReport:
-    """All that one directory says."""
+    """All that one run says, in one directory or several."""
 
     name: str
     path: str
@@ -121,17 +120,17 @@ class BenchmarkReport:
 
 
 def report(directories: Sequence[str]) -> BenchmarkReport:
-    """Read the directories and say what they show."""
-    if not 1 <= len(directories) <= MOST_DIRECTORIES:
+    """Read the directories and say what they show; those of the same settings are one run."""
+    return report_on(of_one_run(read_all(directories)))
+
+
+def report_on(read: Sequence[BenchmarkFiles]) -> BenchmarkReport:
+    """What one run shows, or two side by side."""
+    if len(read) > MOST_RUNS:
         raise CommandLineError(
-            f"{len(directories)} directories were given; one or two were expected"
+            f"the directories are of {len(read)} runs, of other protocols, seeds or grids;"
+            f" at most {MOST_RUNS} can be set side by side"
         )
-    if len(directories) == 2 and same_source(*directories):
-        raise CommandLineError(f"{directories[1]} is the first directory once more")
-    read = [read_benchmark(directory) for directory in directories]
-    for files in read:
-        if not files.results:
-            raise DataError(f"{files.path}: no results yet", "wait for the first cell to end")
     names = [files.results[0].protocol for files in read]
     if len(set(names)) < len(names):  # the same protocol twice: two seeds, or two machines
         names = [os.path.normpath(files.path) for files in read]
@@ -143,7 +142,7 @@ def report(directories: Sequence[str]) -> BenchmarkReport:
 
 
 def run_report(files: BenchmarkFiles, name: str) -> RunReport:
-    """All that one directory says."""
+    """All that one run says, in one directory or several."""
     published, parameters = read_published(), read_published_parameters()
     tasks = _in_order(files.results, published)
     tables: list[SettingTable] = []

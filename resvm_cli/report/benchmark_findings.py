@@ -139,10 +139,10 @@ def margins(run: RunReport) -> Section:
     ]
     for one in run.margins:
         if one.method == "cwsvm" and one.tasks == "mnist":
-            place = "ahead" if one.pr_auc_trapezoid >= 0 else "behind"
+            place = "ahead of" if one.pr_auc_trapezoid >= 0 else "behind"
             sentence = (
                 f"{TITLES[one.setting]}: on mnist resvm is {abs(one.pr_auc_trapezoid):.1f} points"
-                f" {place} of cwsvm solved exactly"
+                f" {place} cwsvm solved exactly"
             )
             if one.published is not None:
                 sentence += f", where {one.published:+.1f} were published"

@@ -35,7 +35,7 @@ def what_was_run(run: RunReport) -> Section:
         lines.append("There is no run.json: what was planned, and what is missing, is not known.")
     else:
         if plan.command:
-            lines.append(f"Command: {plan.command}")
+            lines += [f"Command: {command}" for command in plan.command.split("\n")]
         if plan.seed is not None:
             lines.append(f"Seed: {plan.seed}")
         if plan.versions:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from resvm_cli.ensemble.model_plan import ModelPlan
     from resvm_cli.evaluation.bootstrap import Interval
     from resvm_cli.jobs.benchmark import BenchmarkResult
+    from resvm_cli.jobs.benchmark_join import JoinResult
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.convert import ConvertResult
     from resvm_cli.jobs.inspect import Inspection
@@ -67,6 +68,12 @@ def show_benchmark(result: BenchmarkResult) -> None:
 
         say(f"{'missing':>10}  {result.n_missing:,}; --array={as_ranges(result.missing_tasks)}")
     say(f"{'took':>10}  {result.seconds:,.0f} s")
+    say(f"{'directory':>10}  {result.path}; resvm benchmark report {result.path} has the tables")
+
+
+def show_joined(result: JoinResult) -> None:
+    """How many results came together, and what comes next."""
+    say(f"{'results':>10}  {result.n_results:,} of {result.n_directories} directories")
     say(f"{'directory':>10}  {result.path}; resvm benchmark report {result.path} has the tables")
 
 

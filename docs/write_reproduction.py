@@ -1,0 +1,202 @@
+"""Write docs/reproduction/ and the tables of docs/reproduction.md from the runs of a benchmark.
+
+``python docs/write_reproduction.py --paper DIR... --fast DIR...``: directories of one protocol are
+joined, their lines kept without the PR curves, which are most of their size, and reported. In
+reproduction.md only what stands between two marks is replaced, so that no figure is typed by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from resvm_cli.files.benchmark_results import LIBLINEAR, SETTINGS, Result
+from resvm_cli.jobs.benchmark_join import of_one_run, read_all
+from resvm_cli.jobs.benchmark_report import BenchmarkReport, ComparedRow, RunReport, report_on
+from resvm_cli.jobs.benchmark_tables import MethodCell, data_set_of
+from resvm_cli.report import benchmark_text
+
+FOLDER = Path(__file__).parent
+PAGE = "reproduction.md"
+BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end of results -->)", re.S)
+METHODS = ("resvm", "bagging", "cwsvm", LIBLINEAR)
+SHORT = {"supervised": "supervised", "pu": "PU", "semi-supervised": "semi-supervised"}
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], n_words: int = 1) -> str:
+    """Markdown; columns after the first few are numbers."""
+    marks = ["---"] * n_words + ["--:"] * (len(heads) - n_words)
+    return "".join(f"| {' | '.join(row)} |\n" for row in (heads, marks, *rows))
+
+
+def spread(counts: Sequence[int]) -> str:
+    """10, or 5 to 10, or a dash."""
+    if not any(counts):
+        return "-"
+    low, high = min(counts), max(counts)
+    return str(high) if low == high else f"{low} to {high}"
+
+
+def cells(run: RunReport, method: str) -> list[tuple[str, str, MethodCell]]:
+    """Setting, task and what a method reached there."""
+    return [
+        (one.setting, row.task, cell)
+        for one in run.tables
+        for row in one.rows
+        if (cell := row.cell(method))
+    ]
+
+
+def what_was_run(told: BenchmarkReport) -> str:
+    """Repetitions by data set and method, and what they took."""
+    rows = []
+    for run in told.runs:
+        found = {method: cells(run, method) for method in METHODS}
+        names = dict.fromkeys(data_set_of(task) for of in found.values() for _, task, _ in of)
+        for name in names:
+            counts = [
+                spread([one.pr_auc_trapezoid.n for _, task, one in of if data_set_of(task) == name])
+                for of in found.values()
+            ]
+            settings = {setting for of in found.values() for setting, task, _ in of
+                        if data_set_of(task) == name}  # fmt: skip
+            listed = ", ".join(SHORT[one] for one in SETTINGS if one in settings)
+            rows.append([f"`{run.protocol}`", name, "all three" if len(settings) == 3 else listed,
+                         *counts])  # fmt: skip
+    hours = [
+        f"`{run.protocol}` {sum(cost.cpu_seconds for cost in run.costs) / 3600:.1f} h"
+        for run in told.runs
+    ]
+    heads = ["protocol", "data set", "settings", *METHODS]
+    return f"{table(heads, rows, 3)}\nProcessor time: {', '.join(hours)}.\n"
+
+
+def verdicts(told: BenchmarkReport) -> str:
+    """How many cells are above or within, and which of resvm's are below."""
+    run = told.runs[0]
+    counted = []
+    for method in METHODS:
+        judged = [(s, t, cell) for s, t, cell in cells(run, method) if cell.verdict]
+        good = sum(cell.verdict != "below" for _, _, cell in judged)
+        counted.append(f"{method} **{good} of {len(judged)}**")
+    rows = [
+        [f"{task}, {SHORT[setting]}", str(cell.pr_auc_trapezoid.n),
+         f"{cell.pr_auc_trapezoid.mean:.1f}", f"{cell.published.low}-{cell.published.high}"]
+        for setting, task, cell in cells(run, "resvm")
+        if cell.verdict == "below" and cell.published
+    ]  # fmt: skip
+    text = f"Cells above the published interval or within it: {', '.join(counted)}.\n"
+    if not rows:
+        return f"{text}\nNo cell of resvm is below.\n"
+    heads = ["below", "repetitions", "resvm here", "published"]
+    return f"{text}\n{table(heads, rows)}"
+
+
+def margins(told: BenchmarkReport) -> str:
+    """Points by which resvm is ahead on mnist, beside the published ones."""
+    names = {
+        "bagging": "bagging",
+        "cwsvm": "cwsvm, solved exactly (published cwsvm)",
+        LIBLINEAR: "cwsvm-published, LIBLINEAR without a bias",
+    }
+    rows = []
+    for method, name in names.items():
+        row = [name]
+        for setting in SETTINGS:
+            wanted = (setting, "mnist", method)
+            found = [
+                one
+                for one in told.runs[0].margins
+                if (one.setting, one.tasks, one.method) == wanted and one.published is not None
+            ]
+            row += [f"{one.pr_auc_trapezoid:+.1f} ({one.published:+.1f})" for one in found] or ["-"]
+        rows.append(row)
+    return table(["ahead of: here (published)", *SHORT.values()], rows)
+
+
+def conclusions(told: BenchmarkReport) -> str:
+    """The paper's, one by one."""
+    rows = [
+        [one.claim, one.finding, one.evidence.replace("|", "/").replace("<", "&lt;")]
+        for one in told.runs[0].conclusions
+    ]
+    return table(["the paper's conclusion", "here", "by what"], rows, 3)
+
+
+def fast(told: BenchmarkReport) -> str:
+    """Today's recommendation beside the paper's protocol, by method."""
+    if told.comparison is None:
+        return "Not run.\n"
+    rows = []
+    for method in METHODS:
+        own = [row for row in told.comparison.rows if row.method == method]
+        if own:
+            rows += [_compared(method, SHORT[row.setting], [row]) for row in own]
+            rows.append(_compared(method, "all", own))
+    heads = ["method", "setting", "results", "average precision, `paper`", "`fast`", "difference",
+             "time, `fast` / `paper`"]  # fmt: skip
+    return table(heads, rows, 2)
+
+
+def _compared(method: str, setting: str, rows: Sequence[ComparedRow]) -> list[str]:
+    n_tasks = sum(row.n_tasks for row in rows)
+    first, second = (
+        sum(row.n_tasks * row.average_precision[place] for row in rows) / n_tasks
+        for place in (0, 1)
+    )
+    times = [row.cpu_seconds for row in rows if row.cpu_seconds]
+    ratio = "-"
+    if times:
+        ratio = f"{sum(two for _, two in times) / sum(one for one, _ in times):.3f}"
+    n_cells = sum(row.n_cells for row in rows)
+    return [method, setting, str(n_cells), f"{first:.1f}", f"{second:.1f}",
+            f"{second - first:+.1f}", ratio]  # fmt: skip
+
+
+BLOCKS = {
+    "run": what_was_run,
+    "verdicts": verdicts,
+    "margins": margins,
+    "conclusions": conclusions,
+    "fast": fast,
+}
+
+
+def filled(text: str, told: BenchmarkReport) -> str:
+    """A page with what stands between its marks made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n{BLOCKS[found[2]](told)}\n{found[3]}", text)
+
+
+def compact(results: Iterable[Result]) -> str:
+    """Lines without their curves."""
+    return "".join(
+        json.dumps({name: value for name, value in one.content.items() if name != "curve"}) + "\n"
+        for one in results
+    )
+
+
+def write(paper: Sequence[str], fast: Sequence[str], folder: Path) -> None:
+    """All files of the folder's reproduction."""
+    runs = of_one_run(read_all([*paper, *fast]))  # once: they may be growing
+    told = report_on(runs)
+    for run in runs:
+        name = run.results[0].protocol
+        (folder / f"reproduction/results-{name}.jsonl").write_text(compact(run.results))
+    (folder / "reproduction/report.md").write_bytes(benchmark_text.markdown(told))
+    page = folder / PAGE
+    page.write_text(filled(page.read_text(), told))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--paper", nargs="+", required=True, metavar="DIR")
+    parser.add_argument("--fast", nargs="*", default=[], metavar="DIR")
+    given = parser.parse_args()
+    write(given.paper, given.fast, FOLDER)
+
+
+if __name__ == "__main__":
+    main()

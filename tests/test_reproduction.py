@@ -1,0 +1,87 @@
+"""The page on the paper's reproduction says what the lines beside it say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+
+import pytest
+
+from resvm_cli.jobs.benchmark_report import report
+from tests import fake_benchmark as fake
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "docs/reproduction"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("writer", ROOT / "docs/write_reproduction.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def written(folder, lines, **planned):
+    """A run's directory, of the settings that all runs here have."""
+    plan = fake.plan(**planned)
+    fake.write(folder, lines, plan, fake.times_of(lines, 36.0))
+    settings = {"protocol": plan["protocol"], "seed": plan["seed"]}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def page(script, tmp_path_factory):
+    """The page, made of two halves of a run and another protocol's."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "reproduction").mkdir()
+    shutil.copy(ROOT / "docs/reproduction.md", folder)
+    lines = fake.results(repetitions=3, tasks=["cancer", "mnist-8"])
+    for line in lines:
+        if (line["setting"], line["task"], line["method"]) == ("pu", "mnist-8", "resvm"):
+            line["pr_auc_trapezoid"] = 0.5
+    halves = [
+        written(folder / name, [line for line in lines if line["task"] == name], tasks=[name])
+        for name in ("cancer", "mnist-8")
+    ]
+    fast = fake.results(repetitions=2, protocol="fast", tasks=["cancer"])
+    script.write(halves, [written(folder / "quick", fast, protocol="fast")], folder)
+    return folder
+
+
+def test_tables_stand_between_the_marks_and_the_rest_is_as_it_was(page):
+    text = (page / "reproduction.md").read_text()
+    assert "| `paper` | cancer | all three | 3 | 3 | 3 | - |\n" in text
+    assert "| `fast` | cancer | all three | 2 | 2 | 2 | - |\n" in text
+    assert "Processor time: `paper` 0.6 h, `fast` 0.2 h." in text
+    assert "| mnist-8, PU | 3 | 50.0 | 72.2-74.8 |\n" in text
+    assert "| resvm | all | 6 |" in text
+    marked = [line for line in text.splitlines() if line.startswith("<!-- ")]
+    before = (ROOT / "docs/reproduction.md").read_text()
+    assert marked == [line for line in before.splitlines() if line.startswith("<!-- ")]
+    assert text.startswith(before[: before.index("<!-- results: run -->")])
+
+
+def test_lines_are_kept_without_their_curves_in_the_order_of_one_run(page):
+    lines = (page / "reproduction/results-paper.jsonl").read_text().splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert len(kept) == 3 * 3 * (3 + 4)
+    assert not any("curve" in line for line in kept)
+    assert [line["repetition"] for line in kept] == sorted(line["repetition"] for line in kept)
+    assert "## paper: Verdicts" in (page / "reproduction/report.md").read_text()
+
+
+def test_the_page_is_not_older_than_the_lines_beside_it(script, tmp_path):
+    folders = []
+    for name in ("paper", "fast"):
+        (tmp_path / name).mkdir()
+        shutil.copy(FOLDER / f"results-{name}.jsonl", tmp_path / name / "results.jsonl")
+        folders.append(str(tmp_path / name))
+    told = report(folders)
+    page = (ROOT / "docs/reproduction.md").read_text()
+    blocks = {found[2]: found[0] for found in script.BLOCK.finditer(page)}
+    assert set(blocks) == set(script.BLOCKS)
+    for name in ("verdicts", "margins"):  # the others also tell of curves and times
+        assert script.BLOCKS[name](told) in blocks[name], "make reproduction"
