@@ -188,8 +188,9 @@ def _load(path: str) -> StoredModel:
         raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
+    room = _Room()
     texts = (
-        (f"{path}/{member_name(number)}", read_member(path, number, entry))
+        (f"{path}/{member_name(number)}", _read_member(path, number, entry, room))
         for number, entry in enumerate(manifest["members"])
     )
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
@@ -198,8 +199,12 @@ def _load(path: str) -> StoredModel:
 
 def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
     """A member's text, which is what the manifest's entry vouches for."""
+    return bytes(_read_member(path, number, entry, _Room()))
+
+
+def _read_member(path: str, number: int, entry: dict[str, Any], room: _Room) -> memoryview:
     name = f"{path}/{member_name(number)}"
-    text = read_bounded(name, entry["bytes"])
+    text = _read_into(room, name, entry["bytes"])
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     return text
@@ -386,14 +391,37 @@ def _render(manifest: dict[str, Any]) -> bytes:
     return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
+class _Room:
+    """Memory that texts are read into one after the other: fresh pages for each take longer."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def of(self, size: int) -> memoryview:
+        """So many bytes; those handed out before are used again."""
+        if len(self._bytes) < size:
+            self._bytes = bytearray(size + size // 4)
+        return memoryview(self._bytes)[:size]
+
+
 def read_bounded(name: str, limit: int) -> bytes:
     """A regular file inside the model: ``limit`` bytes, and one more where there are."""
+    return bytes(_read_into(_Room(), name, limit))
+
+
+def _read_into(room: _Room, name: str, limit: int) -> memoryview:
+    """The same, in a room for it."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as handle:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return handle.read(min(limit, status.st_size) + 1)
+            text, size = room.of(min(limit, status.st_size) + 1), 0
+            while size < len(text) and (more := os.readv(descriptor, [text[size:]])):
+                size += more
+            return text[:size]
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None
