@@ -133,6 +133,43 @@ class Rows:
             indices[4 * a : 4 * b] + values[8 * a : 8 * b] for a, b in itertools.pairwise(bounds)
         ]
 
+    def content_numbers(self) -> IntArray:
+        """For each row a number, equal just where rows are, in order of appearance."""
+        sums = self._content_sums()
+        order = np.argsort(sums, kind="stable")
+        equal = sums[order[1:]] == sums[order[:-1]]
+        if not equal.any():
+            return np.arange(len(self))
+        # what sums tell apart differs; only rows that they do not are looked at whole
+        doubtful = np.sort(order[np.append(equal, False) | np.append(False, equal)])
+        first: dict[bytes, int] = {}
+        keys = self.take(doubtful).content_keys()
+        earliest = np.arange(len(self))
+        earliest[doubtful] = [
+            first.setdefault(key, row) for key, row in zip(keys, doubtful.tolist(), strict=True)
+        ]
+        numbers = np.cumsum(earliest == np.arange(len(self))) - 1
+        return numbers[earliest]
+
+    def _content_sums(self) -> npt.NDArray[np.uint64]:
+        """For each row a sum that equal rows have in common, and others hardly ever."""
+        sums = np.zeros(len(self), np.uint64)
+        stop = 0
+        while stop < len(self):  # so many entries at a time as stay in the cache
+            start = stop
+            stop = int(np.searchsorted(self.indptr, self.indptr[start] + SUM_CHUNK, "right")) - 1
+            stop = max(stop, start + 1)
+            entries = slice(self.indptr[start], self.indptr[stop])
+            terms = self.indices[entries].astype(np.uint64) * np.uint64(0xD1B54A32D192ED03)
+            terms ^= self.values[entries].view(np.uint64)
+            terms *= np.uint64(0x9E3779B97F4A7C15)
+            terms ^= terms >> np.uint64(29)
+            filled = start + np.flatnonzero(np.diff(self.indptr[start : stop + 1]))
+            if len(filled):
+                starts = self.indptr[filled] - self.indptr[start]
+                sums[filled] = np.add.reduceat(terms, starts)
+        return sums
+
 
 def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Each number once, ascending; np.unique would import numpy.ma, which a short run notices."""
@@ -140,6 +177,18 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return ordered[first]
+
+
+def quantiles(numbers: npt.NDArray[Any], shares: Sequence[float]) -> list[float]:
+    """Interpolated as by np.quantile, which would import numpy.ma too."""
+    ordered = np.sort(numbers)
+    found = []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        below = int(place)
+        low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+        found.append(low + (high - low) * (place - below))
+    return found
 
 
 def median(numbers: npt.NDArray[Any]) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from resvm_cli import dataset
-from resvm_cli.dataset import Rows, Survey, variance
+from resvm_cli.dataset import Rows, Survey, quantiles, variance
 from resvm_cli.errors import DataError
 
 RNG = np.random.default_rng(1)
@@ -48,6 +48,50 @@ def test_content_keys_are_equal_just_where_rows_are():
     keys = rows.content_keys()
     assert keys[0] == keys[2]
     assert len(set(keys)) == 4
+
+
+ROWS_OF_FEW = st.lists(
+    st.dictionaries(st.integers(0, 3), st.sampled_from([0.0, -0.0, 1.0, 2.5]), max_size=3),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS_OF_FEW, st.sampled_from([1, 3, 1 << 16]), st.booleans())
+def test_content_numbers_say_what_content_keys_say(rows, chunk, sums_tell):
+    entries = [entry for row in rows for entry in sorted(row.items())]
+    some = Rows(
+        np.cumsum([0, *map(len, rows)]),
+        np.array([index for index, _ in entries], np.int32),
+        np.array([value for _, value in entries], np.float64),
+    )
+    number_of = {}
+    expected = [number_of.setdefault(key, len(number_of)) for key in some.content_keys()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dataset, "SUM_CHUNK", chunk)
+        if not sums_tell:
+            patch.setattr(Rows, "_content_sums", lambda self: np.zeros(len(self), np.uint64))
+        assert some.content_numbers().tolist() == expected
+
+
+def test_sums_of_contents_differ_where_rows_do():
+    rows = Rows.from_dense(DENSE)
+    swapped = Rows(rows.indptr, rows.indices, rows.values[::-1].copy())
+    moved = Rows(rows.indptr, rows.indices + np.int32(1), rows.values)
+    both = Rows.concatenate([rows, swapped, moved])
+    sums = both._content_sums()
+    assert len(set(sums.tolist())) == len(set(both.content_keys()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50),
+    st.lists(st.floats(0, 1), max_size=4),
+)
+def test_quantiles_are_numpys(numbers, shares):
+    values = np.array(numbers)
+    expected = [float(np.quantile(values, share)) for share in shares]
+    assert quantiles(values, shares) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def surveyed(rows: Rows, cuts: list[int]) -> Survey:

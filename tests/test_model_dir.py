@@ -16,7 +16,7 @@ from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.decision import DecisionRule
 from resvm_cli.ensemble.model import Ensemble, Predictor
 from resvm_cli.errors import CommandLineError, FileError, ModelError
-from resvm_cli.files import atomic, model_dir
+from resvm_cli.files import atomic, member_files, model_dir
 from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from tests.test_model import KERNELS, ensemble
@@ -127,6 +127,32 @@ def test_any_changed_byte_of_any_file_is_refused(stored):
                 model_dir.load(str(stored))
         path.write_bytes(whole)
     model_dir.load(str(stored))
+
+
+def test_members_are_read_by_several_threads_to_the_same_model(stored, monkeypatch):
+    alone, _ = model_dir.load_with_out_of_bag(stored, required=False)
+    monkeypatch.setattr(member_files, "LEAST_SHARED_BYTES", 0)
+    asked = []
+    for batch in (1, 1000, 1 << 20):
+        monkeypatch.setattr(member_files, "BATCH_BYTES", batch)
+        shared, _ = model_dir.load_with_out_of_bag(
+            stored, required=False, workers=lambda: asked.append(2) or 2
+        )
+        assert shared.ensemble.pool.values.tobytes() == alone.ensemble.pool.values.tobytes()
+        for one, other in zip(shared.ensemble.members, alone.ensemble.members, strict=True):
+            assert one.support.tolist() == other.support.tolist()
+            assert one.coefficients.tolist() == other.coefficients.tolist()
+            assert one.rho == other.rho
+    assert len(asked) == 3
+
+
+def test_threads_report_a_damaged_member_by_name(stored, monkeypatch):
+    monkeypatch.setattr(member_files, "LEAST_SHARED_BYTES", 0)
+    monkeypatch.setattr(member_files, "BATCH_BYTES", 1)
+    path = Path(stored) / "members/00001.model"
+    path.write_bytes(path.read_bytes().replace(b"rho ", b"rho 1"))
+    with pytest.raises(ModelError, match=r"00001\.model: changed since it was written"):
+        model_dir.load_with_out_of_bag(stored, required=False, workers=lambda: 2)
 
 
 def test_a_removed_line_and_a_removed_file_are_reported_by_name(stored):

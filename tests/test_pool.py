@@ -11,6 +11,7 @@ from resvm_cli.dataset import Columns, Rows
 from resvm_cli.svm import _blocks, pool
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
+from resvm_cli.svm.weights import Weights
 
 RNG = np.random.default_rng(5)
 
@@ -145,3 +146,23 @@ def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):
 
 def test_a_block_is_a_multiple_of_what_blas_takes_at_a_time():
     assert BLOCK_ROWS % 24 == BLOCK_ROWS % 16 == pool.CHUNK % pool.COLUMN_STEP == 0
+
+
+def test_sparse_weights_of_a_row_a_member_are_those_that_are_added_up():
+    rows = Rows.from_dense(np.array([[1.0, 0, -2, 0], [0, 3, 0, 0.1], [7, 0, 0, 0]]), first_index=0)
+    queries = Rows.from_dense(RNG.standard_normal((5, 4)), first_index=0)
+    numbers, members = np.array([2, 0, 1, 0]), np.arange(4)
+    coefficients = np.array([0.3, 1.0, -1.0, 2.0])
+    alone = Uses.of(numbers, members, coefficients, 3, 4)
+    # a member of two rows has all added up
+    added = Uses.of(
+        np.append(numbers, [0, 1]),
+        np.append(members, [4, 4]),
+        np.append(coefficients, [1, 1]),
+        3,
+        5,
+    )
+    columns = Columns(rows.indices)
+    ours = Weights(rows, alone, columns, dense=False).sums(queries)
+    theirs = Weights(rows, added, columns, dense=False).sums(queries)
+    assert ours.tolist() == theirs[:, :4].tolist()

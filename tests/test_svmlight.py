@@ -461,6 +461,8 @@ def test_numbers_of_any_length_are_read_to_the_last_digit(closing):
             assert block.rows.values.tolist() == [float(number)]
 
 
+FOUND = _svmlight.shared(5)
+_svmlight.vectors(FOUND, b"1 2:3\n-1 1:1 4:0.5\n1\n", np.zeros(3), np.zeros(3, np.int64))
 LINES = np.frombuffer(b"1 2:3 # a\n-1 1:1\n", np.uint8)
 PER_ROW = {
     "ends": np.zeros(4, np.int64),
@@ -500,6 +502,10 @@ CALLS = {
             "coefficients": np.zeros(2),
             "numbers": np.zeros(2, np.int64),
         },
+    ),
+    "parse": (
+        functools.partial(_svmlight.parse, FOUND),
+        {"ends": np.zeros(3, np.int64), "indices": np.zeros(3, np.int32), "values": np.zeros(3)},
     ),
     "newlines": (
         _svmlight.newlines,
@@ -544,6 +550,20 @@ def test_many_thousands_of_lines_are_told_apart():
     assert _svmlight.distinct(shared) == b"".join(b"0 " + line for line in lines)
 
 
+def test_shared_lines_are_parsed_to_rows():
+    assert _svmlight.sizes(FOUND) == (3, 3)
+    ends, indices, values = np.zeros(3, np.int64), np.zeros(3, np.int32), np.zeros(3)
+    assert _svmlight.parse(FOUND, ends, indices, values) == (_svmlight.OK, 3, 3)
+    assert (ends.tolist(), indices.tolist(), values.tolist()) == ([1, 3, 3], [2, 1, 4], [3, 1, 0.5])
+
+
+def test_a_shared_line_that_is_no_row_is_told_when_it_is_parsed():
+    shared = _svmlight.shared(1)
+    numbered(shared, b"1 1:1\n1 3:1 2:1\n", 2)
+    arrays = np.zeros(2, np.int64), np.zeros(3, np.int32), np.zeros(3)
+    assert _svmlight.parse(shared, *arrays)[0] == _svmlight.INDEX_DESCENDS
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [
@@ -569,6 +589,8 @@ def test_shared_lines_are_no_other_object():
             _svmlight.vectors(other, b"1\n", np.zeros(1), np.zeros(1, np.int64))
         with pytest.raises((TypeError, ValueError)):
             _svmlight.distinct(other)
+        with pytest.raises((TypeError, ValueError)):
+            _svmlight.sizes(other)
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))

@@ -281,12 +281,10 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     seen = np.zeros(len(ensemble.pool), bool)
     seen[supports] = True
     used = np.flatnonzero(seen)
-    number_of: dict[bytes, int] = {}
-    keys = ensemble.pool.take(used).content_keys()
     numbers = np.zeros(len(seen), np.int64)
-    numbers[used] = [number_of.setdefault(key, len(number_of)) for key in keys]
+    numbers[used] = _taken(ensemble.pool, used).content_numbers()
     contents = numbers[supports]
-    first = np.empty(len(number_of), np.int64)
+    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
     first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last one written is the first use
     order = np.argsort(first)
     places = np.empty(len(order), np.int64)
@@ -294,7 +292,14 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
     values = np.concatenate([member.coefficients for member in members])
     uses = Uses.of(places[contents], columns, values, len(order), len(members))
-    return ensemble.pool.take(supports[first[order]]), uses
+    return _taken(ensemble.pool, supports[first[order]]), uses
+
+
+def _taken(rows: Rows, numbers: IntArray) -> Rows:
+    """Some of the rows; no copy where they are all of them, as of a model that was read."""
+    if len(numbers) == len(rows) and np.array_equal(numbers, np.arange(len(rows))):
+        return rows
+    return rows.take(numbers)
 
 
 def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:

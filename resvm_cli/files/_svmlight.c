@@ -561,6 +561,7 @@ struct shared_lines {
     uint64_t *hashes;
     size_t *slots;
     size_t count, n_slots;
+    size_t n_colons; /* in all lines: as many entries at most */
     uint64_t key; /* keeps others from choosing texts that meet in one slot */
     int busy;
 };
@@ -569,24 +570,31 @@ struct shared_lines {
 #define LABEL_LENGTH (sizeof LABEL - 1)
 #define FEWEST_SLOTS 1024
 
+/* Four words at a time, in lanes that do not wait for each other. */
+static inline void mix(uint64_t lanes[4], const uint64_t words[4])
+{
+    for (int i = 0; i < 4; i++) {
+        lanes[i] = (lanes[i] ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        lanes[i] ^= lanes[i] >> (29 + i);
+    }
+}
+
 static uint64_t hash_bytes(text p, size_t length, uint64_t key)
 {
-    const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t a = key ^ length * prime, b = ~key;
-    for (; length >= 16; length -= 16, p += 16) {
-        uint64_t words[2];
+    uint64_t lanes[4] = {key ^ length, ~key, key + length, key >> 1}, words[4];
+    for (; length >= sizeof words; length -= sizeof words, p += sizeof words) {
         memcpy(words, p, sizeof words);
-        a = (a ^ words[0]) * prime;
-        b = (b ^ words[1]) * prime;
-        a ^= a >> 32;
-        b ^= b >> 29;
+        mix(lanes, words);
     }
-    uint64_t rest[2] = {0, 0};
-    memcpy(rest, p, length);
-    a = (a ^ rest[0] ^ b) * prime;
-    a ^= a >> 32;
-    a = (a ^ rest[1] ^ (b >> 31)) * prime;
-    return a ^ a >> 29;
+    memset(words, 0, sizeof words);
+    memcpy(words, p, length);
+    mix(lanes, words);
+    for (int i = 0; i < 4; i++)
+        words[i] = lanes[(i + 1) % 4]; /* each has a say in the first */
+    mix(lanes, words);
+    words[0] = lanes[2];
+    mix(lanes, words);
+    return lanes[0];
 }
 
 /* Room for one more line of this size; 0 where there is none. What was there is kept. */
@@ -626,26 +634,53 @@ static int make_room(struct shared_lines *shared, size_t size)
     return 1;
 }
 
-/* The number of a line among those shared, to which it is added if it is new; -1 without memory. */
-static int64_t share_line(struct shared_lines *shared, text line, size_t size)
+/* How often a byte occurs in a text; lanes, emptied before they can overflow, let the compiler use
+ * SIMD. */
+static int64_t count_byte(text p, size_t length, unsigned char byte)
+{
+    int64_t count = 0;
+    while (length >= 64) {
+        uint8_t lanes[64] = {0};
+        size_t rounds = length / 64 < 255 ? length / 64 : 255;
+        length -= 64 * rounds;
+        for (; rounds; rounds--, p += 64)
+            for (int i = 0; i < 64; i++)
+                lanes[i] = (uint8_t)(lanes[i] + (p[i] == byte));
+        for (int i = 0; i < 64; i++)
+            count += lanes[i];
+    }
+    for (; length; length--)
+        count += *p++ == byte;
+    return count;
+}
+
+/* The number of a line among those shared, to which it is added if it is new. Neither comments nor
+ * qids may stand there: MALFORMED. */
+static enum status share_line(struct shared_lines *shared, text line, size_t size, int64_t *number_out)
 {
     if (!make_room(shared, LABEL_LENGTH + size))
-        return -1;
+        return OUT_OF_MEMORY;
     uint64_t hash = hash_bytes(line, size, shared->key);
     size_t slot = (size_t)hash & (shared->n_slots - 1), taken;
     for (; (taken = shared->slots[slot]) != 0; slot = (slot + 1) & (shared->n_slots - 1)) {
         size_t number = taken - 1, start = number ? shared->ends[number - 1] : 0;
         if (shared->hashes[number] == hash && shared->ends[number] - start == LABEL_LENGTH + size &&
-            memcmp(shared->lines + start + LABEL_LENGTH, line, size) == 0)
-            return (int64_t)number;
+            memcmp(shared->lines + start + LABEL_LENGTH, line, size) == 0) {
+            *number_out = (int64_t)number;
+            return OK;
+        }
     }
+    if (memchr(line, '#', size) || memchr(line, 'q', size))
+        return MALFORMED;
+    shared->n_colons += (size_t)count_byte(line, size, ':');
     memcpy(shared->lines + shared->size, LABEL, LABEL_LENGTH);
     memcpy(shared->lines + shared->size + LABEL_LENGTH, line, size);
     shared->size += LABEL_LENGTH + size;
     shared->ends[shared->count] = shared->size;
     shared->hashes[shared->count] = hash;
     shared->slots[slot] = shared->count + 1;
-    return (int64_t)shared->count++;
+    *number_out = (int64_t)shared->count++;
+    return OK;
 }
 
 static void drop_lines(struct shared_lines *shared)
@@ -657,15 +692,13 @@ static void drop_lines(struct shared_lines *shared)
 }
 
 /* The lines `coefficient index:value ...` of a member: its coefficients, and the numbers of the rest
- * of its lines among those shared. Neither comments nor qids may stand there. */
+ * of its lines among those shared. */
 static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
                                    size_t capacity, struct shared_lines *shared, slow_decimal slow,
                                    void *context)
 {
     struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
     text p = buffer, end = buffer + length;
-    if (memchr(buffer, '#', length) || memchr(buffer, 'q', length))
-        result.status = MALFORMED;
     while (p < end && result.status == OK) {
         text line_start = p, newline = memchr(p, '\n', (size_t)(end - p));
         if (result.rows == capacity) {
@@ -678,32 +711,11 @@ static struct outcome scan_vectors(text buffer, size_t length, double *coefficie
         if (result.status != OK)
             break;
         p += *p == ' ';
-        numbers[result.rows] = share_line(shared, p, (size_t)(newline + 1 - p));
-        if (numbers[result.rows] < 0)
-            result.status = OUT_OF_MEMORY;
-        result.rows++;
+        result.status = share_line(shared, p, (size_t)(newline + 1 - p), numbers + result.rows);
+        result.rows += result.status == OK;
         p = newline + 1;
     }
     return result;
-}
-
-/* Newlines in a text; lanes of bytes, emptied before they can overflow, let the compiler use SIMD. */
-static int64_t count_newlines(text p, size_t length)
-{
-    int64_t count = 0;
-    while (length >= 64) {
-        uint8_t lanes[64] = {0};
-        size_t rounds = length / 64 < 255 ? length / 64 : 255;
-        length -= 64 * rounds;
-        for (; rounds; rounds--, p += 64)
-            for (int i = 0; i < 64; i++)
-                lanes[i] = (uint8_t)(lanes[i] + (p[i] == '\n'));
-        for (int i = 0; i < 64; i++)
-            count += lanes[i];
-    }
-    for (; length; length--)
-        count += *p++ == '\n';
-    return count;
 }
 
 #ifndef RESVM_WITHOUT_PYTHON
@@ -985,6 +997,75 @@ static PyObject *distinct(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBytes_FromStringAndSize((const char *)lines->lines, (Py_ssize_t)lines->size);
 }
 
+PyDoc_STRVAR(sizes_doc,
+"sizes(shared)\n"
+"\n"
+"How many distinct rows vectors found, and how many entries they have at most.");
+
+static PyObject *sizes(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *capsule;
+    if (!PyArg_ParseTuple(args, "O", &capsule))
+        return NULL;
+    struct shared_lines *lines = take_shared(capsule);
+    if (!lines)
+        return NULL;
+    return Py_BuildValue("nn", (Py_ssize_t)lines->count, (Py_ssize_t)lines->n_colons);
+}
+
+PyDoc_STRVAR(parse_doc,
+"parse(shared, ends, indices, values)\n"
+"\n"
+"Parse the distinct rows that vectors found, indices from 0, into arrays of the sizes they have.\n"
+"Returns (status, rows, nonzeros).");
+
+static PyObject *parse(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *capsule;
+    struct array ends = WRITTEN_INT64("ends"), indices = WRITTEN_INT32("indices"),
+                 values = WRITTEN_FLOAT64("values");
+    if (!PyArg_ParseTuple(args, "OO&O&O&", &capsule, take, &ends, take, &indices, take, &values))
+        return NULL;
+    PyObject *answer = NULL;
+    struct shared_lines *lines = take_shared(capsule);
+    size_t n_rows = count(&ends);
+    int64_t *others = NULL;
+    const struct array *misfit = NULL;
+    if (lines && n_rows != lines->count)
+        misfit = &ends;
+    else if (lines && count(&indices) != lines->n_colons)
+        misfit = &indices;
+    else if (lines && count(&values) != lines->n_colons)
+        misfit = &values;
+    if (misfit) {
+        PyErr_Format(PyExc_ValueError, "%s does not fit what sizes says", misfit->name);
+    } else if (lines && !(others = malloc(6 * (n_rows ? n_rows : 1) * sizeof *others))) {
+        PyErr_NoMemory();
+    } else if (lines) { /* labels, qids, lines, starts and comments are of no use here */
+        struct sink sink = {ends.buffer.buf,      (double *)others,   others + n_rows,
+                            others + 2 * n_rows,  others + 3 * n_rows, others + 4 * n_rows,
+                            n_rows,               indices.buffer.buf, values.buffer.buf,
+                            count(&indices)};
+        struct interpreter interpreter;
+        lines->busy = 1;
+        interpreter.state = PyEval_SaveThread();
+        struct outcome result = scan_lines(lines->lines, lines->size, 1, 1, &sink, python_decimal,
+                                           &interpreter);
+        PyEval_RestoreThread(interpreter.state);
+        lines->busy = 0;
+        if (result.status == OUT_OF_MEMORY)
+            PyErr_NoMemory();
+        else
+            answer = Py_BuildValue("inn", (int)result.status, (Py_ssize_t)result.rows,
+                                   (Py_ssize_t)result.nonzeros);
+    }
+    free(others);
+    PyBuffer_Release(&ends.buffer);
+    PyBuffer_Release(&indices.buffer);
+    PyBuffer_Release(&values.buffer);
+    return answer;
+}
+
 PyDoc_STRVAR(newlines_doc,
 "newlines(text, step, counts)\n"
 "\n"
@@ -1007,7 +1088,7 @@ static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
         text at = source.buffer.buf;
         for (int64_t *out = counts.buffer.buf; left > 0; out++) {
             size_t length = left < step ? left : step;
-            *out = count_newlines(at, length);
+            *out = count_byte(at, length, '\n');
             at += length;
             left -= length;
         }
@@ -1024,6 +1105,8 @@ static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc},
                                 {"shared", shared, METH_VARARGS, shared_doc},
                                 {"vectors", vectors, METH_VARARGS, vectors_doc},
                                 {"distinct", distinct, METH_VARARGS, distinct_doc},
+                                {"sizes", sizes, METH_VARARGS, sizes_doc},
+                                {"parse", parse, METH_VARARGS, parse_doc},
                                 {"newlines", newlines, METH_VARARGS, newlines_doc},
                                 {NULL, NULL, 0, NULL}};
 

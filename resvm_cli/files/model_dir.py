@@ -12,8 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,13 @@ from resvm_cli.ensemble.params import METHOD_NAMES
 from resvm_cli.ensemble.scaling import Scaling
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import read_steadily, recover, whole_directory
+from resvm_cli.files.member_files import (
+    MEMBERS,
+    TRAIN_AGAIN,
+    member_name,
+    member_texts,
+    read_bounded,
+)
 from resvm_cli.files.model_text import MemberText, parse_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.streams import cannot
@@ -36,11 +42,9 @@ FORMAT = 2  # written; format 1 is read too
 READ_FORMATS = (1, FORMAT)
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
-MEMBERS = "members"
 OUT_OF_BAG = "out_of_bag.tsv"
 LARGEST_MANIFEST = 1 << 28
 LONGEST_NAME = 200
-TRAIN_AGAIN = "copy the model again from where it was whole, or train it again"
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,6 @@ class StoredModel:
     def last_feature(self) -> int:
         """The largest index that the model was trained on."""
         return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
-
-
-def member_name(number: int) -> str:
-    return f"{MEMBERS}/{number:05d}.model"
 
 
 def check_target(path: str, *, force: bool) -> None:
@@ -163,11 +163,16 @@ def load(path: str) -> StoredModel:
     return read_steadily(path, lambda: _load(path))
 
 
-def load_with_out_of_bag(path: str, *, required: bool) -> tuple[StoredModel, OutOfBag | None]:
-    """The same with its out-of-bag values, both of one model even where it is replaced."""
+def load_with_out_of_bag(
+    path: str, *, required: bool, workers: Callable[[], int] = lambda: 1
+) -> tuple[StoredModel, OutOfBag | None]:
+    """The same with its out-of-bag values, both of one model even where it is replaced.
+
+    Many members are read by as many threads as there are workers.
+    """
 
     def both() -> tuple[StoredModel, OutOfBag | None]:
-        stored = _load(path)
+        stored = _load(path, workers)
         if not required and stored.manifest.get("out_of_bag") is None:
             return stored, None
         return stored, load_out_of_bag(path, stored.manifest, of_positives=required)
@@ -175,7 +180,7 @@ def load_with_out_of_bag(path: str, *, required: bool) -> tuple[StoredModel, Out
     return read_steadily(path, both)
 
 
-def _load(path: str) -> StoredModel:
+def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
     manifest = read_manifest(path)
     try:
         plan, groups = _plan(manifest)
@@ -188,21 +193,9 @@ def _load(path: str) -> StoredModel:
         raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
-    texts = (
-        (f"{path}/{member_name(number)}", read_member(path, number, entry))
-        for number, entry in enumerate(manifest["members"])
-    )
+    texts = member_texts(path, manifest["members"], workers)
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
     return StoredModel(manifest, plan, decision, ensemble, scaling or None)
-
-
-def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
-    """A member's text, which is what the manifest's entry vouches for."""
-    name = f"{path}/{member_name(number)}"
-    text = read_bounded(name, entry["bytes"])
-    if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
-        raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
-    return text
 
 
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
@@ -384,16 +377,3 @@ def _own_digest(manifest: dict[str, Any]) -> str:
 
 def _render(manifest: dict[str, Any]) -> bytes:
     return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("ascii")
-
-
-def read_bounded(name: str, limit: int) -> bytes:
-    """A regular file inside the model: ``limit`` bytes, and one more where there are."""
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as handle:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            return handle.read(min(limit, status.st_size) + 1)
-    except OSError as error:
-        raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None

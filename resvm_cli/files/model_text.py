@@ -7,23 +7,33 @@ repeat across members, and each distinct one is parsed once.
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.model import Ensemble, Group, Member
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.svmlight import Block, format_rows, parse_pieces
+from resvm_cli.files.svmlight import format_rows, parse_pieces
 from resvm_cli.svm import gram
 from resvm_cli.svm.kernels import Kernel
 
-PIECE = 1 << 20  # of text that is parsed at a time
+Text: TypeAlias = bytes | memoryview
+
 LIBSVM_NAMES = {"poly": "polynomial"}  # the others are called as here
+# What follows the kernel; counts are short enough for any file.
+_REST_OF_HEAD = re.compile(
+    rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
+    rb"\nnr_sv ([0-9]{1,18}) ([0-9]{1,18})\nSV\n"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 
 
 def parse_members(
-    texts: Iterable[tuple[str, bytes]], groups: Sequence[Group], single: bool
+    texts: Iterable[tuple[str, Text]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
     """An ensemble from its members' names and texts, each of its group's kernel.
 
@@ -82,44 +92,47 @@ def parse_members(
     shared = tokenizer.shared(int.from_bytes(os.urandom(8), "little"))
     members = []
     heads = [
-        [line.encode("ascii") for line in _kernel_lines(group.kernel)]
+        itertools.repeat("\n".join(_kernel_lines(group.kernel)).encode("ascii"), len(group.members))
         for group in groups
-        for _ in group.members
     ]
-    for (name, text), head in zip(texts, heads, strict=True):
+    for (name, text), head in zip(texts, itertools.chain(*heads), strict=True):
         try:
             members.append(_parse_member(text, head, shared))
         except ValueError as error:
             raise ModelError(
                 f"{name}: not a member of this model: {error}", "train the model again"
             ) from None
-    lines = tokenizer.distinct(shared)
-    pieces = (lines[at : at + PIECE] for at in range(0, len(lines), PIECE))
-    try:
-        blocks = parse_pieces(pieces, "support vectors", zero_based=True)
-        pool = Block.concatenate(list(blocks)).rows
-    except DataError as error:
-        raise ModelError(f"members: {error.message}", "train the model again") from None
+    pool = _parse_lines(shared)
     if groups[0].kernel.looks_up and (wrong := gram.wrong_serials(pool)):
         raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(groups), pool, members, single)
 
 
-def _parse_member(text: bytes, head: list[bytes], shared: Any) -> Member:
+def _parse_lines(shared: Any) -> Rows:
+    """The distinct rows of all members; ModelError names what is wrong with one."""
+    n_rows, n_entries = tokenizer.sizes(shared)
+    indptr = np.zeros(n_rows + 1, np.int64)
+    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries)
+    status, _, n_entries = tokenizer.parse(shared, indptr[1:], indices, values)
+    if status == tokenizer.OK:
+        return Rows(indptr, indices[:n_entries], values[:n_entries])
+    try:  # again, to tell where
+        list(parse_pieces([tokenizer.distinct(shared)], "support vectors", zero_based=True))
+    except DataError as error:
+        raise ModelError(f"members: {error.message}", "train the model again") from None
+    raise AssertionError(status)
+
+
+def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
     """One member, its support vectors numbered by line; ValueError says what is wrong."""
-    start = text.find(b"\nSV\n")
-    lines = text[: max(0, start)].split(b"\n")
-    if start < 0 or lines[: len(head)] != head or len(lines) != len(head) + 5:
+    found = _REST_OF_HEAD.match(text, len(head)) if text[: len(head)] == head else None
+    if found is None:
         raise ValueError("its header is not the one the manifest describes")
-    classes, total, rho, label, counts = lines[len(head) :]
-    if classes != b"nr_class 2" or label != b"label 1 -1":
-        raise ValueError("its classes are not 1 and -1")
-    size = _count(_after(b"total_sv ", total))
-    n_positive, n_unlabeled = map(_count, _after(b"nr_sv ", counts).split(b" "))
-    body = memoryview(text)[start + len(b"\nSV\n") :]
+    size, n_positive, n_unlabeled = map(int, found.group(1, 3, 4))
+    body = memoryview(text)[found.end() :]
     # each takes two bytes at least, which bounds what is allocated
     plausible = 0 < size <= len(body) // 2 and n_positive + n_unlabeled == size
-    if not plausible or not text.endswith(b"\n"):
+    if not plausible or text[-1:] != b"\n":
         raise _miscounted(size, body)
     coefficients, numbers = np.empty(size), np.empty(size, np.int64)
     status, n_vectors = tokenizer.vectors(shared, body, coefficients, numbers)
@@ -129,30 +142,12 @@ def _parse_member(text: bytes, head: list[bytes], shared: Any) -> Member:
         raise _miscounted(size, body)
     if status != tokenizer.OK:
         raise ValueError("a support vector is not a coefficient and index:value pairs")
-    member = Member(numbers, coefficients, _number(_after(b"rho ", rho)), n_positive)
-    if not np.isfinite(member.rho):
+    rho = float(found[2])
+    if not math.isfinite(rho):
         raise ValueError("rho is not finite")
-    return member
+    return Member(numbers, coefficients, rho, n_positive)
 
 
 def _miscounted(size: int, body: memoryview) -> ValueError:
     n_lines = bytes(body).count(b"\n")
     return ValueError(f"it should hold {size} support vectors and holds {n_lines}")
-
-
-def _after(key: bytes, line: bytes) -> bytes:
-    if not line.startswith(key):
-        raise ValueError(f"a line '{key.decode().strip()}' was expected")
-    return line[len(key) :]
-
-
-def _count(text: bytes) -> int:
-    if not text.isdigit():  # int would take signs, blanks and underscores too
-        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a count")
-    return int(text)
-
-
-def _number(text: bytes) -> float:
-    if b"_" in text or text != text.strip():
-        raise ValueError(f"'{text[:40].decode('ascii', 'backslashreplace')}' is not a number")
-    return float(text)

@@ -23,7 +23,8 @@ from resvm_cli.dataset import FloatArray
 from resvm_cli.ensemble.model import RULE_NAMES
 from resvm_cli.errors import CommandLineError, ModelError
 from resvm_cli.files.atomic import TEMPORARY, whole_file
-from resvm_cli.files.model_dir import MEMBERS, member_name, planned, read_bounded
+from resvm_cli.files.member_files import MEMBERS, member_name, read_bounded
+from resvm_cli.files.model_dir import planned
 from resvm_cli.files.model_text import MemberText
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot

@@ -12,6 +12,7 @@ from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.parts import Conclusion, JudgedNumbers, conclude
 from resvm_cli.errors import ModelError
 from resvm_cli.files import model_dir, part_dir
+from resvm_cli.files.member_files import member_name
 from resvm_cli.files.model_text import MemberText, parse_members
 from resvm_cli.jobs.outlook import Outlook
 from resvm_cli.jobs.train import TrainResult, completed, stored_table, unfinished_note
@@ -72,7 +73,7 @@ def _require_member(
     path: str, record: part_dir.MemberRecord, member: MemberText, kernel: Kernel
 ) -> None:
     """Refuse a part whose seals hold and whose text is no member: no model could be read."""
-    name = f"{path}/{model_dir.member_name(record.number)}"
+    name = f"{path}/{member_name(record.number)}"
     read = parse_members([(name, member.text)], [Group(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.n_support:
         raise ModelError(f"{name}: its record counts other support vectors", "train the part again")

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, distinct
+from resvm_cli.dataset import FloatArray, distinct, quantiles
 from resvm_cli.ensemble.decision import threshold_for_recall
 from resvm_cli.ensemble.model import Decisions, Predictor, RuleName
 from resvm_cli.errors import CommandLineError, DataError, ModelError
@@ -137,7 +137,11 @@ def load_model(request: PredictRequest) -> LoadedModel:
     """The model, with its out-of-bag values: they must be there where a recall is asked for."""
     rule = request.threshold
     required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    return model_dir.load_with_out_of_bag(request.model, required=required)
+    return model_dir.load_with_out_of_bag(
+        request.model,
+        required=required,
+        workers=lambda: request.jobs or parallel.available_cores(),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,8 +331,8 @@ def _values_seen(
     values = table.by("mean")
     if values is None or min(map(len, values)) < LEAST_SEEN:
         return None
-    tails = [np.quantile(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in values]
-    return float(min(low for low, _ in tails)), float(max(high for _, high in tails))
+    tails = [quantiles(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in values]
+    return min(low for low, _ in tails), max(high for _, high in tails)
 
 
 def _threshold_for_recall(

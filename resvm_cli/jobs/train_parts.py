@@ -24,6 +24,7 @@ from resvm_cli.ensemble.parts import JudgedNumbers, Part, train_runs
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ModelError
 from resvm_cli.files import model_dir, part_dir
+from resvm_cli.files.member_files import read_member
 from resvm_cli.files.model_text import MemberText, format_members
 from resvm_cli.files.part_dir import PartDirectory
 from resvm_cli.jobs import memory
@@ -373,7 +374,7 @@ def _adopt(
             ]
         )
     for number, entry in enumerate(entries):
-        text = model_dir.read_member(target, number, entry)
+        text = read_member(target, number, entry)
         # a manifest counts those that did not converge and does not name them; so does the new one
         converged = number >= stored.manifest["unconverged"]
         part.add(number, MemberText(text, entry["support_vectors"]), converged, values[number])

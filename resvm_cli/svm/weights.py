@@ -70,6 +70,13 @@ def _tiled(weights: FloatArray) -> FloatArray:
 
 def _listed(rows: Rows, uses: Uses, columns: Columns) -> SparseMatrix:
     """The members' weights as a sparse matrix, members x features."""
+    if (np.bincount(uses.members, minlength=uses.n_members) == 1).all():
+        # a row a member, as models are written: its entries are in order, each feature once
+        order = np.argsort(uses.members)
+        own = rows.take(uses.rows[order])
+        values = own.values * np.repeat(uses.coefficients[order], own.lengths)
+        values += 0.0  # as a sum below would be: no zero has a sign
+        return SparseMatrix(Rows(own.indptr, own.indices, values), len(columns))
     used = rows.take(uses.rows)
     members = np.repeat(uses.members, used.lengths).astype(np.int64)
     values = used.values * np.repeat(uses.coefficients, used.lengths)
