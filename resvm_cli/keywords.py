@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -29,10 +30,17 @@ SolverChoice: TypeAlias = Literal["auto", "libsvm", "liblinear"]
 
 WHOLE = ("n_models", "n_pos", "n_unl", "degree", "seed")
 REAL = ("gamma", "coef0", "c_unl", "w_pos", "c_pos", "bias", "tolerance", "cache_mb")
-AS_THEY_ARE = (
-    *("metric", "up_to", "repeats", "trials", "max_extensions", "outer"),
-    *("contamination_pos", "contamination_unl"),
-)
+SHARES = ("up_to", "contamination_pos", "contamination_unl")
+# The least that a search can do with.
+LEAST = {
+    "committee": 1,
+    "folds": 2,
+    "repeats": 1,
+    "trials": 1,
+    "max_extensions": 0,
+    "outer": 0,
+    "max_unl": 10,
+}
 
 
 @runtime_checkable
@@ -115,27 +123,31 @@ def training_choice(options: TrainingOptions) -> tuple[TrainingChoice, ScaleChoi
     if given.get("decision") is not None:
         decision = _one_of("decision", given["decision"], RULE_NAMES)
     auto, source = _auto(given.get("auto")), given.get("params")
-    scale = given.get("scale")
+    scale = None if given.get("scale") is None else given["scale"]
     if source is None:
         choice = TrainingChoice.of(params, decision=decision)
         if auto is not None:
             choice = replace(choice, auto=auto, kept=tuple(sorted(given)))
-            scale = scale or "auto"
+            scale = "auto" if scale is None else scale
         choice.check()
-        return choice, scale_choice(scale or "none")
+        return choice, scale_choice("none" if scale is None else scale)
     if auto is not None:
         raise ParameterError("auto and params exclude each other")
     method = params.method if "method" in given else None
     if isinstance(source, (str, os.PathLike)):
         content = params_file.load_params(os.fspath(source), method)
     else:
-        content = dict(source.params if isinstance(source, ChosenParams) else source)
-        content = params_file.checked(content, "params", method)
+        found = source.params if isinstance(source, ChosenParams) else source
+        if not isinstance(found, Mapping):
+            raise ParameterError(
+                f"params is {source!r}; what tune returned, or a file of it, was expected"
+            )
+        content = params_file.checked(dict(found), "params", method)
     explicit = [name for name, value in given.items() if value is not None]
     settings = tuple(params_file.merged(params, content, explicit))
     choice = TrainingChoice(settings, decision or content.get("decision"))
     choice.check()
-    return choice, scale_choice(scale or content["scale"])
+    return choice, scale_choice(content["scale"] if scale is None else scale)
 
 
 def _params(given: Mapping[str, Any]) -> ResvmParams:
@@ -155,11 +167,42 @@ def _params(given: Mapping[str, Any]) -> ResvmParams:
     return ResvmParams(**values)
 
 
-def _whole(name: str, value: Any) -> int:
+def checked_jobs(value: Any) -> int | None:
+    """So many threads, or None for all cores."""
+    return None if value is None else _whole("jobs", value, 1)
+
+
+def checked_top(value: Any) -> int | None:
+    """So many rows of a ranking, or None for all."""
+    return None if value is None else _whole("top", value, 1)
+
+
+def checked_share(name: str, value: Any) -> float | None:
+    """A number, whose range the engine knows."""
+    return None if value is None else _real(name, value)
+
+
+def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
+    """A text for each row of X; those of a Series come in its order, whatever its keys."""
+    if values is None:
+        return None
     try:
-        return operator.index(value)
+        names = [str(each) for each in values]
+    except TypeError:
+        raise ParameterError(f"{name} is {values!r}; one for each row was expected") from None
+    if len(names) != n_rows:
+        raise ParameterError(f"{len(names):,} {name}, and X has {n_rows:,} rows")
+    return names
+
+
+def _whole(name: str, value: Any, least: int | None = None) -> int:
+    try:
+        number = operator.index(value)
     except TypeError:
         raise ParameterError(f"{name} is {value!r}; a whole number was expected") from None
+    if least is not None and number < least:
+        raise ParameterError(f"{name} is {number}; it must be at least {least}")
+    return number
 
 
 def _real(name: str, value: Any) -> float:
@@ -193,6 +236,12 @@ def scale_choice(value: Any) -> ScaleChoice | None:
 
 def tuning_settings(options: TuningOptions) -> TuningSettings:
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    given |= {name: _whole(name, given[name], LEAST[name]) for name in LEAST if name in given}
+    given |= {name: _real(name, given[name]) for name in SHARES if name in given}
+    if "gram_mb" in given:
+        given["gram_mb"] = _real("gram_mb", given["gram_mb"])
+        if not 0 <= given["gram_mb"] < math.inf:
+            raise ParameterError(f"gram_mb is {given['gram_mb']}; it must be finite and at least 0")
     axes = tuple(_axis(name, given[name]) for name in AXIS_NAMES if name in given)
     method = _one_of("method", given.get("method", "resvm"), (*METHOD_NAMES, "all"))
     n_models = given.get("n_models")
@@ -214,10 +263,14 @@ def tuning_settings(options: TuningOptions) -> TuningSettings:
     )
     base = {name: given.get(name) for name in ("kernel", "tolerance", "cache_mb", "seed")}
     if "metric" in given:
-        _one_of("metric", given["metric"], METRIC_NAMES)
-    usual |= {name: given[name] for name in AS_THEY_ARE if name in given}
+        usual["metric"] = _one_of("metric", given["metric"], METRIC_NAMES)
+    usual |= {
+        name: given[name]
+        for name in (*SHARES, "repeats", "trials", "max_extensions", "outer")
+        if name in given
+    }
     if "folds" in given:
-        usual["n_folds"] = _whole("folds", given["folds"])
+        usual["n_folds"] = given["folds"]
     return TuningSettings(base=_params(base), axes=axes, **usual)
 
 

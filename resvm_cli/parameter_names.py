@@ -35,9 +35,11 @@ VALUES = (
 )
 OPTION = re.compile(
     r"(?<![\w-])(?:-[A-Za-z]/)?"
-    rf"(?:--(?P<long>[a-z][a-z-]*[a-z])|-(?P<letter>[{''.join(LETTERS)}]))(?![\w-])"
+    rf"(?:--(?P<long>[a-z][a-z-]*[a-z0-9])|-(?P<letter>[{''.join(LETTERS)}]))(?![\w-])"
     rf"(?: (?P<value>{'|'.join(VALUES)})\b)?"
 )
+# Other commands are run in a shell, where options are options.
+COMMAND = re.compile(r"(resvm (?!tune\b|train\b)[a-z]+ [^;\n]*)")
 
 
 class ParameterError(CommandLineError, ValueError):
@@ -57,7 +59,12 @@ def named(text: str) -> str:
             return f'{name}="{match["value"]}"'
         return f"{name}=True" if name == "force" else name
 
-    return OPTION.sub(parameter, text).replace("resvm tune", "tune").replace("resvm train", "fit")
+    pieces = COMMAND.split(text)  # every second one is a command
+    pieces[::2] = [
+        OPTION.sub(parameter, piece).replace("resvm tune", "tune").replace("resvm train", "fit")
+        for piece in pieces[::2]
+    ]
+    return "".join(pieces)
 
 
 @contextmanager

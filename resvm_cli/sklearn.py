@@ -1,8 +1,9 @@
 """Estimators for scikit-learn (1.6 and later) over the engine of the commands.
 
 ``classes_[1]`` is the label of known positives, the other that of unlabeled rows: 1 and 0, 1 and
--1, True and False, or any two. Parameters are the options of ``resvm train``, and ``random_state``
-is its seed: the same rows give the same model, byte for byte.
+-1, True and False, or any two, of which ``positive_label`` says which is meant. Parameters are the
+options of ``resvm train``, and ``random_state`` is its seed: the same rows give the same model,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from resvm_cli.parameter_names import ParameterError
 
 LARGEST_SEED = 2**31 - 1
 # Parameters of the estimators that are not options of the engine.
-OF_ESTIMATORS = ("random_state", "jobs", "oob")
+OF_ESTIMATORS = ("random_state", "jobs", "oob", "positive_label")
 SHARED_WITH_TUNING = ("kernel", "tolerance", "cache_mb", "scale")
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
@@ -81,9 +82,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         groups: Sequence[Any] | None = None,
         **options: Any,
     ) -> Estimator:
-        """Choose parameters without negatives, by the options of ``resvm tune``; then fit.
+        """Choose parameters without negatives, by the options of ``resvm tune``.
 
-        They go to ``params``; ``tuning_`` keeps the trials.
+        They go to ``params``, by which ``fit`` then trains; ``tuning_`` keeps the trials.
         """
         X, labels, label = self._validated(X, y)
         given = self._options()
@@ -97,7 +98,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
         )
         self.tuning_ = tuning
-        return self.set_params(params=tuning.params)  # type: ignore[no-any-return]
+        return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> FloatArray:
         """The decision value less the threshold: positive where the label is."""
@@ -165,10 +166,31 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"y has one class, {self.classes_[0]!r}: known positives and unlabeled rows are two"
             )
+        numbers = self._positive_last(numbers)
         label = self.classes_[1]
         if isinstance(label, (np.number, np.bool_, float, int)):
             return X, self.classes_[numbers], label.item() if hasattr(label, "item") else label
         return X, numbers.astype(str), "1"  # no number that a manifest could hold
+
+    def _positive_last(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The rows' places in ``classes_``, once the label of known positives is the second."""
+        chosen = self.get_params(deep=False)["positive_label"]
+        if chosen is None:
+            if self.classes_.dtype.kind in "OSU" and 2 * numbers.sum() > len(numbers):
+                warnings.warn(
+                    f"{self.classes_[1]!r} is taken for the label of known positives, and most"
+                    f" rows have it: if {self.classes_[0]!r} is, set positive_label",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            return numbers
+        if chosen not in self.classes_.tolist():
+            there = " and ".join(map(repr, self.classes_.tolist()))
+            raise ParameterError(f"positive_label is {chosen!r}; y has {there}")
+        if chosen == self.classes_[0]:
+            self.classes_ = self.classes_[::-1]
+            return 1 - numbers
+        return numbers
 
     def _decisions(self, X: Any) -> Decisions:
         check_is_fitted(self)
@@ -181,7 +203,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             if state < 0:
                 raise ParameterError(f"random_state is {state}; it must not be negative")
             return int(state)
-        return int(check_random_state(state).randint(LARGEST_SEED))
+        try:
+            return int(check_random_state(state).randint(LARGEST_SEED))
+        except ValueError as error:
+            raise ParameterError(f"random_state is {state!r}: {error}") from None
 
     def _options(self) -> dict[str, Any]:
         """The parameters that were chosen, by what the engine calls them."""
@@ -234,6 +259,7 @@ class RESVMClassifier(_PUClassifier):
         auto: bool | str = False,
         params: Any = None,
         oob: bool = True,
+        positive_label: Any = None,
         jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -255,6 +281,7 @@ class RESVMClassifier(_PUClassifier):
         self.auto = auto
         self.params = params
         self.oob = oob
+        self.positive_label = positive_label
         self.jobs = jobs
         self.random_state = random_state
 
@@ -285,6 +312,7 @@ class BaggingSVMClassifier(_PUClassifier):
         decision: str | None = None,
         params: Any = None,
         oob: bool = True,
+        positive_label: Any = None,
         jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -303,6 +331,7 @@ class BaggingSVMClassifier(_PUClassifier):
         self.decision = decision
         self.params = params
         self.oob = oob
+        self.positive_label = positive_label
         self.jobs = jobs
         self.random_state = random_state
 
@@ -328,6 +357,7 @@ class ClassWeightedSVMClassifier(_PUClassifier):
         cache_mb: float = 100.0,
         scale: str | None = None,
         params: Any = None,
+        positive_label: Any = None,
         jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -344,8 +374,21 @@ class ClassWeightedSVMClassifier(_PUClassifier):
         self.cache_mb = cache_mb
         self.scale = scale
         self.params = params
+        self.positive_label = positive_label
         self.jobs = jobs
         self.random_state = random_state
+
+
+class _Chosen(dict[str, Any]):
+    """What a tuning chose; digests would fill the page where an estimator is shown."""
+
+    def __repr__(self) -> str:
+        chosen = [
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.items()
+            if isinstance(value, (int, float, str)) and name not in ("kind", "format", "seed")
+        ]
+        return f"<tuned: {', '.join(chosen)}>"
 
 
 def pu_score(estimator: Any, X: Any, y: npt.ArrayLike) -> float:

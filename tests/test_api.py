@@ -406,3 +406,74 @@ def test_the_session_of_the_guide_prints_what_is_shown(tmp_path, monkeypatch):
     shown = doctest.DocTestRunner().run(examples, out=told.append)
     assert shown.attempted > 40
     assert shown.failed == 0, "".join(told)
+
+
+class Frame:
+    """As much of a table of pandas as is asked for."""
+
+    def __init__(self, cells, columns):
+        self.cells, self.columns, self.shape = cells, columns, cells.shape
+        self.iloc = cells
+
+    def __array__(self, dtype=None, copy=None):
+        return self.cells.astype(dtype)
+
+
+def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
+    X = labelled.X.astype(object)
+    X[2, 4] = "high"
+    with pytest.raises(ValueError, match=r"^column 'e' of X holds more than numbers\nleave texts"):
+        resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
+    with pytest.raises(ValueError, match=r"^X is no matrix of numbers: .*'high'"):
+        resvm_cli.fit(X, labelled.y)
+    X[2, 4] = np.nan
+    with pytest.raises(ValueError, match=r"^row 2, column 'e' of X: nan; .*\nleave such rows out"):
+        resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
+    with pytest.raises(ValueError, match=r"^row 2, column 4 of X: nan"):
+        resvm_cli.fit(X, labelled.y)
+    with pytest.raises(ValueError, match=r"^X holds values that are not finite"):
+        resvm_cli.fit(csr_matrix(X.astype(float)), labelled.y)
+
+
+def test_an_array_of_too_few_columns_is_refused(labelled):
+    model = resvm_cli.fit(labelled.X, labelled.y, n_models=2)
+    with pytest.raises(ValueError, match="X has 4 columns, and the model was trained on 6"):
+        model.predict(labelled.X[:, :4])
+    narrow = csr_matrix(labelled.X[:, :4])  # rows of a file end where their features do
+    expected = model.decision_values(np.pad(labelled.X[:, :4], ((0, 0), (0, 2))))
+    np.testing.assert_array_equal(model.decision_values(narrow), expected)
+
+
+def test_what_is_returned_is_shown_in_a_line(labelled):
+    model = resvm_cli.fit(labelled.X, labelled.y, n_models=2)
+    limit = f"{model.threshold.value:.4g}"
+    assert repr(model) == f"<resvm model: 2 members, 6 features, positive above {limit} by votes>"
+    single = resvm_cli.fit(labelled.X, labelled.y, method="cwsvm")
+    assert repr(single).startswith("<cwsvm model: 1 member, 6 features, positive above ")
+    ranking = resvm_cli.rank(labelled.X, labelled.y, n_models=2)
+    first = ", ".join(ranking.ids[:3])
+    assert repr(ranking) == f"<ranking of {len(ranking):,} rows: {first}, ...>"
+    tuning = resvm_cli.tune(labelled.X, labelled.y, trials=2, n_models=2)
+    n_trials = len(tuning.trials)
+    assert repr(tuning) == f"<tuning: {n_trials} trials, the best in params>"
+
+
+def test_the_columns_of_a_ranking_are_those_of_its_text(labelled):
+    ranking = resvm_cli.rank(labelled.X, labelled.y, n_models=9, top=5)
+    names, *lines = (line.split("\t") for line in ranking.text().splitlines())
+    assert list(ranking.columns) == names
+    records = zip(*ranking.columns.values(), strict=True)
+    assert [list(map(str, record)) for record in records] == lines
+
+
+def test_ids_come_in_the_order_of_the_rows_whatever_their_keys(labelled):
+    by_list = resvm_cli.rank(labelled.X, labelled.y, ids=labelled.ids, n_models=2, top=5)
+    keyed = dict.fromkeys(labelled.ids)  # it has no key 0
+    found = resvm_cli.rank(labelled.X, labelled.y, ids=keyed, n_models=2, top=5)
+    assert found.ids == by_list.ids
+
+
+def test_labels_that_do_not_compare_are_listed(labelled):
+    y = np.where(labelled.y == 1, "hit", None)
+    with pytest.raises(ValueError, match=r"labels that are there: None, hit; set positive_label"):
+        resvm_cli.fit(labelled.X, y)

@@ -20,6 +20,9 @@ from resvm_cli.parameter_names import InputError, ParameterError, named, paramet
         ("-1 is out-of-bag, row-by-row, a -x b", "-1 is out-of-bag, row-by-row, a -x b"),
         ("use resvm tune, which judges by folds", "use tune, which judges by folds"),
         ("--seed is -1", "seed is -1"),
+        ("--coef0 is nan", "coef0 is nan"),
+        ("try: resvm convert a.csv -o b.svm", "try: resvm convert a.csv -o b.svm"),
+        ("resvm check F -q; or --force", "resvm check F -q; or force=True"),
     ],
 )
 def test_options_become_parameters(option, parameter):

@@ -287,3 +287,33 @@ def test_numbers_of_numpy_reach_the_manifest_as_plain_ones(rows, tmp_path):
     RESVMClassifier(**chosen).fit(*rows).save(tmp_path / "m")
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     assert manifest["groups"][0]["parameters"]["c_unl"] == 2.0
+
+
+def test_the_positive_label_may_be_the_smaller_one(rows):
+    X, y = rows
+    expected = RESVMClassifier(n_models=3).fit(X, y)
+    names = np.where(np.asarray(y) == np.max(y), "hit", "unknown")
+    fitted = RESVMClassifier(n_models=3, positive_label="hit").fit(X, names)
+    assert fitted.classes_.tolist() == ["unknown", "hit"]
+    np.testing.assert_array_equal(fitted.decision_function(X), expected.decision_function(X))
+    np.testing.assert_array_equal(fitted.predict(X) == "hit", expected.decision_function(X) > 0)
+    assert pu_score(fitted, X, names) == pu_score(expected, X, y)
+    with pytest.raises(ValueError, match="positive_label is 'hits'; y has 'hit' and 'unknown'"):
+        RESVMClassifier(positive_label="hits").fit(X, names)
+
+
+def test_texts_of_which_the_frequent_one_would_be_positive_are_warned_of(rows):
+    X, y = rows
+    names = np.where(np.asarray(y) == np.max(y), "hit", "unknown")
+    with pytest.warns(UserWarning, match="'unknown' is taken for the label of known positives"):
+        RESVMClassifier(n_models=2).fit(X, names)
+
+
+def test_a_tuned_estimator_is_shown_in_a_few_lines(rows):
+    X, y = rows
+    tuned = RESVMClassifier().tune(X, y, trials=2, n_models=4, committee=1)
+    shown = repr(tuned)
+    assert "sha256" not in shown
+    assert f"n_pos={tuned.params['n_pos']}" in shown
+    again = clone(tuned)
+    assert again.params == tuned.params
