@@ -29,8 +29,9 @@ from resvm_cli.files.model_dir import StoredModel
 from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.ranked_rows import Listing, RankingFormat, format_ranking
-from resvm_cli.jobs.rank import RankRequest, judge_of, rank_on
+from resvm_cli.jobs.rank import judge_of, rank_on
 from resvm_cli.jobs.rank_promise import Promise
+from resvm_cli.jobs.rank_request import RankRequest
 from resvm_cli.jobs.train import Trained, stored_table, train_on
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.training_input import TrainingInput

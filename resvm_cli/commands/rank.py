@@ -30,7 +30,8 @@ from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
     from resvm_cli.files.ranked_rows import RankingFormat
-    from resvm_cli.jobs.rank import RankRequest, RankResult
+    from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.rank_request import RankRequest
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
@@ -151,7 +152,7 @@ def rank(
     """
     from resvm_cli.files.ranked_rows import RANKING_FORMATS
     from resvm_cli.jobs import rank as job
-    from resvm_cli.jobs.rank import RankRequest
+    from resvm_cli.jobs.rank_request import RankRequest
 
     explicit = explicit_options(context)
     form = parse_choice("--format", listing.form, RANKING_FORMATS)
