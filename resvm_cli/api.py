@@ -283,6 +283,7 @@ def fit(
     y: npt.ArrayLike,
     *,
     groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     oob: bool = False,
     jobs: int | None = None,
@@ -292,14 +293,16 @@ def fit(
 ) -> Model:
     """Learn from rows of the positive label and unlabeled rows, which have any other.
 
-    With ``oob`` the model keeps what members say of training rows that they have not seen.
+    With ``oob`` the model keeps what members say of training rows that they have not seen. Of
+    ``weights``, a number from 0 to 1 a row of X, those of known positives count: bags hold these in
+    proportion.
     """
     notes = _Notes(notice)
     with _engine():
         require_known(options, TrainingOptions, "fit")
         choice, scale = training_choice(options)
         labelled = _Labelled.of(X, y, positive_label)
-        data = labelled.data(groups, scale, kernel=choice.params.kernel)
+        data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
         stored = StoredModel(
             trained.description,
@@ -317,6 +320,7 @@ def tune(
     y: npt.ArrayLike,
     *,
     groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     jobs: int | None = None,
     progress: Progress = _silent,
@@ -331,7 +335,7 @@ def tune(
         settings.check()
         scale = scale_choice(options.get("scale", "none"))
         labelled = _Labelled.of(X, y, positive_label)
-        data = labelled.data(groups, scale, kernel=settings.base.kernel)
+        data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
         return Tuning(
             found.params, [trial.record for trial in found.trials], found.outer, tuple(notes)
@@ -353,6 +357,7 @@ def rank(
     negatives: Matrix | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     jobs: int | None = None,
     progress: Progress = _silent,
@@ -393,7 +398,11 @@ def rank(
             request.check_method(stored.manifest["method"])
         kernel = stored.ensemble.groups[0].kernel.name if stored else choice.params.kernel
         data = labelled.data(
-            groups, scale, kernel=kernel, zero_based=bool(stored and stored.zero_based)
+            groups,
+            scale,
+            kernel=kernel,
+            zero_based=bool(stored and stored.zero_based),
+            weights=weights,
         )
         trusted = None
         if negatives is not None:
@@ -489,6 +498,7 @@ class _Labelled:
         *,
         kernel: KernelName = "rbf",
         zero_based: bool = False,
+        weights: npt.ArrayLike | None = None,
     ) -> MemoryData:
         """P and U, as the engine asks for them."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
@@ -505,10 +515,16 @@ class _Labelled:
             if len(of_rows) != len(self.positive):
                 raise DataError(f"{len(of_rows):,} groups, and X has {len(self.positive):,} rows")
             of_rows = of_rows[self.order]
+        if weights is not None:
+            weights = np.asarray(weights, np.float64)
+            if weights.shape != self.positive.shape:
+                raise DataError(f"{weights.size:,} weights, and X has {n_rows:,} rows")
+            weights = weights[self.positive]
         return MemoryData.from_matrix(
             self.matrix,
             self.positive,
             groups=of_rows,
+            weights=weights,
             ids=[str(row + 1) for row in self.order.tolist()],
             scale=source.scale,
             precomputed=source.precomputed,

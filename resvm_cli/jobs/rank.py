@@ -171,8 +171,9 @@ def _loaded(
 ) -> tuple[ModelPlan, OutOfBagJudge]:
     assert request.model is not None
     plan = model_dir.stored_plan(stored, request.model)
-    tasks = plan.problems(range(plan.n_models))
     require_same_data(stored, request.model, data, progress)
+    plan = plan.with_weights(data.positive_weights)
+    tasks = plan.problems(range(plan.n_models))
     for text in data.notes:
         tell(text)
     drawn = rows_drawn(tasks)
