@@ -31,6 +31,7 @@ from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.ranked_rows import Listing, RankingFormat, format_ranking
 from resvm_cli.jobs.rank import judge_of, rank_on
 from resvm_cli.jobs.rank_promise import Promise
+from resvm_cli.jobs.rank_reasons import Reasons
 from resvm_cli.jobs.rank_request import RankRequest
 from resvm_cli.jobs.train import Trained, stored_table, train_on
 from resvm_cli.jobs.training_data import Progress
@@ -210,6 +211,7 @@ class Ranking:
     n_suspects: int | None  # known positives that look wrong
     notes: tuple[str, ...]
     promise: Promise | None = None  # what is expected of U, and of the list that fdr chose
+    reasons: tuple[Reasons, ...] = ()  # of the first rows, where why asks; ids count rows from 1
 
     @property
     def ids(self) -> list[str]:
@@ -355,6 +357,7 @@ def rank(
     contamination_unl: float | None = None,
     fdr: float | None = None,
     negatives: Matrix | None = None,
+    why: int | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
@@ -387,6 +390,7 @@ def rank(
             contamination_unl=contamination_unl,
             fdr=fdr,
             negatives=None if negatives is None else "negatives",
+            why=why,
             intervals=intervals,
             jobs=jobs,
         )
@@ -412,7 +416,7 @@ def rank(
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if ids is not None:
             listing = replace(listing, ids=[str(ids[row]) for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise)
+        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise, found.reasons)
 
 
 def load(path: PathName) -> Model:

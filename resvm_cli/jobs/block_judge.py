@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 OUTSIDE_TAIL = 0.005
 NOTHING = 1e-3  # of a member's constant: less than that all support rows together add
 LEAST_SEEN = 20  # rows judged out of bag: fewer give no range
+# So many rows, and so large a share of them, are no chance.
+LEAST_FAR, FAR_SHARE = 3, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,12 @@ def values_seen(
     if table is None or stored.ensemble.single:
         return None
     values = table.by("mean")
-    if values is None or min(map(len, values)) < LEAST_SEEN:
+    return None if values is None else range_seen(*values)
+
+
+def range_seen(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float] | None:
+    """From the lowest to the highest value of either set, but for its tails."""
+    if min(len(known), len(unlabeled)) < LEAST_SEEN:
         return None
-    tails = [np.quantile(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in values]
+    tails = [np.quantile(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in (known, unlabeled)]
     return float(min(low for low, _ in tails)), float(max(high for _, high in tails))

@@ -28,14 +28,12 @@ from resvm_cli.files.prediction_writer import (
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import map_blocks
-from resvm_cli.jobs.block_judge import Answer, BlockJudge, values_seen
+from resvm_cli.jobs.block_judge import FAR_SHARE, LEAST_FAR, Answer, BlockJudge, values_seen
 
 LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
-FAR_SHARE = 0.05
-LEAST_FAR = 3
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,14 @@ class PredictRequest:
 
 @dataclass(frozen=True)
 class PredictResult:
-    """How many rows were judged, and how many of them positive."""
+    """How many rows were judged, by which threshold, and how many of them positive."""
 
     n_rows: int
     n_positive: int
+    decision: RuleName
+    threshold: float | None  # None: the best rows were called, however many were asked for
+    n_unlike: int | None  # rows unlike those of training; None where the model cannot tell
+    notes: tuple[str, ...]
 
 
 def predict(
@@ -88,6 +90,12 @@ def predict(
             f"-o and the input are the same file: {request.source}", "choose another file with -o"
         )
     stored, table = model or load_model(request)
+    notes: list[str] = []
+
+    def tell(text: str) -> None:
+        notes.append(text)
+        notice(text)
+
     if request.zero_based and not stored.zero_based:
         raise CommandLineError(
             "--zero-based, but the model was trained on features counted from 1",
@@ -102,7 +110,7 @@ def predict(
         threshold = request.threshold
     elif rule is not None and rule.kind == "recall":
         assert table is not None
-        threshold = _threshold_for_recall(request, table, decision, rule.amount, notice)
+        threshold = _threshold_for_recall(request, table, decision, rule.amount, tell)
         rule = None
     job = _Judging(request, stored, table, decision, progress)
     with parallel.inner_threads_held(), output(request.target) as write:
@@ -110,9 +118,16 @@ def predict(
             for answer in job.answers(threshold, formatted=True):
                 job.write(write, answer.written, answer.text)
         else:
-            _predict_best(job, rule, write, notice)
-    job.finish(notice)
-    return PredictResult(job.n_rows, job.n_positive)
+            _predict_best(job, rule, write, tell)
+    job.finish(tell)
+    return PredictResult(
+        job.n_rows,
+        job.n_positive,
+        decision,
+        threshold if rule is None else None,
+        job.n_unlike,
+        tuple(notes),
+    )
 
 
 def load_model(request: PredictRequest) -> LoadedModel:
@@ -142,6 +157,11 @@ class _Judging:
         self._seen = values_seen(table, stored)
         self._largest = -1
         self.n_rows = self.n_positive = 0
+
+    @property
+    def n_unlike(self) -> int | None:
+        """How many rows were unlike those of training, where the model can tell."""
+        return None if self._seen is None else self._n_far
 
     def answers(self, threshold: float, *, formatted: bool) -> Iterator[Answer]:
         """What is to be written of every block of rows, as they arrive."""

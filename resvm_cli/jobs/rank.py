@@ -24,11 +24,14 @@ from resvm_cli.jobs import memory
 from resvm_cli.jobs.rank_lists import Recovery, listings
 from resvm_cli.jobs.rank_promise import (
     Promise,
+    doubtful_negatives,
     doubts,
+    negatives_unlike,
     promised_list,
     read_negatives,
     scored_negatives,
 )
+from resvm_cli.jobs.rank_reasons import Reasons, feature_names, reasons_of
 from resvm_cli.jobs.rank_request import RankRequest
 from resvm_cli.jobs.train import Trained, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
@@ -56,6 +59,7 @@ class RankResult:
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
     notes: tuple[str, ...]
+    reasons: tuple[Reasons, ...] = ()  # for the first rows, where they were asked for
 
 
 def rank(
@@ -105,13 +109,21 @@ def rank_on(
     ``header`` is told what the run will use.
     """
     groups = data.groups()  # first: training takes long
+    kernel = request.choice.params.kernel
+    if stored is not None:
+        kernel = stored.ensemble.groups[0].kernel.name
+    names = feature_names(request.feature_map, kernel)
     if stored is None:
         plan, judge = _trained(request, data, groups, progress, notice, header)
     else:
         plan, judge = _loaded(request, stored, data, groups, progress, notice)
     if negatives is not None:
         judge = replace(judge, negatives=scored_negatives(negatives, judge))
-    return _ranked(request, data, plan, judge, notice)
+    result = _ranked(request, data, plan, judge, notice)
+    if request.why is not None:
+        reasons = reasons_of(result.listing, request.why, data, plan, judge, names, progress)
+        result = replace(result, reasons=reasons)
+    return result
 
 
 def _trained(
@@ -234,7 +246,14 @@ def _ranked(
     n_listed = len(listing)
     promise = None
     if known is not None or judge.negatives is not None:
-        promise = Promise.of(classes, judge.negatives)
+        n_unlike = negatives_unlike(
+            judge,
+            None if known is None else known.values[known.judged],
+            unlabeled.values[unlabeled.judged],
+        )
+        promise = Promise.of(classes, judge.negatives, n_unlike)
+        for text in doubtful_negatives(promise):
+            tell(text)
         if request.fdr is not None:
             listing, promise = promised_list(listing, promise, request.fdr)
             for text in doubts(promise):

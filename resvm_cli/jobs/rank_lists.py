@@ -60,14 +60,17 @@ def listings(
     if request.with_known:
         assert known is not None
         judged, n_known = OutOfBagValues.joined(known, unlabeled), plan.rows_pos
-    listing = _list(ids[plan.rows_pos - n_known :], judged, n_known, lowest_first=False)
+    first = plan.rows_pos - n_known
+    listing = _list(ids[first:], judged, n_known, first, lowest_first=False)
     if known is not None:
         listing = with_precision(listing, classes)
     return listing, audited
 
 
-def _list(ids: list[str], judged: OutOfBagValues, n_known: int, *, lowest_first: bool) -> Listing:
-    """Rows in order; equal ones by their row number, those without a value last."""
+def _list(
+    ids: list[str], judged: OutOfBagValues, n_known: int, first: int = 0, *, lowest_first: bool
+) -> Listing:
+    """Rows, numbered from ``first``, in order; equal ones by number, those without a value last."""
     order = np.argsort(judged.values if lowest_first else -judged.values, kind="stable")
     low = high = None
     if judged.resampled is not None:
@@ -84,6 +87,7 @@ def _list(ids: list[str], judged: OutOfBagValues, n_known: int, *, lowest_first:
         low,
         high,
         {} if judged.p_values is None else conformal_columns(judged.p_values[order]),
+        numbers=order + first,
     )
 
 

@@ -11,6 +11,7 @@ from resvm_cli.jobs.train import TrainingChoice, check
 from resvm_cli.jobs.training_input import TrainingInput
 
 SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"
+MOST_REASONS = 10_000
 ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of bag"
 
 
@@ -30,6 +31,8 @@ class RankRequest:
     contamination_unl: float | None = None
     fdr: float | None = None  # the longest list of no larger share of negatives
     negatives: str | None = None  # a file of trusted ones
+    why: int | None = None  # tell what speaks for and against so many rows
+    feature_map: str | None = None  # names of features, for linear members
     intervals: bool = True
     page: bool = False  # what a page shows besides the list
     jobs: int | None = None
@@ -55,6 +58,12 @@ class RankRequest:
             self._check_fdr(self.fdr)
         if self.negatives is not None and self.audit:
             raise CommandLineError("--negatives are compared with rows of U, and --audit lists P")
+        if self.why is not None and not 1 <= self.why <= MOST_REASONS:
+            raise CommandLineError(
+                f"--why is {self.why}; a number of rows from 1 to {MOST_REASONS:,} is meant"
+            )
+        if self.feature_map is not None and self.why is None:
+            raise CommandLineError("--map goes with --why: it names the features that count")
         for name, share in (
             ("--contamination-pos", self.contamination_pos),
             ("--contamination-unl", self.contamination_unl),
