@@ -21,7 +21,8 @@ from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.errors import DataError
 from resvm_cli.files import model_dir
 from resvm_cli.files.model_dir import StoredModel
-from resvm_cli.jobs.rank import RankRequest, judge_of, rank_on
+from resvm_cli.jobs.rank import judge_of, rank_on
+from resvm_cli.jobs.rank_request import RankRequest
 from resvm_cli.jobs.train import Trained, stored_table, train_on
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.jobs.tune import tune_on
@@ -82,6 +83,7 @@ def fit(
     y: npt.ArrayLike,
     *,
     groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     oob: bool = False,
     jobs: int | None = None,
@@ -91,7 +93,9 @@ def fit(
 ) -> Model:
     """Learn from rows of the positive label and unlabeled rows, which have any other.
 
-    With ``oob`` the model keeps what members say of training rows that they have not seen.
+    With ``oob`` the model keeps what members say of training rows that they have not seen. Of
+    ``weights``, a number from 0 to 1 a row of X, those of known positives count: bags hold these in
+    proportion.
     """
     notes = _Notes(notice)
     with _engine():
@@ -99,7 +103,7 @@ def fit(
         jobs = checked_jobs(jobs)
         choice, scale = training_choice(options)
         labelled = LabelledMatrix.of(X, y, positive_label)
-        data = labelled.data(groups, scale, kernel=choice.params.kernel)
+        data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
         stored = StoredModel(
             trained.description,
@@ -117,6 +121,7 @@ def tune(
     y: npt.ArrayLike,
     *,
     groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     jobs: int | None = None,
     progress: Progress = _silent,
@@ -132,7 +137,7 @@ def tune(
         settings.check()
         scale = scale_choice(options.get("scale", "none"))
         labelled = LabelledMatrix.of(X, y, positive_label)
-        data = labelled.data(groups, scale, kernel=settings.base.kernel)
+        data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
         return Tuning(
             found.params, [trial.record for trial in found.trials], found.outer, tuple(notes)
@@ -152,8 +157,10 @@ def rank(
     contamination_unl: float | None = None,
     fdr: float | None = None,
     negatives: Matrix | None = None,
+    why: int | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     jobs: int | None = None,
     progress: Progress = _silent,
@@ -184,6 +191,7 @@ def rank(
             contamination_unl=checked_share("contamination_unl", contamination_unl),
             fdr=checked_share("fdr", fdr),
             negatives=None if negatives is None else "negatives",
+            why=why,
             intervals=intervals,
             jobs=jobs,
         )
@@ -194,7 +202,11 @@ def rank(
             request.check_method(stored.manifest["method"])
         kernel = stored.ensemble.groups[0].kernel.name if stored else choice.params.kernel
         data = labelled.data(
-            groups, scale, kernel=kernel, zero_based=bool(stored and stored.zero_based)
+            groups,
+            scale,
+            kernel=kernel,
+            zero_based=bool(stored and stored.zero_based),
+            weights=weights,
         )
         trusted = None
         if negatives is not None:
@@ -206,7 +218,7 @@ def rank(
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if names is not None:
             listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise)
+        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise, found.reasons)
 
 
 def load(path: PathName) -> Model:

@@ -96,6 +96,7 @@ class LabelledMatrix:
         *,
         kernel: KernelName = "rbf",
         zero_based: bool = False,
+        weights: npt.ArrayLike | None = None,
     ) -> MemoryData:
         """P and U, as the engine asks for them."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
@@ -108,10 +109,16 @@ class LabelledMatrix:
         # names, as a file has them: folds are drawn in their order
         names = checked_names("groups", groups, n_rows)
         of_rows = None if names is None else np.array(names, object)[self.order]
+        if weights is not None:
+            weights = np.asarray(weights, np.float64)
+            if weights.shape != self.positive.shape:
+                raise DataError(f"{weights.size:,} weights, and X has {n_rows:,} rows")
+            weights = weights[self.positive]
         return MemoryData.from_matrix(
             self.matrix,
             self.positive,
             groups=of_rows,
+            weights=weights,
             ids=[str(row + 1) for row in self.order.tolist()],
             scale=source.scale,
             precomputed=source.precomputed,

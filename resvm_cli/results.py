@@ -23,6 +23,7 @@ from resvm_cli.files.model_text import format_members
 from resvm_cli.files.out_of_bag_table import OutOfBag
 from resvm_cli.files.ranked_rows import Listing, RankingFormat, format_ranking
 from resvm_cli.jobs.rank_promise import Promise
+from resvm_cli.jobs.rank_reasons import Reasons
 from resvm_cli.keywords import PathName
 from resvm_cli.labelled_matrix import Matrix, as_matrix
 from resvm_cli.parallel import available_cores
@@ -202,6 +203,7 @@ class Ranking:
     n_suspects: int | None  # known positives that look wrong
     notes: tuple[str, ...]
     promise: Promise | None = None  # what is expected of U, and of the list that fdr chose
+    reasons: tuple[Reasons, ...] = ()  # of the first rows, where why asks; ids count rows from 1
 
     def __len__(self) -> int:
         return len(self.listing)

@@ -46,11 +46,16 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     method: ClassVar[MethodName]
 
     def fit(
-        self: Estimator, X: Any, y: npt.ArrayLike, groups: Sequence[Any] | None = None
+        self: Estimator,
+        X: Any,
+        y: npt.ArrayLike,
+        groups: Sequence[Any] | None = None,
+        weights: npt.ArrayLike | None = None,
     ) -> Estimator:
         """Learn from rows of ``classes_[1]`` and unlabeled rows.
 
-        Rows of one group are never split between a bag and the rows that it judges.
+        Rows of one group are never split between a bag and the rows that it judges. Of ``weights``,
+        a number from 0 to 1 a row, those of known positives count (resvm).
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
@@ -59,6 +64,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             labels,
             positive_label=label,
             groups=groups,
+            weights=weights,
             oob=bool(settings.get("oob", False)),
             jobs=settings["jobs"],
             method=self.method,
@@ -80,6 +86,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         y: npt.ArrayLike,
         groups: Sequence[Any] | None = None,
+        weights: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Estimator:
         """Choose parameters without negatives, by the options of ``resvm tune``.
@@ -94,6 +101,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             labels,
             positive_label=label,
             groups=groups,
+            weights=weights,
             method=self.method,
             **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
         )

@@ -511,3 +511,42 @@ def test_rows_unlike_those_of_training_are_told_once(scale, problem, resvm, tmp_
     ran = resvm("predict", tmp_path / "m", tmp_path / "new.svm")
     assert ran.code == 0
     assert ran.err.count("rows are unlike what the model was trained on") == (scale > 1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_json_counts_the_rows_unlike_those_of_training(scale, problem, model, resvm, tmp_path):
+    rows = read_file(str(problem / "test.svm")).rows
+    dense = np.zeros((len(rows), 6))
+    dense[rows.row_numbers, rows.indices] = scale * rows.values
+    write_svm(tmp_path / "new.svm", dense[:, 1:])
+    command = ["predict", model, tmp_path / "new.svm", "-o", tmp_path / "new.pred"]
+    ran = resvm(*command, "--json", "-q")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["kind"] == "predict"
+    labels = [line.split()[0] for line in (tmp_path / "new.pred").read_text().splitlines()]
+    assert (told["n_rows"], told["n_positive"]) == (300, labels.count("1"))
+    assert told["share_unlike"] == told["n_unlike"] / 300
+    assert (told["share_unlike"] > 0.5) == (scale > 1)
+    assert sum("unlike what the model was trained on" in text for text in told["notes"]) == (
+        scale > 1
+    )
+
+
+def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):
+    ran = resvm("predict", model, "--json", stdin=b"1 1:2\n")
+    assert (ran.code, "say where they go" in ran.err) == (2, True)
+    (tmp_path / "a.svm").write_text("1 1:2\n")
+    ran = resvm("predict", model, tmp_path / "a.svm", "--out-dir", tmp_path / "out", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert (told["kind"], told["n_predicted"]) == ("predict-files", 1)
+
+
+def test_json_has_the_threshold_unless_the_best_are_called(problem, model, resvm, tmp_path):
+    command = ["predict", model, problem / "test.svm", "-o", tmp_path / "p", "--json", "-q", "-T"]
+    told = json.loads(resvm(*command, "top=7").out)
+    assert (told["threshold"], told["n_positive"] >= 7) == (None, True)
+    told = json.loads(resvm(*command, "recall=0.5").out)
+    assert isinstance(told["threshold"], float)
+    assert any("known positives lie above it" in text for text in told["notes"])

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.jobs.rank import RankRequest, Recovery, rank
+from resvm_cli.jobs.rank import rank
+from resvm_cli.jobs.rank_lists import Recovery
+from resvm_cli.jobs.rank_request import RankRequest
 from resvm_cli.jobs.train import TrainingChoice
 from resvm_cli.jobs.training_input import TrainingInput
 from tests.conftest import write_svm

@@ -14,7 +14,8 @@ from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files.ranked_rows import Listing
-from resvm_cli.jobs.rank import RankResult, Recovery
+from resvm_cli.jobs.rank import RankResult
+from resvm_cli.jobs.rank_lists import Recovery
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.report import ranking_page
 

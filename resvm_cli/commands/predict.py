@@ -10,11 +10,11 @@ from resvm_cli import interruption
 from resvm_cli.commands.options.data import ZeroBased
 from resvm_cli.commands.options.folding import fold_options
 from resvm_cli.commands.options.method import method_option
-from resvm_cli.commands.options.running import ClusterOptions, RunningOptions, output_option
+from resvm_cli.commands.options.running import ClusterOptions, Json, RunningOptions, output_option
 from resvm_cli.commands.options.sharing import Task, parse_task
 from resvm_cli.commands.options.text import offered, parse_choice, parse_number
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report import summaries, terminal
+from resvm_cli.report import machine, summaries, terminal
 
 if TYPE_CHECKING:
     from resvm_cli.ensemble.model import RuleName
@@ -64,6 +64,7 @@ def predict(
         bool,
         output_option("--ids", help="Carry each row's trailing comment (# name) to the output."),
     ] = False,
+    json: Json = False,
     threshold: Annotated[
         str | None,
         method_option(
@@ -121,6 +122,11 @@ def predict(
         raise CommandLineError(
             f"--contamination-pos is {contamination_pos:g}; a share from 0 to below 1 is meant"
         )
+    if json and output == "-" and out_dir is None:
+        raise CommandLineError(
+            "--json tells of the predictions on stdout, where they go themselves",
+            "say where they go: -o FILE or --out-dir DIR; or write them as JSON: --format jsonl",
+        )
     share = None if task is None else parse_task(task)
     sources = files or ["-"]
     _check_outputs(sources, output, out_dir, share)
@@ -148,13 +154,17 @@ def predict(
             result = predict_files(request, sources, out_dir, share, progress, running.notice)
         if not running.quiet:
             summaries.show_files(result)
+        if json:
+            machine.print_result("predict-files", result)
         return
     if sources == ["-"] and not running.quiet:
         terminal.announce_stdin()
-    if output != "-":
+    if output != "-" and not json:
         interruption.done_when(output)
     with cluster.connected(running), running.progress() as progress:
-        job.predict(request, progress, running.notice)
+        judged = job.predict(request, progress, running.notice)
+    if json:
+        machine.print_prediction(judged, request)
 
 
 def _check_outputs(

@@ -30,7 +30,8 @@ from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
     from resvm_cli.files.ranked_rows import RankingFormat
-    from resvm_cli.jobs.rank import RankRequest, RankResult
+    from resvm_cli.jobs.rank import RankResult
+    from resvm_cli.jobs.rank_request import RankRequest
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
@@ -87,6 +88,18 @@ class RankingOptions:
         int | None,
         ranking_option("-k", "--top", metavar="N", min=1, help="Write the first rows only."),
     ] = None
+    why: Annotated[
+        int | None,
+        ranking_option(
+            metavar="N",
+            help="Tell of the first rows which known positives speak for them and which rows of U"
+            " against (linear: which features).",
+        ),
+    ] = None
+    feature_map: Annotated[
+        str | None,
+        ranking_option("--map", metavar="FILE", help="With --why: names, by resvm convert."),
+    ] = None
     no_interval: Annotated[
         bool,
         ranking_option("--no-interval", help="Leave rank_low and rank_high empty: saves memory."),
@@ -111,6 +124,10 @@ class ListingOptions:
         output_option(
             metavar="FILE", help="A page with the ranking to search and sort, and charts."
         ),
+    ] = None
+    why_out: Annotated[
+        str | None,
+        output_option(metavar="FILE", help="With --why: write that to a file, as JSON lines."),
     ] = None
     json: Json = False
 
@@ -148,10 +165,11 @@ def rank(
     - `resvm rank --data genome.svm --positive-ids known.txt > ranking.tsv`
     - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html > top.tsv`
     - `resvm rank -P pos.svm -U unl.svm --audit > suspects.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --why 10 > ranking.tsv`
     """
     from resvm_cli.files.ranked_rows import RANKING_FORMATS
     from resvm_cli.jobs import rank as job
-    from resvm_cli.jobs.rank import RankRequest
+    from resvm_cli.jobs.rank_request import RankRequest
 
     explicit = explicit_options(context)
     form = parse_choice("--format", listing.form, RANKING_FORMATS)
@@ -159,6 +177,8 @@ def rank(
         raise CommandLineError("--json and --format exclude each other")
     if model is not None:
         _refuse_training(context, explicit)
+    if listing.why_out is not None and ranking.why is None:
+        raise CommandLineError("--why-out goes with --why N")
     if force and output is None:
         raise CommandLineError("--force goes with -o/--output")
     choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
@@ -175,6 +195,8 @@ def rank(
         contamination_unl=ranking.contamination_unl,
         fdr=ranking.fdr,
         negatives=ranking.negatives,
+        why=ranking.why,
+        feature_map=ranking.feature_map,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         jobs=running.jobs,
@@ -204,15 +226,19 @@ def _write(
 ) -> None:
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.files.ranked_rows import format_ranking
-    from resvm_cli.report import machine, summaries, terminal
+    from resvm_cli.report import machine, ranking_reasons, summaries, terminal
 
     if listing.html is not None:
         from resvm_cli.report import ranking_page
 
         with output_file(listing.html) as write:
             write(ranking_page.render(result, request.source, terminal.command_line()))
+    if listing.why_out is not None:
+        with output_file(listing.why_out) as write:
+            write(ranking_reasons.lines(result.reasons))
     if not running.quiet:
         summaries.show_ranking(result)
+        ranking_reasons.show(result.reasons)
     if listing.json:
         machine.print_ranking(result)
         return

@@ -10,7 +10,7 @@ import numpy as np
 
 from resvm_cli.dataset import IntArray
 from resvm_cli.ensemble import bags
-from resvm_cli.ensemble.bags import Stream
+from resvm_cli.ensemble.bags import PositiveWeights, Stream, require_weighted_draws
 from resvm_cli.ensemble.params import (
     METHOD_NAMES,
     MOST_BAG_ROWS,
@@ -57,16 +57,23 @@ class Plan:
     seed: int
     rows_pos: int
     rows_unl: int
+    positive_weights: PositiveWeights | None = None  # None: all rows of P alike
 
     @property
     def bag_size(self) -> int:
         return self.n_pos + self.n_unl
+
+    @property
+    def bags_rule(self) -> str:
+        """How bags are drawn, by its name in the manifest."""
+        return bags.RULE if self.positive_weights is None else bags.WEIGHTED_RULE
 
     def parameters(self) -> dict[str, Any]:
         """The parameters that shape the model, for the manifest and for people."""
         kept = asdict(self)
         for name in ("method", "kernel", "solver", "cache_mb", "seed", "rows_pos", "rows_unl"):
             del kept[name]
+        del kept["positive_weights"]
         if self.solver == "libsvm":
             del kept["bias"]
         return kept
@@ -78,7 +85,7 @@ class Plan:
             "kernel": self.kernel.description(),
             "parameters": self.parameters(),
             "seed": self.seed,
-            "bags": bags.RULE,
+            "bags": self.bags_rule,
             "solver": self.solver,
         }
 
@@ -95,6 +102,9 @@ class Plan:
             seed=content["seed"],
             rows_pos=rows_pos,
             rows_unl=rows_unl,
+            positive_weights=PositiveWeights(np.zeros(0))
+            if content.get("bags") == bags.WEIGHTED_RULE
+            else None,
             **{name: parameters[name] for name in _PARAMETERS},
         )
         plan._require_sense()
@@ -145,8 +155,11 @@ def settle(
     rows_unl: int,
     n_features: int,
     variance: Callable[[], float],
+    positive_weights: PositiveWeights | None = None,
 ) -> Plan:
     """Derive from the data what the user left open."""
+    if positive_weights is not None:
+        require_weighted_draws(params.method)
     gamma = params.gamma
     if not Kernel(params.kernel).uses_gamma:
         gamma = 0.0
@@ -197,6 +210,7 @@ def settle(
         seed=params.seed,
         rows_pos=rows_pos,
         rows_unl=rows_unl,
+        positive_weights=positive_weights,
     )
 
 
@@ -233,13 +247,13 @@ def bag_of(plan: Plan, member: int) -> Bag:
 def bag_key(plan: Plan) -> tuple[object, ...]:
     """Plans of one key have the same bags."""
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
-    return (plan.method, plan.seed, *sizes)
+    return (plan.method, plan.seed, *sizes, plan.positive_weights)
 
 
 def _resvm(plan: Plan, member: int) -> Bag:
     # paper, algorithm 1
     stream = Stream(plan.seed, member)
-    positive = stream.draw(plan.rows_pos, plan.n_pos)
+    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
     return positive, stream.draw(plan.rows_unl, plan.n_unl)
 
 

@@ -247,15 +247,17 @@ class Predictor:
         """Rows that come in a multiple of so many are judged without padding."""
         return self._judge.rows_multiple
 
+    def scaled(self, rows: Rows) -> Rows:
+        """Rows as members see them."""
+        return rows if self._scaling is None else self._scaling.apply(rows)
+
     def member_values(self, rows: Rows) -> FloatArray:
         """What each member says of each row: rows x members."""
         values = np.empty((len(rows), len(self.ensemble.members)))
         step = self._judge.rows_at_once
         for start in range(0, len(rows), step):
             stop = min(start + step, len(rows))
-            block = rows.slice(start, stop)
-            if self._scaling is not None:
-                block = self._scaling.apply(block)
+            block = self.scaled(rows.slice(start, stop))
             with np.errstate(over="ignore", invalid="ignore"):
                 np.subtract(self._judge.sums(block), self._rho, out=values[start:stop])
         return values

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.ensemble import bags
+from resvm_cli.ensemble.bags import PositiveWeights
 from resvm_cli.ensemble.methods import Plan, problems, settle
 from resvm_cli.ensemble.model import Group
 from resvm_cli.ensemble.params import MOST_MEMBERS, MethodName, Setting
@@ -39,12 +39,19 @@ class ModelPlan:
         rows_unl: int,
         n_features: int,
         variance: Callable[[], float],
+        positive_weights: PositiveWeights | None = None,
     ) -> ModelPlan:
         """Derive from the data what the settings leave open."""
         plans = [
-            settle(setting.params, rows_pos, rows_unl, n_features, variance) for setting in settings
+            settle(setting.params, rows_pos, rows_unl, n_features, variance, positive_weights)
+            for setting in settings
         ]
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
+
+    def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
+        """The plan of a manifest, which holds no more than a digest of the weights of P."""
+        plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
+        return replace(self, plans=tuple(plans))
 
     @property
     def method(self) -> MethodName:
@@ -107,7 +114,8 @@ class ModelPlan:
                     "solver": plan.solver,
                 }
             )
-        return {"method": self.method, "seed": self.seed, "bags": bags.RULE, "groups": settings}
+        rule = self.plans[0].bags_rule
+        return {"method": self.method, "seed": self.seed, "bags": rule, "groups": settings}
 
     @classmethod
     def from_description(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import IntArray, Rows, Survey, variance
+from resvm_cli.ensemble.bags import PositiveWeights
 from resvm_cli.ensemble.scaling import FeatureStats, ScaleChoice, Scaling
 from resvm_cli.errors import DataError
 from resvm_cli.svm import gram
@@ -60,6 +61,11 @@ class PUData(ABC):
     @abstractmethod
     def groups(self) -> IntArray | None:
         """A number for each row of P and then of U, equal where groups are; None without any."""
+
+    @property
+    def positive_weights(self) -> PositiveWeights | None:
+        """How sure each row of P is; None where all are equally sure."""
+        return None
 
     @property
     def checked(self) -> bool:
@@ -118,11 +124,13 @@ class PUData(ABC):
 
     def description(self) -> dict[str, Any]:
         """What the manifest says of the data."""
+        weights = self.positive_weights
         return {
             "positive": {
                 "rows": len(self.positives),
                 "nonzeros": self.survey_pos.n_nonzeros,
                 "sha256": self.survey_pos.digest(),
+                **({} if weights is None else {"weights_sha256": weights.digest}),
             },
             "unlabeled": {
                 "rows": self.n_unlabeled,
@@ -150,13 +158,14 @@ class MemoryData(PUData):
         unlabeled: Rows,
         *,
         groups: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         scale: ScaleChoice | None = None,
         zero_based: bool = False,
         features: int | None = None,
         positive_label: float | None = None,
     ) -> None:
-        """``groups`` and ``ids`` are of the rows of P, then of those of U."""
+        """``groups`` and ``ids`` are of the rows of P, then of those of U; weights are of P."""
         super().__init__(
             scale=scale, zero_based=zero_based, features=features, positive_label=positive_label
         )
@@ -171,6 +180,13 @@ class MemoryData(PUData):
                 raise DataError(
                     f"{len(np.asarray(given)):,} {name}, and P and U have {n_rows:,} rows"
                 )
+        self._weights: PositiveWeights | None = None
+        if weights is not None:
+            if len(np.asarray(weights)) != len(positives):
+                raise DataError(
+                    f"{len(np.asarray(weights)):,} weights, and P has {len(positives):,} rows"
+                )
+            self._weights = PositiveWeights.of(weights)
         self.positives = positives
         self._unlabeled = unlabeled
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -218,6 +234,10 @@ class MemoryData(PUData):
             return list(self._ids)
         sizes = (len(self.positives), self.n_unlabeled)
         return [str(number + 1) for size in sizes for number in range(size)]
+
+    @property
+    def positive_weights(self) -> PositiveWeights | None:
+        return self._weights
 
     def groups(self) -> IntArray | None:
         return None if self._groups is None else self._groups.reshape(-1)

@@ -252,10 +252,10 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
     rule = stored.manifest.get("bags")
     if stored.plan is None:
         raise ModelError(f"{path}: its manifest does not say how its bags were drawn")
-    if rule != bags.RULE:
+    if rule not in (bags.RULE, bags.WEIGHTED_RULE):
         raise ModelError(
             f"{path}: its bags were drawn by the rule {rule!r}, and this version"
-            f" knows '{bags.RULE}'",
+            f" knows '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
             "use the version of resvm that trained it, or a newer one, or train again",
         )
     return stored.plan

@@ -46,6 +46,7 @@ class Listing:
     high: IntArray | None
     further: Mapping[str, FloatArray] = field(default_factory=dict)  # columns after the others
     ranks: IntArray | None = None  # where rows between were left out; None: 1, 2, ...
+    numbers: IntArray | None = None  # of the rows, P before U
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,6 +75,7 @@ class Listing:
             None if self.high is None else self.high[part],
             {name: column[part] for name, column in self.further.items()},
             None if self.ranks is None else self.ranks[part],
+            None if self.numbers is None else self.numbers[part],
         )
 
     @property

@@ -112,6 +112,14 @@ class RowIds:
         """Whether ids are looked for in the comments of rows."""
         return self._names is None and (self._keep or self._known is not None)
 
+    def is_known(self, row_id: str) -> bool:
+        """Whether the list of known positives has this id."""
+        return self._known is not None and row_id in self._known
+
+    def known_in_order(self) -> list[str]:
+        """The ids of known positives that the data has, in its order."""
+        return sorted(self._places, key=self._places.__getitem__)
+
     def add(self, block: Block, name: str) -> npt.NDArray[np.bool_]:
         """Take in the ids of a block; true where they are known."""
         if self._names is not None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, distinct, quantiles
+from resvm_cli.dataset import FloatArray
 from resvm_cli.ensemble.decision import threshold_for_recall
-from resvm_cli.ensemble.model import Decisions, Predictor, RuleName
+from resvm_cli.ensemble.model import RuleName
 from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.files import model_dir
 from resvm_cli.files.atomic import output
@@ -29,19 +27,13 @@ from resvm_cli.files.prediction_writer import (
 )
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
-from resvm_cli.files.svmlight import Block, map_blocks
-from resvm_cli.svm import gram
+from resvm_cli.files.svmlight import map_blocks
+from resvm_cli.jobs.block_judge import FAR_SHARE, LEAST_FAR, Answer, BlockJudge, values_seen
 
 LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
-# Of rows like those of training, P or U, about 1 in 100 lies outside what was seen out of bag.
-OUTSIDE_TAIL = 0.005
-FAR_SHARE = 0.05
-LEAST_FAR = 3
-NOTHING = 1e-3  # of a member's constant: less than that all support rows together add
-LEAST_SEEN = 20  # rows judged out of bag: fewer give no range
 
 
 @dataclass(frozen=True)
@@ -73,22 +65,14 @@ class PredictRequest:
 
 @dataclass(frozen=True)
 class PredictResult:
-    """How many rows were judged, and how many of them positive."""
+    """How many rows were judged, by which threshold, and how many of them positive."""
 
     n_rows: int
     n_positive: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """What is made of a block of rows where it is parsed."""
-
-    written: PredictionBlock
-    text: bytes
-    first_bad: int | None  # a row whose value is not finite
-    n_strange: int  # rows with features that training did not see
-    n_far: int  # rows unlike those of training
-    largest: int  # index
+    decision: RuleName
+    threshold: float | None  # None: the best rows were called, however many were asked for
+    n_unlike: int | None  # rows unlike those of training; None where the model cannot tell
+    notes: tuple[str, ...]
 
 
 def predict(
@@ -106,6 +90,12 @@ def predict(
             f"-o and the input are the same file: {request.source}", "choose another file with -o"
         )
     stored, table = model or load_model(request)
+    notes: list[str] = []
+
+    def tell(text: str) -> None:
+        notes.append(text)
+        notice(text)
+
     if request.zero_based and not stored.zero_based:
         raise CommandLineError(
             "--zero-based, but the model was trained on features counted from 1",
@@ -120,7 +110,7 @@ def predict(
         threshold = request.threshold
     elif rule is not None and rule.kind == "recall":
         assert table is not None
-        threshold = _threshold_for_recall(request, table, decision, rule.amount, notice)
+        threshold = _threshold_for_recall(request, table, decision, rule.amount, tell)
         rule = None
     job = _Judging(request, stored, table, decision, progress)
     with parallel.inner_threads_held(), output(request.target) as write:
@@ -128,9 +118,16 @@ def predict(
             for answer in job.answers(threshold, formatted=True):
                 job.write(write, answer.written, answer.text)
         else:
-            _predict_best(job, rule, write, notice)
-    job.finish(notice)
-    return PredictResult(job.n_rows, job.n_positive)
+            _predict_best(job, rule, write, tell)
+    job.finish(tell)
+    return PredictResult(
+        job.n_rows,
+        job.n_positive,
+        decision,
+        threshold if rule is None else None,
+        job.n_unlike,
+        tuple(notes),
+    )
 
 
 def load_model(request: PredictRequest) -> LoadedModel:
@@ -142,114 +139,6 @@ def load_model(request: PredictRequest) -> LoadedModel:
         required=required,
         workers=lambda: request.jobs or parallel.available_cores(),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _BlockJudge:
-    """Judges blocks of rows, in threads here or on workers elsewhere."""
-
-    request: PredictRequest
-    stored: model_dir.StoredModel
-    decision: RuleName
-    threshold: float
-    formatted: bool
-    seen: tuple[float, float] | None  # mean values out of bag, but for their tails
-
-    @cached_property
-    def predictor(self) -> Predictor:
-        return Predictor(self.stored.ensemble, self.stored.scaling)
-
-    def __getstate__(self) -> dict[str, Any]:
-        computed = ("predictor", "_rho")
-        return {name: value for name, value in self.__dict__.items() if name not in computed}
-
-    def reference(self) -> _ModelReference:
-        """The same, where the model is to be read by its path."""
-        path = os.path.realpath(self.request.model)
-        options = (self.request, self.decision, self.threshold, self.formatted, self.seen)
-        return _ModelReference(path, self.stored.manifest["manifest_sha256"], options)
-
-    def judge(self, block: Block) -> _Answer:
-        if self.stored.ensemble.looks_up:
-            self._require_kernel_values(block)
-        member_values = self.predictor.member_values(block.rows)
-        decisions = self.predictor.decide(member_values)
-        written = self._written(decisions, member_values, block)
-        largest = block.rows.max_index
-        strange = 0
-        if largest > self.stored.last_feature:
-            beyond = block.rows.indices > self.stored.last_feature
-            strange = len(distinct(block.rows.row_numbers[beyond]))
-        bad = np.flatnonzero(~np.isfinite(decisions.sums))
-        return _Answer(
-            written,
-            format_block(self.request.form, written) if self.formatted else b"",
-            int(bad[0]) if len(bad) else None,
-            strange,
-            self._count_far(decisions, member_values),
-            largest,
-        )
-
-    @cached_property
-    def _rho(self) -> FloatArray | None:
-        """What members say of rows that are like no other."""
-        ensemble = self.stored.ensemble
-        if ensemble.groups[0].kernel.name != "rbf":
-            return None
-        return np.array([member.rho for member in ensemble.members])
-
-    def _count_far(self, decisions: Decisions, member_values: FloatArray) -> int:
-        """Rows beyond what was seen out of bag, or so far off that no support row counts."""
-        if self.seen is None:
-            return 0
-        low, high = self.seen
-        far = (decisions.means < low) | (decisions.means > high)
-        if self._rho is not None:
-            counts = np.abs(member_values + self._rho).max(axis=1)
-            far |= counts < NOTHING * np.abs(self._rho).max()
-        return int(np.count_nonzero(far))
-
-    def _require_kernel_values(self, block: Block) -> None:
-        """Refuse rows of features; what number a row has makes no difference here."""
-        unnumbered = np.setdiff1d(np.arange(len(block)), gram.has_serial(block.rows))
-        if len(unnumbered):
-            place = f"{name_of(self.request.source)}:{block.lines[unnumbered[0]]}"
-            raise DataError(
-                f"{place}: the model has a precomputed kernel, and index 0 is missing",
-                f"{gram.ROW_FORMAT}; here any number will do as serial",
-            )
-
-    def _written(
-        self, decisions: Decisions, member_values: FloatArray, block: Block
-    ) -> PredictionBlock:
-        request, values = self.request, decisions.by(self.decision)
-        # means, and one SVM's own values, have no ties
-        if request.break_ties and self.decision == "votes" and not self.stored.ensemble.single:
-            values = decisions.values_without_ties()
-        return PredictionBlock(
-            labels=decisions.labels(self.threshold, self.decision),
-            decision_values=values,
-            votes=decisions.votes if request.votes else None,
-            member_values=member_values if request.member_values else None,
-            ids=block.comments,
-        )
-
-
-@dataclass(frozen=True)
-class _ModelReference:
-    """A judge of blocks by the model that lies at a path."""
-
-    path: str
-    digest: str
-    options: tuple[PredictRequest, RuleName, float, bool, tuple[float, float] | None]
-
-    def load(self) -> _BlockJudge:
-        """The judge; ModelError where no model lies there, or another."""
-        stored = model_dir.load(self.path)
-        if stored.manifest["manifest_sha256"] != self.digest:
-            raise ModelError(f"{self.path}: is another model than the one to predict with")
-        request, decision, threshold, formatted, seen = self.options
-        return _BlockJudge(request, stored, decision, threshold, formatted, seen)
 
 
 class _Judging:
@@ -269,16 +158,21 @@ class _Judging:
         self._progress = progress
         self._last_feature = stored.last_feature
         self._n_strange = self._n_named = self._n_written = self._n_far = 0
-        self._seen = _values_seen(table, stored)
+        self._seen = values_seen(table, stored)
         self._largest = -1
         self.n_rows = self.n_positive = 0
 
-    def answers(self, threshold: float, *, formatted: bool) -> Iterator[_Answer]:
+    @property
+    def n_unlike(self) -> int | None:
+        """How many rows were unlike those of training, where the model can tell."""
+        return None if self._seen is None else self._n_far
+
+    def answers(self, threshold: float, *, formatted: bool) -> Iterator[Answer]:
         """What is to be written of every block of rows, as they arrive."""
         request = self._request
-        judge = _BlockJudge(request, self._stored, self._decision, threshold, formatted, self._seen)
+        judge = BlockJudge(request, self._stored, self._decision, threshold, formatted, self._seen)
         for block, answer in map_blocks(
-            _BlockJudge.judge,
+            BlockJudge.judge,
             judge,
             request.source,
             zero_based=self._stored.zero_based,
@@ -320,19 +214,6 @@ class _Judging:
             )
         if self._request.ids and not self._n_named:
             notice("no row has a trailing comment (# name) to take its id from")
-
-
-def _values_seen(
-    table: OutOfBag | None, stored: model_dir.StoredModel
-) -> tuple[float, float] | None:
-    """The range of mean values out of bag, of P or of U, but for their tails; None if unknown."""
-    if table is None or stored.ensemble.single:
-        return None
-    values = table.by("mean")
-    if values is None or min(map(len, values)) < LEAST_SEEN:
-        return None
-    tails = [quantiles(each, [OUTSIDE_TAIL, 1 - OUTSIDE_TAIL]) for each in values]
-    return min(low for low, _ in tails), max(high for _, high in tails)
 
 
 def _threshold_for_recall(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,133 +14,30 @@ from resvm_cli.ensemble.model import Predictor, RuleName
 from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
 from resvm_cli.ensemble.pu_data import PUData
-from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples
+from resvm_cli.errors import DataError
 from resvm_cli.evaluation.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.evaluation.curves import Histogram
 from resvm_cli.files import model_dir
 from resvm_cli.files.ranked_rows import Listing
 from resvm_cli.jobs import memory
+from resvm_cli.jobs.rank_lists import Recovery, listings
 from resvm_cli.jobs.rank_promise import (
     Promise,
-    conformal_columns,
+    doubtful_negatives,
     doubts,
+    negatives_unlike,
     promised_list,
     read_negatives,
     scored_negatives,
-    with_expected_false,
-    with_precision,
 )
-from resvm_cli.jobs.train import Trained, TrainingChoice, check, save, train_on
+from resvm_cli.jobs.rank_reasons import Reasons, feature_names, reasons_of
+from resvm_cli.jobs.rank_request import RankRequest
+from resvm_cli.jobs.train import Trained, save, train_on
 from resvm_cli.jobs.training_data import Progress, TrainingData, as_stored, require_same_data
-from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.parallel import available_cores
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
-
-SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"
-ONE_MODEL = "cwsvm is one model that has seen every row: there is nothing out of bag"
-
-
-@dataclass(frozen=True)
-class RankRequest:
-    """What to rank, by which ensemble, and what to tell of it."""
-
-    source: TrainingInput = field(default_factory=TrainingInput)  # unless rows are at hand
-    choice: TrainingChoice = field(default_factory=TrainingChoice)
-    model: str | None = None  # instead of training
-    target: str | None = None  # where the trained model is kept
-    force: bool = False
-    audit: bool = False
-    with_known: bool = False
-    top: int | None = None
-    contamination_pos: float | None = None
-    contamination_unl: float | None = None
-    fdr: float | None = None  # the longest list of no larger share of negatives
-    negatives: str | None = None  # a file of trusted ones
-    intervals: bool = True
-    page: bool = False  # what a page shows besides the list
-    jobs: int | None = None
-    memory_mb: float | None = None
-
-    @property
-    def rule(self) -> RuleName:
-        """By the members' mean value, which ranks best (docs/quality.md), unless told otherwise."""
-        return self.choice.decision or "mean"
-
-    def check(self) -> None:
-        """Refuse what cannot work, before any file is read."""
-        check(self.source, self.choice)
-        self.check_list()
-
-    def check_list(self) -> None:
-        """Refuse a list that cannot be made, wherever the rows come from."""
-        if self.audit and self.with_known:
-            raise CommandLineError(
-                "--audit lists known positives alone, --with-known among others: choose one"
-            )
-        if self.fdr is not None:
-            self._check_fdr(self.fdr)
-        if self.negatives is not None and self.audit:
-            raise CommandLineError("--negatives are compared with rows of U, and --audit lists P")
-        for name, share in (
-            ("--contamination-pos", self.contamination_pos),
-            ("--contamination-unl", self.contamination_unl),
-        ):
-            if share is not None and not 0 <= share < 1:
-                raise CommandLineError(f"{name} is {share:g}; a share from 0 to below 1 is meant")
-        if (self.contamination_pos or 0.0) + (self.contamination_unl or 0.0) >= 1:
-            raise CommandLineError(
-                "the contaminations add up to 1 or more: P would be no richer in positives than U"
-            )
-        if self.model is None:
-            self.check_method(self.choice.params.method)
-            if self.target is not None:
-                model_dir.check_target(self.target, force=self.force)
-
-    def _check_fdr(self, fdr: float) -> None:
-        if not 0 < fdr < 1:
-            raise CommandLineError(
-                f"--fdr is {fdr:g}; a share above 0 and below 1 is meant",
-                "--fdr 0.1 asks for a list of which 90 % are expected to be positive",
-            )
-        if self.audit or self.with_known:
-            other = "--audit lists" if self.audit else "--with-known adds"
-            raise CommandLineError(f"--fdr chooses among rows of U, and {other} known positives")
-        if self.top is not None:
-            raise CommandLineError("--fdr and --top each say how long the list is: choose one")
-
-    def check_method(self, method: str) -> None:
-        """Refuse what this method has no out-of-bag values for."""
-        hint = "--method resvm resamples P as well as U"
-        if method == "cwsvm":
-            raise CommandLineError(f"{ONE_MODEL}; it cannot rank its own rows", hint)
-        if method == "bagging" and (self.audit or self.with_known):
-            what = "audit P" if self.audit else "rank known positives among others"
-            raise CommandLineError(f"{SEEN_BY_ALL}; it cannot {what}", hint)
-        if method == "bagging":
-            for name, value in (
-                ("--fdr", self.fdr if self.negatives is None else None),
-                ("--contamination-pos", self.contamination_pos),
-                ("--contamination-unl", self.contamination_unl),
-            ):
-                if value is not None:
-                    raise CommandLineError(f"{SEEN_BY_ALL}, which {name} needs", hint)
-
-
-@dataclass(frozen=True, eq=False)
-class Recovery:
-    """How known positives, judged as if they were unlabeled, are found by going down U."""
-
-    depths: IntArray  # for each of them, ascending: how many rows of U come before it
-
-    def recall_at(self, depth: int) -> float:
-        """The share that would be among the first ``depth`` rows."""
-        return float(np.searchsorted(self.depths, depth, "left") / len(self.depths))
-
-    def depth_of(self, share: float) -> int:
-        """How many rows must be looked at to find this share."""
-        return int(self.depths[int(np.ceil(round(share * len(self.depths), 9))) - 1]) + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +59,7 @@ class RankResult:
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
     notes: tuple[str, ...]
+    reasons: tuple[Reasons, ...] = ()  # for the first rows, where they were asked for
 
 
 def rank(
@@ -211,13 +109,21 @@ def rank_on(
     ``header`` is told what the run will use.
     """
     groups = data.groups()  # first: training takes long
+    kernel = request.choice.params.kernel
+    if stored is not None:
+        kernel = stored.ensemble.groups[0].kernel.name
+    names = feature_names(request.feature_map, kernel)
     if stored is None:
         plan, judge = _trained(request, data, groups, progress, notice, header)
     else:
         plan, judge = _loaded(request, stored, data, groups, progress, notice)
     if negatives is not None:
         judge = replace(judge, negatives=scored_negatives(negatives, judge))
-    return _ranked(request, data, plan, judge, notice)
+    result = _ranked(request, data, plan, judge, notice)
+    if request.why is not None:
+        reasons = reasons_of(result.listing, request.why, data, plan, judge, names, progress)
+        result = replace(result, reasons=reasons)
+    return result
 
 
 def _trained(
@@ -277,8 +183,9 @@ def _loaded(
 ) -> tuple[ModelPlan, OutOfBagJudge]:
     assert request.model is not None
     plan = model_dir.stored_plan(stored, request.model)
-    tasks = plan.problems(range(plan.n_models))
     require_same_data(stored, request.model, data, progress)
+    plan = plan.with_weights(data.positive_weights)
+    tasks = plan.problems(range(plan.n_models))
     for text in data.notes:
         tell(text)
     drawn = rows_drawn(tasks)
@@ -324,7 +231,7 @@ def _ranked(
             REPLICATES if request.intervals else 0,
             plan.seed,
         )
-    listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
+    listing, audited = listings(request, data.ids(), plan, known, unlabeled, classes)
     n_unjudged = int((listing.n_members == 0).sum())
     if n_unjudged == len(listing):
         raise DataError(
@@ -339,7 +246,14 @@ def _ranked(
     n_listed = len(listing)
     promise = None
     if known is not None or judge.negatives is not None:
-        promise = Promise.of(classes, judge.negatives)
+        n_unlike = negatives_unlike(
+            judge,
+            None if known is None else known.values[known.judged],
+            unlabeled.values[unlabeled.judged],
+        )
+        promise = Promise.of(classes, judge.negatives, n_unlike)
+        for text in doubtful_negatives(promise):
+            tell(text)
         if request.fdr is not None:
             listing, promise = promised_list(listing, promise, request.fdr)
             for text in doubts(promise):
@@ -359,7 +273,7 @@ def _ranked(
         n_unjudged,
         None if classes is None else classes.n_false(),
         n_resampled,
-        None if known is None or unlabeled is None else _recovery(known, unlabeled),
+        None if known is None or unlabeled is None else Recovery.of(known, unlabeled),
         promise,
         audited if request.page else None,
         histogram,
@@ -385,64 +299,3 @@ def _judged_sets(
         data.unlabeled(), plan.rows_unl, None if request.audit else resamples
     )
     return known, unlabeled, 0 if resamples is None else resamples.count
-
-
-def _listings(
-    request: RankRequest,
-    ids: list[str],
-    plan: ModelPlan,
-    known: OutOfBagValues | None,
-    unlabeled: OutOfBagValues,
-    classes: ClassMixture | None,
-) -> tuple[Listing, Listing | None]:
-    """The list that was asked for, and P audited where that is shown."""
-    audited = None
-    if known is not None and (request.audit or request.page):
-        audited = _audit(ids[: plan.rows_pos], known, classes)
-    if request.audit:
-        assert audited is not None
-        return audited, audited
-    judged, n_known = unlabeled, 0
-    if request.with_known:
-        assert known is not None
-        judged, n_known = OutOfBagValues.joined(known, unlabeled), plan.rows_pos
-    listing = _list(ids[plan.rows_pos - n_known :], judged, n_known, lowest_first=False)
-    if known is not None:
-        listing = with_precision(listing, classes)
-    return listing, audited
-
-
-def _list(ids: list[str], judged: OutOfBagValues, n_known: int, *, lowest_first: bool) -> Listing:
-    """Rows in order; equal ones by their row number, those without a value last."""
-    order = np.argsort(judged.values if lowest_first else -judged.values, kind="stable")
-    low = high = None
-    if judged.resampled is not None:
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(1, len(order) + 1)
-        low, high = rank_bounds(judged.resampled, ranks, lowest_first=lowest_first)
-        low, high = low[order], high[order]
-    return Listing(
-        [ids[number] for number in order.tolist()],
-        order < n_known,
-        judged.values[order],
-        judged.votes[order],
-        judged.n_members[order],
-        low,
-        high,
-        {} if judged.p_values is None else conformal_columns(judged.p_values[order]),
-    )
-
-
-def _audit(ids: list[str], known: OutOfBagValues, classes: ClassMixture | None) -> Listing:
-    if known.resampled is not None:  # ranks take the place of values, which others may need
-        known = replace(known, resampled=known.resampled.copy())
-    return with_expected_false(_list(ids, known, len(ids), lowest_first=True), classes)
-
-
-def _recovery(known: OutOfBagValues, unlabeled: OutOfBagValues) -> Recovery | None:
-    values = known.values[known.judged]
-    if not len(values):
-        return None
-    ascending = np.sort(unlabeled.values[unlabeled.judged])
-    before = len(ascending) - np.searchsorted(ascending, values, "right")
-    return Recovery(np.sort(before))

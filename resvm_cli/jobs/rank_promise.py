@@ -25,6 +25,7 @@ from resvm_cli.evaluation.class_mixture import (
 from resvm_cli.files.ranked_rows import CONFORMAL, EXPECTED_FALSE, PRECISION, Listing
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import read_file
+from resvm_cli.jobs.block_judge import FAR_SHARE, LEAST_FAR, range_seen
 
 ROUNDING = 1e-12
 
@@ -38,18 +39,24 @@ class Promise:
     separable: bool
     contamination_given: bool  # that of U
     n_negatives: int | None  # trusted ones
+    n_unlike: int | None = None  # of these, how many lie beyond the values of P and U
     fdr: float | None = None
     n_listed: int | None = None  # with fdr
     precision: Interval | None = None  # of that list, unless it is conformal
 
     @classmethod
-    def of(cls, classes: ClassMixture | None, negatives: TrustedNegatives | None) -> Promise:
+    def of(
+        cls,
+        classes: ClassMixture | None,
+        negatives: TrustedNegatives | None,
+        n_unlike: int | None = None,
+    ) -> Promise:
         """What the classes behind P and U say of them."""
         count = None if negatives is None else len(negatives.member_values)
         if classes is None:
-            return cls(None, None, False, False, count)
+            return cls(None, None, False, False, count, n_unlike)
         shares = classes.contamination_pos, classes.contamination_unl
-        return cls(*shares, classes.separable, classes.b_known, count)
+        return cls(*shares, classes.separable, classes.b_known, count, n_unlike)
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
@@ -98,6 +105,30 @@ def scored_negatives(rows: Rows, judge: OutOfBagJudge) -> TrustedNegatives:
             "its values are far from those that members were trained on: --scale them",
         )
     return TrustedNegatives(values, judge.rule, judge.predictor.ensemble.groups)
+
+
+def negatives_unlike(
+    judge: OutOfBagJudge, known: FloatArray | None, unlabeled: FloatArray
+) -> int | None:
+    """How many trusted negatives lie beyond the values of P and U out of bag; None: unknown."""
+    seen = range_seen(unlabeled if known is None else known, unlabeled)
+    if judge.negatives is None or seen is None:
+        return None
+    decisions = judge.predictor.decide(judge.negatives.member_values)
+    values = decisions.by(judge.rule)
+    return int(np.count_nonzero((values < seen[0]) | (values > seen[1])))
+
+
+def doubtful_negatives(promise: Promise) -> list[str]:
+    """What to say of trusted negatives that are no sample of those in U."""
+    count, n_unlike = promise.n_negatives, promise.n_unlike
+    if count is None or n_unlike is None or n_unlike < max(LEAST_FAR, FAR_SHARE * count):
+        return []
+    return [
+        f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their values"
+        " lie beyond those of 99 % of these, judged out of bag; p-values hold where negatives are a"
+        " fair sample of those in U"
+    ]
 
 
 def conformal_columns(p_values: FloatArray) -> dict[str, FloatArray]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from resvm_cli import __version__, parallel
 from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.bags import require_weighted_draws
 from resvm_cli.ensemble.methods import Plan
 from resvm_cli.ensemble.model import Ensemble, Group, RuleName, numeric_fingerprint
 from resvm_cli.ensemble.model_plan import ModelPlan
@@ -161,6 +162,8 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
     source.check()
     choice.check()
     params = choice.params
+    if source.weights is not None:
+        require_weighted_draws(params.method)
     if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
         raise CommandLineError(
             "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
@@ -225,7 +228,12 @@ def prepared(
         settings, chosen_decision = _tuned(choice, data, jobs, memory_mb, progress, notice)
         decision = choice.decision or chosen_decision
     plan = ModelPlan.settled(
-        settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
+        settings,
+        len(data.positives),
+        data.n_unlabeled,
+        data.n_features,
+        data.variance,
+        data.positive_weights,
     )
     for text in (*data.notes, *_remarks(plan)):
         notice(text)

@@ -122,7 +122,12 @@ def train_members(
 ) -> int:
     """Train these members on sets that are read already; tells how many were left to train."""
     plan = ModelPlan.settled(
-        settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
+        settings,
+        len(data.positives),
+        data.n_unlabeled,
+        data.n_features,
+        data.variance,
+        data.positive_weights,
     )
     part = opened(target, plan, data, decision, members, share)
     allotment = Allotment(plan, jobs)
@@ -296,6 +301,7 @@ def grow(
         TrainingData(source, False, progress, memory.kept_nonzeros(memory_mb)) as data,
     ):
         require_same_data(stored, target, data, progress)
+        plan = plan.with_weights(data.positive_weights)
         for text in data.notes:
             notice(text)
         decision = stored.decision.rule

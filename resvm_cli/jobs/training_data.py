@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.dataset import IntArray, Rows
+from resvm_cli.ensemble.bags import PositiveWeights
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.files.bad_lines import BadLine
@@ -24,6 +25,7 @@ from resvm_cli.files.compression import PIECE
 from resvm_cli.files.model_dir import StoredModel
 from resvm_cli.files.row_index import RowIndex, joined
 from resvm_cli.files.row_names import RowIds, read_names
+from resvm_cli.files.row_weights import WeightLines
 from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.jobs.training_input import QID, TrainingInput
@@ -69,6 +71,11 @@ class TrainingData(PUData):
         self._qids: list[IntArray] = []  # in the order of the files, only where asked for
         self._is_positive: list[npt.NDArray[np.bool_]] = []  # of --data, in its order
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
+        self._weights: WeightLines | None = None
+        if source.weights is not None:
+            self._weights = WeightLines.read(
+                source.weights, with_ids=source.positive_ids is not None
+            )
         path = source.data if source.data is not None else source.unlabeled
         assert path is not None
         if source.data is None:
@@ -107,6 +114,16 @@ class TrainingData(PUData):
     @property
     def checked(self) -> bool:
         return not self.input.unchecked
+
+    @cached_property
+    def positive_weights(self) -> PositiveWeights | None:
+        if self._weights is None:
+            return None
+        known = None
+        if self.input.positive_ids is not None:
+            known = self._row_ids.known_in_order(), self._row_ids.is_known
+        values = self._weights.of_rows(len(self.positives), known)
+        return PositiveWeights.of(values, self._weights.name)
 
     @property
     def n_kept(self) -> int:
@@ -362,6 +379,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 def require_same_data(stored: StoredModel, path: str, data: PUData, progress: Progress) -> None:
     """Refuse rows that are not those the model was trained on, by number or digest."""
     trained: dict[str, Any] = stored.manifest["data"]
+    _require_same_weights(trained, data, path)
     here_now = data.description()
     if trained["unlabeled"].get("sampled"):
         here_now = _sampled(stored, data, progress)
@@ -381,6 +399,22 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, progress: Pr
         )
 
 
+def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> None:
+    there = trained["positive"].get("weights_sha256")
+    weights = data.positive_weights
+    if there == (None if weights is None else weights.digest):
+        return
+    if there is None:
+        raise ModelError(
+            f"{path}: its rows of P were drawn alike, without --weights", "leave --weights out"
+        )
+    difference = "with --weights" if weights is None else "with other weights than these"
+    raise ModelError(
+        f"{path}: its rows of P were drawn {difference}",
+        "give the file of weights it was trained with: --weights FILE",
+    )
+
+
 def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str, Any]:
     """What --no-check had said of these files."""
     source = data.input if isinstance(data, TrainingData) else None
@@ -394,6 +428,7 @@ def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str,
         source.unlabeled,
         zero_based=source.zero_based,
         precomputed=source.precomputed,
+        weights=source.weights,
         features=stored.manifest["n_features"],
         unchecked=True,
     )

@@ -25,6 +25,7 @@ class TrainingInput:
     scale: ScaleChoice | None = None
     unchecked: bool = False
     groups: str | None = None  # a file of names, one a row, or "qid" for those in the data
+    weights: str | None = None  # a file: how sure each row of P is
     positive_ids: str | None = None  # with data: a file of the ids of P, instead of a label
     ids_file: str | None = None  # the ids of all rows; None: their comments
     allow_missing: bool = False  # ids of P that no row has
@@ -91,7 +92,10 @@ class TrainingInput:
             raise CommandLineError("--allow-missing goes with --positive-ids")
         if self.ids_file is not None and self.positive_ids is None and not self.keep_ids:
             raise CommandLineError("--ids-file goes with --positive-ids")
-        paths = (self.positives, self.unlabeled, self.data, self.positive_ids, self.ids_file)
+        paths = (
+            *(self.positives, self.unlabeled, self.data),
+            *(self.positive_ids, self.ids_file, self.weights),
+        )
         if [name_of(path) for path in paths if path].count(name_of(STDIN)) > 1:
             raise CommandLineError("only one input can be stdin")
 

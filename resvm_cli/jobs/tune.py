@@ -11,6 +11,7 @@ import numpy as np
 
 from resvm_cli import __version__, parallel, randomness
 from resvm_cli.dataset import IntArray
+from resvm_cli.ensemble.bags import require_weighted_draws
 from resvm_cli.ensemble.model import RuleName
 from resvm_cli.ensemble.params import MethodName, Setting
 from resvm_cli.ensemble.pu_data import PUData
@@ -61,6 +62,8 @@ class TuneRequest(TuningSettings):
         """Refuse what cannot work, before any file is read."""
         self.source.check()
         super().check()
+        for method in self.methods if self.source.weights is not None else ():
+            require_weighted_draws(method)
         if self.folds_file is not None and self.repeats > 1:
             raise CommandLineError("--folds-file and --repeats exclude each other")
 

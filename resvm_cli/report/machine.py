@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from resvm_cli.jobs.check import FileCheck
     from resvm_cli.jobs.compare import CompareResult
     from resvm_cli.jobs.inspect import FeatureWeight, Inspection
+    from resvm_cli.jobs.predict import PredictRequest, PredictResult
     from resvm_cli.jobs.rank import RankResult
     from resvm_cli.jobs.rank_promise import Promise
     from resvm_cli.jobs.score import FileScore, ScoreResult
@@ -45,6 +46,21 @@ def print_json(kind: str, content: dict[str, Any]) -> None:
 def print_result(kind: str, result: DataclassInstance) -> None:
     """A result whose fields say all there is to say."""
     print_json(kind, asdict(result))
+
+
+def print_prediction(result: PredictResult, request: PredictRequest) -> None:
+    """What was judged, and how many rows were unlike those of training."""
+    share = None if result.n_unlike is None else result.n_unlike / max(1, result.n_rows)
+    print_json(
+        "predict",
+        {
+            "model": request.model,
+            "file": request.source,
+            "output": request.target,
+            **asdict(result),
+            "share_unlike": share,
+        },
+    )
 
 
 def print_training(result: TrainResult) -> None:
@@ -219,6 +235,7 @@ def print_ranking(result: RankResult) -> None:
             "known_positives_found": recovery,
             "promise": None if result.promise is None else _promise(result.promise),
             "notes": list(result.notes),
+            "why": [finite(asdict(one)) for one in result.reasons] if result.reasons else None,
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
         },
     )
@@ -233,6 +250,7 @@ def _promise(promise: Promise) -> dict[str, Any]:
         "contamination_unl": bounded(promise.contamination_unl),
         "separable": promise.separable,
         "n_negatives": promise.n_negatives,
+        "n_negatives_unlike": promise.n_unlike,
         "fdr": promise.fdr,
         "n_listed": promise.n_listed,
         "precision": bounded(promise.precision),

@@ -10,13 +10,22 @@ for (const told of DATA.notes) main.append(make("p", {class: "warning"}, told));
 main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
   make("div", {class: "tile"}, make("span", {}, label), make("b", {}, shown(value))))));
 
+/* An id to click, and what its row's value is made of. */
+function reasonsOf(id, {sums, lists}) {
+  const signed = (amount) => (amount < 0 ? "−" : "+") + shown(Math.abs(amount));
+  return make("details", {class: "why"}, make("summary", {}, id),
+    make("p", {}, sums.map(([name, amount]) => `${name} ${signed(amount)}`).join(", ")),
+    ...lists.flatMap(([name, parts]) => [make("p", {class: "quiet"}, name),
+      make("ul", {}, ...parts.map(([part, amount]) => make("li", {}, `${part} (${signed(amount)})`)))]));
+}
+
 /* A list of columns as a table that holds only the rows in view. */
-function listTable(list, name) {
+function listTable(list, name, why = []) {
   const size = list.id.length;
   const kind = list.kind || new Array(size).fill(0);
   const columns = [
     {head: "rank", value: (i) => list.rank ? list.rank[i] : i + 1, cell: (i) => shown(list.rank ? list.rank[i] : i + 1)},
-    {head: "id", value: (i) => list.id[i], cell: (i) => list.id[i]},
+    {head: "id", value: (i) => list.id[i], cell: (i) => why[i] ? reasonsOf(list.id[i], why[i]) : list.id[i]},
     {head: "decision value", value: (i) => list.value[i], cell: (i) => shown(list.value[i])},
     {head: "votes", value: (i) => list.votes[i], cell: (i) => list.votes[i] === null ? "–" : list.votes[i].toFixed(3)},
     {head: "members", value: (i) => list.members[i], cell: (i) => shown(list.members[i])}];
@@ -133,7 +142,7 @@ if (DATA.recovery) {
   charts.push(make("section", {}, make("h2", {}, "Positives recovered"), depth, place));
 }
 main.append(make("div", {class: "pair"}, ...charts));
-main.append(make("section", {}, make("h2", {}, DATA.audit ? "Known positives" : "Rows, best first"), listTable(DATA.list, "list")));
+main.append(make("section", {}, make("h2", {}, DATA.audit ? "Known positives" : "Rows, best first"), listTable(DATA.list, "list", DATA.why)));
 if (DATA.known) {
   main.append(make("section", {}, make("h2", {}, "Known positives, most suspicious first"), listTable(DATA.known, "known")));
 }

@@ -10,6 +10,7 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.files.streams import name_of
 from resvm_cli.report.html import page
+from resvm_cli.report.ranking_reasons import for_page
 from resvm_cli.report.summaries import RECOVERED_SHARES, bags_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
     if promise is not None and promise.fdr is not None:
         name = f"rows listed at a false discovery rate of {promise.fdr:g}"
         tiles.append((name, promise.n_listed or 0))
+    if promise is not None and promise.n_unlike is not None:
+        tiles.append(("trusted negatives unlike the rows of P and U", promise.n_unlike))
     if result.n_suspects is not None:
         tiles.append(("suspects among known positives", result.n_suspects))
     if result.n_unjudged:
@@ -65,6 +68,7 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
         "notes": list(result.notes),
         "made": _made(result),
         "list": _columns(result.listing, result),
+        "why": for_page(result.reasons),
         "known": None if result.audit or result.known is None else _columns(result.known, result),
         "recovery": curve,
         "histogram": histogram
@@ -120,6 +124,11 @@ def _made(result: RankResult) -> list[str]:
         )
     else:
         notes.append("Bagging holds all of P in every bag: of known positives nothing can be said.")
+    if result.reasons:
+        notes.append(
+            "Reasons tell what the mean value of the members that have not seen a row is made of:"
+            " they add up to it. Click an id."
+        )
     if len(result.listing) > MOST_ROWS:
         notes.append(f"The table holds the first {MOST_ROWS:,} rows.")
     return notes

@@ -40,7 +40,8 @@ class Growth:
 def grow(judge: Judge, candidate: Candidate) -> Iterator[Growth]:
     """More and more members, until halves agree or there are many."""
     most = Task(candidate, STEPS[-1])
-    plan = judge.plan(most, judge.rows_pos, judge.rows_unl, judge.base.seed)
+    sizes = judge.rows_pos, judge.rows_unl
+    plan = judge.plan(most, *sizes, judge.base.seed, judge.positive_weights)
     members = list(problems(plan, range(STEPS[-1])))
     values = np.zeros((judge.rows_pos + judge.rows_unl, 0))
     with judge.kernels.trainer(plan.kernel) as trainer:

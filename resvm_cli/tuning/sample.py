@@ -9,6 +9,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.dataset import IntArray
+from resvm_cli.ensemble.bags import PositiveWeights, require_weighted_draws
 from resvm_cli.ensemble.methods import gamma_scale
 from resvm_cli.ensemble.params import MethodName
 from resvm_cli.ensemble.pu_data import PUData
@@ -28,6 +29,7 @@ class TuningSample:
     kernels: SharedKernels
     folds: Folds
     gamma: float  # "scale"
+    positive_weights: PositiveWeights | None = None
 
     @classmethod
     def of(
@@ -39,6 +41,8 @@ class TuningSample:
         folds_name: str = "",
     ) -> TuningSample:
         """Drawn from P and U; ``given_folds`` are of all their rows, P before U."""
+        for method in settings.methods if data.positive_weights is not None else ():
+            require_weighted_draws(method)
         n_pos, n_unl = len(data.positives), data.n_unlabeled
         bits = randomness.run_bits(settings.base.seed, randomness.JUDGED_UNLABELED)
         numbers = randomness.sample(bits, n_unl, settings.max_unl)
@@ -56,7 +60,8 @@ class TuningSample:
         else:
             folds = _drawn_folds(n_pos, len(unlabeled), groups, settings)
         kernels = SharedKernels(positives, unlabeled, settings.gram_mb)
-        return cls(kernels, folds, gamma_scale(data.n_features, data.variance()))
+        gamma = gamma_scale(data.n_features, data.variance())
+        return cls(kernels, folds, gamma, data.positive_weights)
 
     def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
         """The same without the rows of an outer fold, and folds of its own."""
@@ -71,7 +76,10 @@ class TuningSample:
             settings.gram_mb,
         )
         folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
-        return TuningSample(kernels, folds, self.gamma)
+        weights = self.positive_weights
+        if weights is not None:
+            weights = weights.take(in_pos)
+        return TuningSample(kernels, folds, self.gamma, weights)
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
         """The most rows that a candidate's bag can have, with ranges as they are or extended."""
@@ -97,6 +105,7 @@ class TuningSample:
             settings.out_of_bag,
             settings.metric,
             settings.up_to,
+            self.positive_weights,
         )
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:

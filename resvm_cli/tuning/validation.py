@@ -14,6 +14,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.ensemble.bags import PositiveWeights
 from resvm_cli.ensemble.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.ensemble.model import decide
 from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
@@ -70,6 +71,7 @@ class Judge:
     out_of_bag: bool
     metric: MetricName
     up_to: float
+    positive_weights: PositiveWeights | None = None
 
     def rows_apart(self) -> tuple[Judge, list[Rows]]:
         """The judge without rows, and these."""
@@ -95,10 +97,17 @@ class Judge:
         kernels = self.kernels
         return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.folds.groups)
 
-    def plan(self, task: Task, rows_pos: int, rows_unl: int, seed: int) -> Plan:
+    def plan(
+        self,
+        task: Task,
+        rows_pos: int,
+        rows_unl: int,
+        seed: int,
+        weights: PositiveWeights | None = None,
+    ) -> Plan:
         """The task, settled for so many rows; gamma is a number, so no variance is asked for."""
         params = params_of(task.candidate, self.base, task.n_models, rows_pos, rows_unl)
-        return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0)
+        return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights)
 
     def scores(self, tasks: Sequence[Task]) -> list[Scores | ResvmError]:
         """For each task of one kernel its scores, or why it has none."""
@@ -190,9 +199,15 @@ class Judge:
         """
         answers: dict[int, JudgedRows | ResvmError] = {}
         alike: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
+        weights = self.positive_weights
+        if weights is not None:
+            try:
+                weights = weights.take(kept[0])
+            except DataError as error:
+                return [error] * len(tasks)
         for number, task in enumerate(tasks):
             try:
-                plan = self.plan(task, len(kept[0]), len(kept[1]), seed)
+                plan = self.plan(task, len(kept[0]), len(kept[1]), seed, weights)
             except (DataError, CommandLineError) as error:
                 answers[number] = error
             else:

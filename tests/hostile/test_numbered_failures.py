@@ -188,7 +188,8 @@ def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
 @pytest.mark.parametrize("value", STRANGE, ids=str)
 def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path):
     from resvm_cli.errors import ResvmError
-    from resvm_cli.jobs.rank import RankRequest, rank
+    from resvm_cli.jobs.rank import rank
+    from resvm_cli.jobs.rank_request import RankRequest
     from resvm_cli.jobs.training_input import TrainingInput
 
     manifest = json.loads((model / "manifest.json").read_bytes())

@@ -67,6 +67,14 @@ class DataOptions:
             "--allow-missing", help="Go on where ids of --positive-ids are not in the data."
         ),
     ] = False
+    weights: Annotated[
+        str | None,
+        data_option(
+            metavar="FILE",
+            help="How sure known positives are: a number from 0 to 1 a row of P (with"
+            " --positive-ids an id before it); bags hold rows of P in proportion.",
+        ),
+    ] = None
     zero_based: ZeroBased = False
     features: Annotated[
         int | None,

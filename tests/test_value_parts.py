@@ -1,0 +1,177 @@
+"""What values are made of, against a sum over members done by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resvm_cli.dataset import Rows
+from resvm_cli.ensemble.fit import rows_drawn
+from resvm_cli.ensemble.model import Predictor
+from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.ensemble.params import ResvmParams, Setting
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.ensemble.value_parts import PartsOfValues
+from resvm_cli.files import model_dir
+from resvm_cli.jobs.train import TrainingChoice, save, train_on
+
+RNG = np.random.default_rng(3)
+KNOWN = np.round(RNG.random((12, 6)) * (RNG.random((12, 6)) < 0.7), 2)
+OTHERS = np.round(RNG.random((40, 6)) * (RNG.random((40, 6)) < 0.7), 2)
+OTHERS[3] = KNOWN[5]  # a row of U that is equal to one of P
+OTHERS[7] = OTHERS[9]
+EVERYTHING = 1000  # more parts than there are
+
+COMMITTEE = (
+    Setting(ResvmParams(n_models=4, gamma=0.5, n_pos=6, n_unl=12), 1.0),
+    Setting(ResvmParams(n_models=3, gamma=4.0, n_pos=8, n_unl=9), 2.0),
+)
+
+
+def fitted(choice, scale=None):
+    data = MemoryData(Rows.from_dense(KNOWN, 1), Rows.from_dense(OTHERS, 1), scale=scale)
+    return data, train_on(data, choice, jobs=1)
+
+
+def judged(data, trained, ensemble):
+    """Parts of the values of all rows, and what the ensemble itself says of them."""
+    problems = trained.plan.problems(range(trained.plan.n_models))
+    drawn = rows_drawn(problems)
+    rows = Rows.concatenate([data.positives, *data.unlabeled()])
+    absences = Absences(problems, TrainingRows(data.positives, data.fetch(drawn), drawn))
+    absent = absences.absent(np.arange(len(rows)), rows)
+    values = Predictor(ensemble, data.scaling).member_values(rows)
+    means = decide_out_of_bag(values, absent, ensemble.groups).means
+    parts = PartsOfValues(
+        ensemble, data.scaled(data.positives), data.scaled(data.fetch(drawn)), drawn
+    )
+    return list(parts.of(data.scaled(rows), absent, EVERYTHING)), means, absent
+
+
+def kernel_value(kernel, one, other):
+    """By the formulas of LIBSVM's manual, and those of fingerprints."""
+    dot = float(one @ other)
+    if kernel.name == "rbf":
+        return np.exp(-kernel.gamma * float((one - other) @ (one - other)))
+    if kernel.name == "poly":
+        return (kernel.gamma * dot + kernel.coef0) ** kernel.degree
+    if kernel.name == "sigmoid":
+        return np.tanh(kernel.gamma * dot + kernel.coef0)
+    if kernel.name == "tanimoto":
+        return dot / (one @ one + other @ other - dot)
+    smaller = np.minimum(one, other).sum()
+    return smaller / (one.sum() + other.sum() - smaller)
+
+
+def by_hand(trained, member_numbers, row):
+    """What each training row adds to the mean of these members of one setting: P, then U."""
+    added = np.zeros(len(KNOWN) + len(OTHERS))
+    everything = np.vstack([KNOWN, OTHERS])
+    ensemble = trained.ensemble
+    dense = np.zeros((len(ensemble.pool), 7))
+    dense[ensemble.pool.row_numbers, ensemble.pool.indices] = ensemble.pool.values
+    dense = dense[:, 1:]
+    for number in member_numbers:
+        member = ensemble.members[number]
+        for place, (support, coefficient) in enumerate(
+            zip(member.support, member.coefficients, strict=True)
+        ):
+            first = 0 if place < member.n_positive else len(KNOWN)
+            last = len(KNOWN) if place < member.n_positive else len(added)
+            own = first + int((everything[first:last] == dense[support]).all(axis=1).argmax())
+            value = kernel_value(ensemble.kernel_of(number), dense[support], row)
+            added[own] += coefficient * value / len(member_numbers)
+    return added
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "tanimoto", "minmax"])
+def test_rows_add_what_the_members_say_by_hand(kernel):
+    params = ResvmParams(kernel=kernel, n_models=7, n_pos=6, n_unl=12, coef0=0.3)
+    if kernel in ("tanimoto", "minmax"):
+        params = ResvmParams(kernel=kernel, n_models=7, n_pos=6, n_unl=12)
+    data, trained = fitted(TrainingChoice.of(params))
+    parts, _, absent = judged(data, trained, trained.ensemble)
+    everything = np.vstack([KNOWN, OTHERS])
+    for number in (0, 5, 13, 15, 40):
+        found = parts[number]
+        added = by_hand(trained, np.flatnonzero(absent[number]), everything[number])
+        assert found.of_positives == pytest.approx(added[: len(KNOWN)].sum(), abs=1e-9)
+        assert found.of_unlabeled == pytest.approx(added[len(KNOWN) :].sum(), abs=1e-9)
+        for part in (*found.positives, *found.unlabeled):
+            assert part.amount == pytest.approx(added[part.number], abs=1e-9)
+        assert len(found.positives) == (added[: len(KNOWN)] > 1e-12).sum()
+        assert len(found.unlabeled) == (added[len(KNOWN) :] < -1e-12).sum()
+        assert [part.number < len(KNOWN) for part in found.positives] == [True] * len(
+            found.positives
+        )
+        amounts = [part.amount for part in found.positives]
+        assert amounts == sorted(amounts, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "scale"),
+    [
+        (TrainingChoice.of(ResvmParams(n_models=7, n_pos=6, n_unl=12)), None),
+        (TrainingChoice.of(ResvmParams(n_models=7, n_pos=6, n_unl=12)), "standard"),
+        (TrainingChoice.of(ResvmParams(kernel="linear", n_models=7, n_pos=6, n_unl=12)), None),
+        (TrainingChoice.of(ResvmParams(kernel="linear", n_models=7, n_pos=6, n_unl=12)), "minmax"),
+        (TrainingChoice(COMMITTEE), None),
+    ],
+)
+def test_parts_add_up_to_the_value_also_of_a_stored_model(choice, scale, tmp_path):
+    data, trained = fitted(choice, scale)
+    parts, means, _ = judged(data, trained, trained.ensemble)
+    sums = [one.constant + one.of_positives + one.of_unlabeled + one.of_features for one in parts]
+    assert np.allclose(sums, means, rtol=1e-9, atol=1e-9, equal_nan=True)
+    assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
+    for one in parts:  # all parts are listed here but those that speak the other way
+        assert sum(part.amount for part in one.features) == pytest.approx(one.of_features)
+        if choice.params.kernel == "rbf" and not np.isnan(one.value):
+            assert sum(part.amount for part in one.positives) == pytest.approx(one.of_positives)
+            assert sum(part.amount for part in one.unlabeled) == pytest.approx(one.of_unlabeled)
+    save(trained, str(tmp_path / "m"), force=False)
+    stored = model_dir.load(str(tmp_path / "m"))
+    assert judged(data, trained, stored.ensemble)[0] == parts
+
+
+def test_linear_members_are_made_of_features():
+    data, trained = fitted(
+        TrainingChoice.of(ResvmParams(kernel="linear", n_models=5, n_pos=6, n_unl=12))
+    )
+    parts, _, absent = judged(data, trained, trained.ensemble)
+    weights = np.zeros((5, 7))
+    for number, member in enumerate(trained.ensemble.members):
+        row = trained.ensemble.pool.take(member.support)
+        weights[number, row.indices] = row.values * member.coefficients[0]
+    mean = weights[absent[20]].mean(axis=0)
+    expected = mean[1:] * OTHERS[20 - len(KNOWN)]
+    assert {part.number: part.amount for part in parts[20].features} == pytest.approx(
+        {feature + 1: amount for feature, amount in enumerate(expected) if amount}
+    )
+    amounts = [abs(part.amount) for part in parts[20].features]
+    assert amounts == sorted(amounts, reverse=True)
+    assert not parts[20].positives
+
+
+def test_no_more_parts_than_asked_for_and_a_row_in_every_bag_has_none():
+    data, trained = fitted(TrainingChoice.of(ResvmParams(n_models=7, n_pos=6, n_unl=12)))
+    drawn = rows_drawn(trained.part.problems)
+    maker = PartsOfValues(trained.ensemble, data.positives, data.fetch(drawn), drawn)
+    absent = np.ones((2, 7), bool)
+    absent[1] = False
+    first, second = maker.of(data.positives.slice(0, 2), absent, 2)
+    assert (len(first.positives), len(first.unlabeled)) == (2, 2)
+    assert np.isnan(second.value)
+    assert second.positives == ()
+
+
+def test_given_kernel_values_are_looked_up():
+    everything = np.vstack([KNOWN, OTHERS])
+    gram = everything @ everything.T
+    positive = np.arange(len(gram)) < len(KNOWN)
+    data = MemoryData.from_matrix(gram, positive, precomputed=True, zero_based=True)
+    params = ResvmParams(kernel="precomputed", n_models=7, n_pos=6, n_unl=12)
+    trained = train_on(data, TrainingChoice.of(params), jobs=1)
+    parts, means, _ = judged(data, trained, trained.ensemble)
+    assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
+    assert any(one.positives for one in parts)
