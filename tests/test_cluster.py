@@ -1,94 +1,24 @@
-"""A real Dask scheduler and workers on loopback: the bytes of one machine, whoever dies."""
+"""A real Dask scheduler and workers on loopback: the bytes of one machine."""
 
 from __future__ import annotations
 
-import ctypes
-import json
 import operator
 import os
 import re
-import signal
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import SAMPLE, train_arguments
-from tests.programs import run_resvm, start_resvm, started, until
+from tests.conftest import train_arguments
+from tests.loopback import LoopbackCluster, loopback_cluster
+from tests.programs import run_resvm
 from tests.test_cli_train import snapshot
 
 pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.cluster
-DIGITS = [SAMPLE / "digits" / name for name in ("pos.svm", "unl.svm")]
-
-
-def dask(*arguments: object) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_" + str(arguments[0]),
-        *map(str, arguments[1:]),
-    ]
-
-
-class LoopbackCluster:
-    """A scheduler and its workers, each a process that a test may end."""
-
-    def __init__(self, stack: ExitStack, folder: Path, n_workers: int) -> None:
-        self._stack, self.folder = stack, folder
-        self.file = folder / "scheduler.json"
-        self.scheduler = self._start(
-            *("scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--no-show"),
-            *("--scheduler-file", self.file),
-        )
-        until(self._address)
-        self.workers = [self.add_worker() for _ in range(n_workers)]
-
-    def _start(self, *arguments: object) -> Any:
-        path = self.folder / f"log-{time.monotonic_ns()}"
-        log = self._stack.enter_context(path.open("wb"))
-        running = started(dask(*arguments), stdout=log, stderr=log, cwd=self.folder, patience=200)
-        process = self._stack.enter_context(running)
-        self._stack.callback(lambda: process.poll() is None and os.killpg(process.pid, 9))
-        return process
-
-    def _address(self) -> str | None:
-        try:
-            return str(json.loads(self.file.read_text())["address"])
-        except (OSError, ValueError):
-            return None
-
-    @property
-    def address(self) -> str:
-        return self._address() or ""
-
-    def add_worker(self, *more: object) -> Any:
-        return self._start(
-            *("worker", self.address, "--host", "127.0.0.1", "--nthreads", 1, "--no-dashboard"),
-            *("--local-directory", self.folder, *more),
-        )
-
-    def worker_pids(self) -> list[int]:
-        """The processes that compute: those below the nannies."""
-        found = []
-        for worker in self.workers:
-            ran = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
-            for pid in map(int, ran):
-                command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                if b"spawn_main" in command:
-                    found.append(pid)
-        return found
-
-
-@contextmanager
-def loopback_cluster(folder: Path, n_workers: int) -> Iterator[LoopbackCluster]:
-    with ExitStack() as stack:
-        yield LoopbackCluster(stack, folder, n_workers)
 
 
 @pytest.fixture(scope="module")
@@ -128,38 +58,6 @@ def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp
     assert rankings[0] == rankings[1]
     for name in ("trials.jsonl", "best.json"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
-
-
-def test_a_worker_that_is_killed_costs_time_alone(tmp_path):
-    common = ["train", "-P", DIGITS[0], "-U", DIGITS[1], "--n-models", 300]
-    assert run_resvm(*common, "-q", "-o", tmp_path / "here").code == 0
-    with loopback_cluster(tmp_path, 2) as cluster:
-        command = [*common, "--resume", "--cluster", cluster.address, "-o", tmp_path / "there"]
-        with start_resvm(*command) as running:
-            for at_least in (10, 60):
-                until(lambda n=at_least: len(list(tmp_path.glob("there.part/members/*.json"))) > n)
-                for pid in cluster.worker_pids()[:1]:
-                    os.kill(pid, signal.SIGKILL)
-            err = running.stderr.read().decode()
-    assert running.returncode == 0, err
-    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
-
-
-def test_a_scheduler_that_is_killed_is_named_and_the_run_goes_on_elsewhere(tmp_path):
-    common = ["train", "-P", DIGITS[0], "-U", DIGITS[1], "--n-models", 300, "--resume"]
-    assert run_resvm(*common, "-q", "-o", tmp_path / "here").code == 0
-    target = ["-o", tmp_path / "there"]
-    with loopback_cluster(tmp_path, 1) as cluster:
-        at = ["--cluster", cluster.address, "--cluster-timeout", 3]
-        with start_resvm(*common, *at, *target) as running:
-            until(lambda: len(list(tmp_path.glob("there.part/members/*.json"))) > 10)
-            os.kill(cluster.scheduler.pid, signal.SIGKILL)
-            err = running.stderr.read().decode()
-    assert running.returncode == 5, err
-    assert "is gone" in err
-    assert not (tmp_path / "there").exists()
-    assert run_resvm(*common, "-q", *target).code == 0
-    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
 
 
 @pytest.mark.parametrize(
@@ -337,21 +235,6 @@ def test_what_a_worker_has_lost_is_sent_again(cluster):
         shared = engine._shared[-1][0]
         engine._client.run(forget)
         assert list(engine.run(operator.add, shared, [[3]], tick, str)) == [[1, 3]]
-
-
-@pytest.mark.slow
-def test_a_task_that_ends_its_workers_is_named(tmp_path):
-    from resvm_cli.errors import ClusterError
-    from resvm_cli.jobs import cluster as job
-
-    with (
-        loopback_cluster(tmp_path, 2) as cluster,
-        job.connected(cluster.address, 60) as engine,
-    ):
-        sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
-        results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
-        with pytest.raises(ClusterError, match="number 5 ended 3 workers"):
-            list(results)
 
 
 def tick() -> None:
