@@ -120,10 +120,13 @@ class RunDirectory:
 
     def _settle(self) -> None:
         """Write the settings, or refuse to go on with others than it was begun with."""
-        path = self._directory / SETTINGS
-        if not os.path.lexists(path):
+        if not os.path.lexists(self._directory / SETTINGS):
             self.write(SETTINGS, self._settings)
             return
+        self._require_same_settings()
+
+    def _require_same_settings(self) -> None:
+        path = self._directory / SETTINGS
         before = _object(_read_regular(path))
         if before is None:
             raise FileError(f"{path}: is damaged", "begin again elsewhere")
@@ -135,11 +138,29 @@ class RunDirectory:
                 "repeat the command as it was, or begin anew with another -o",
             )
 
+    def recorded(self) -> list[dict[str, Any]]:
+        """What a run has recorded here so far, for one that reads alone: it may be at work."""
+        if not os.path.lexists(self._directory / SETTINGS):
+            return []
+        self._require_same_settings()
+        return self._complete_lines(self._log_name)[0]
+
     def _recover(self, name: str) -> list[dict[str, Any]]:
         """The complete lines of a log; what follows them is cut off."""
+        records, end, size = self._complete_lines(name)
+        path = self._directory / name
+        try:
+            if end < size:
+                os.truncate(path, end)
+        except OSError as error:
+            raise cannot("write", str(path), error) from None
+        return records
+
+    def _complete_lines(self, name: str) -> tuple[list[dict[str, Any]], int, int]:
+        """Those of a log, where they end, and its size."""
         path = self._directory / name
         if not os.path.lexists(path):
-            return []
+            return [], 0, 0
         text = _read_regular(path)
         records: list[dict[str, Any]] = []
         end = 0
@@ -153,12 +174,7 @@ class RunDirectory:
                 break
             records.append(record)
             end += len(line)
-        try:
-            if end < len(text):
-                os.truncate(path, end)
-        except OSError as error:
-            raise cannot("write", str(path), error) from None
-        return records
+        return records, end, len(text)
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Add one line; it is with the system when this returns."""

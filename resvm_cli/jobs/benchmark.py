@@ -211,10 +211,25 @@ class _Runner:
         self._workers = workers
         self._costs = Costs(bench)
         self._files = TaskFiles(request.target, request.fixed, _is_stored)
-        self._elsewhere = {
-            _key(record["result"]): Measured(record["result"], record["times"])
-            for record in self._files.read()
-        }
+        self._digests: dict[str, str] = {}
+        self._elsewhere: dict[tuple[Any, ...], Measured] = {}
+        for record in self._files.read():
+            result = record["result"]
+            self._require_same_rows(result["task"], record.get("data"))
+            self._elsewhere[_key(result)] = Measured(result, record["times"])
+
+    def _digest(self, task: str) -> str:
+        if task not in self._digests:
+            self._digests[task] = self._bench.data.description(task)["digest"]
+        return self._digests[task]
+
+    def _require_same_rows(self, task: str, digest: str | None) -> None:
+        """Refuse results of other rows than those of now, where they say of which they are."""
+        if digest is not None and task in self._bench.families and digest != self._digest(task):
+            raise CommandLineError(
+                f"{self._request.target}: was begun with other rows of {task}",
+                "use the same data, or begin anew with another -o",
+            )
 
     def _measured(
         self, works: Sequence[Work], progress: Progress, notice: Callable[[str], None], total: int
@@ -249,18 +264,34 @@ class _Runner:
         share = self._request.share
         assert share is not None
         own = self._works[share.number - 1 :: share.count]
+        logged = self._logged()
+        known = {*logged, *self._elsewhere}
         kept = [one for work in own if (one := self._elsewhere.get(self._name(work))) is not None]
-        left = [work for work in own if self._name(work) not in self._elsewhere]
-        records = [_stored(one) for one in kept]
+        left = [work for work in own if self._name(work) not in known]
+        records = [self._stored(one) for one in kept]
         if left:
             name = self._request.protocol.name
             with SavedShare(self._files, name, share, records) as saved:
                 for work, one in self._measured(left, progress, notice, len(own)):
-                    self._elsewhere[self._name(work)] = one
-                    saved.add(_stored(one))
-        unknown = [self._name(work) not in self._elsewhere for work in self._works]
+                    known.add(self._name(work))
+                    saved.add(self._stored(one))
+        unknown = [self._name(work) not in known for work in self._works]
         tasks = sorted({1 + place % share.count for place in np.flatnonzero(unknown).tolist()})
-        return len(records), len(left), sum(unknown), tuple(tasks)
+        return len(own), len(left), sum(unknown), tuple(tasks)
+
+    def _logged(self) -> set[tuple[Any, ...]]:
+        """What a run without ``--task`` has finished in this directory, or is finishing."""
+        request = self._request
+        directory = RunDirectory(request.target, RESULTS, request.fixed, resume=True)
+        names = {_key(record) for record in directory.recorded() if is_result(record)}
+        if names:
+            for task, described in (directory.read(PLAN) or {}).get("data", {}).items():
+                self._require_same_rows(task, described["digest"])
+        return names
+
+    def _stored(self, one: Measured) -> dict[str, Any]:
+        digest = self._digest(one.record["task"])
+        return {"result": one.record, "times": one.times, "data": digest}
 
     def all(
         self, absent: Sequence[Missing], progress: Progress, notice: Callable[[str], None]
@@ -313,11 +344,8 @@ class _Runner:
         request, before = self._request, directory.read(PLAN) or {}
         data = {task: self._bench.data.description(task) for task in self._bench.families}
         for task, described in before.get("data", {}).items():
-            if data.setdefault(task, described)["digest"] != described["digest"]:
-                raise CommandLineError(
-                    f"{request.target}: was begun with other rows of {task}",
-                    "use the same data, or begin anew with another -o",
-                )
+            data.setdefault(task, described)
+            self._require_same_rows(task, described["digest"])
         repetitions = dict(before.get("repetitions", {}))
         for work in self._works:
             name = f"{work.cell.task}/{work.cell.setting}"
@@ -382,12 +410,10 @@ def _place(record: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _stored(one: Measured) -> dict[str, Any]:
-    return {"result": one.record, "times": one.times}
-
-
 def _is_stored(record: Any) -> bool:
     if not isinstance(record, dict) or not isinstance(record.get("times"), dict):
         return False
     seconds = record["times"].get("seconds")
+    if type(record.get("data", "")) is not str:
+        return False
     return is_result(record.get("result")) and type(seconds) in (int, float)
