@@ -136,6 +136,94 @@ class Identity:
         return getattr, (cluster_worker, "identity")
 
 
+BENCHMARKS = {
+    "the paper's": ["--tasks", "synthetic", "--protocol", "fast", "--methods", "cwsvm"],
+    "own": ["--data", "own.svm", "--positive-label", 1, "--n-pos", 20, "--n-unl", 60],
+}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_path):
+    (tmp_path / "own.svm").write_bytes((problem / "test.svm").read_bytes())
+    words = ["benchmark", "run", *BENCHMARKS[name], "--repetitions", 1, "-q"]
+    for where in (["-j", 1, "-o", "here"], ["--cluster", cluster.address, "-o", "there"]):
+        ran = run_resvm(*words, *where, cwd=tmp_path)
+        assert ran.code == 0, ran.err
+    here, there = (tmp_path / place / "results.jsonl" for place in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
+    assert len(here.read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize("seen", ["the same", "other classes", "nothing"])
+def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
+    seen, cluster, problem, tmp_path, monkeypatch
+):
+    from resvm_cli.experiments.cells import Cell
+    from resvm_cli.experiments.protocol import Protocol
+    from resvm_cli.jobs import cluster as job
+    from resvm_cli.jobs.benchmark_cells import Bench, Work, measure
+    from resvm_cli.jobs.benchmark_data import BenchmarkData, OwnData
+    from resvm_cli.jobs.benchmark_grids import default_grids
+
+    path = tmp_path / "own.svm"
+    text = (problem / "test.svm").read_text()
+    path.write_text(text)
+    data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
+    bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
+    works = [Work(Cell("own", "own", number, 0.0, 0.0), "bagging") for number in range(2)]
+    wanted = [measure(bench, work).record for work in works]
+    if seen == "nothing":
+        path.unlink()
+    elif seen == "other classes":
+        path.write_text(text.replace("-1 ", "1 ", 1))
+    held: set[str] = set()
+    with job.connected(cluster.address, 20) as engine:
+        run = engine._client.run
+
+        def note(function, *given, **more):
+            answers = run(function, *given, **more)
+            held.update(function.__name__ for said in answers.values() if said is True)
+            return answers
+
+        monkeypatch.setattr(engine._client, "run", note)
+        found = [one.record for one in engine.run(measure, bench, works, tick, str)]
+    assert found == wanted
+    assert held == {"hold_referred" if seen == "the same" else "hold"}
+
+
+def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
+    cluster, problem, tmp_path
+):
+    at = ["--cluster", cluster.address, "-q"]
+    common = train_arguments(problem)
+    whole = [*common, "-q", "-j", 1, "--n-models", 12, "-o", tmp_path / "here"]
+    assert run_resvm(*whole).code == 0
+    parts = {"one": ["--members", "0:5"], "two": ["--members", "5:6"], "three": ["--task", "2/2"]}
+    for name, which in parts.items():
+        ran = run_resvm(*common, *at, "--n-models", 12, *which, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+    joined = run_resvm("merge", *(tmp_path / name for name in parts), "-o", tmp_path / "joined")
+    assert joined.code == 0, joined.err
+    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "here")
+    there = ["-o", tmp_path / "there"]
+    assert run_resvm(*common, *at, "--n-models", 5, *there).code == 0
+    ran = run_resvm(*common, *at, "--grow", 12, *there)
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+
+
+def test_a_share_of_a_tuning_has_the_bytes_of_one_machine(cluster, problem, tmp_path):
+    words = ["tune", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    words += ["--search", "random", "-c", "0.1..10", "--trials", 6]
+    assert run_resvm(*words, "-j", 1, "-o", tmp_path / "here").code == 0
+    there = [*words, "--cluster", cluster.address, "-o", tmp_path / "there"]
+    for more in (["--task", "2/2"], ["--task", "1/2"], []):
+        ran = run_resvm(*there, *more)
+        assert ran.code == 0, ran.err
+    here, there = (tmp_path / name / "trials.jsonl" for name in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
+
+
 def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
     from resvm_cli.jobs import cluster as job
 
