@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-quick slow slurm browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
+.PHONY: help install demo test test-quick slow slurm chaos browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
 	fuzz_numbers fuzz_blocks hostile smoke dist bench clean
 
 help: ## list the targets
@@ -53,6 +53,9 @@ slow: $(VENV)/.test ## run the tests that take minutes
 
 slurm: $(VENV)/.test ## run the recipes of docs/cluster.md on the Slurm of SLURM_CONF, if there is one
 	$(BIN)/python -m pytest -m slurm -rs
+
+chaos: $(VENV)/.test ## end workers of a Dask cluster in every way, ten times each, under train and tune
+	$(BIN)/python -m pytest -m chaos
 
 browser: $(VENV)/.test ## open the pages in a headless Chromium, if one is on the PATH
 	$(BIN)/python -m pytest -m browser -rs

@@ -222,6 +222,37 @@ def test_tasks_of_an_array_job_join_to_the_same_file(plan, whole, resvm, tmp_pat
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
+def test_a_task_leaves_alone_what_a_run_has_logged(plan, whole, resvm, tmp_path):
+    target = tmp_path / "b"
+    loud = [word for word in plan if word != "-q"]
+    few = [*plan, "--methods", "cwsvm"]
+    assert resvm(*few, "-o", target).code == 0
+    log = (target / "results.jsonl").read_bytes()
+    (target / "results.jsonl").write_bytes(log + b'{"torn')  # as where the run is still at work
+    for share in ("1/2", "2/2"):
+        ran = resvm(*loud, "--task", share, "-o", target)
+        assert ran.code == 0, ran.err
+        assert "results  6, 4 of them new" in ran.err
+    assert "results  6, 0 of them new" in resvm(*loud, "--task", "2/2", "-o", target).err
+    assert (target / "results.jsonl").read_bytes() == log + b'{"torn'
+    assert resvm(*plan, "--resume", "-o", target).code == 0
+    assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
+    ran = resvm(*plan, "--seed", 1, "--task", "1/3", "-o", target)
+    assert (ran.code, "other settings: seed" in ran.err) == (2, True)
+
+
+def test_tasks_on_other_rows_are_refused(resvm, tmp_path):
+    words = ["benchmark", "run", "--data", tmp_path / "own.svm", *OWN, "--methods", "cwsvm", "-q"]
+    words += ["--repetitions", 2, "-o", tmp_path / "b"]
+    write_svm(tmp_path / "own.svm", FEATURES, LABELS)
+    assert resvm(*words, "--task", "1/2").code == 0
+    write_svm(tmp_path / "own.svm", FEATURES + 1, LABELS)
+    for more in (["--task", "2/2"], []):
+        ran = resvm(*words, *more)
+        assert (ran.code, "was begun with other rows of own" in ran.err) == (2, True)
+    assert not (tmp_path / "b" / "results.jsonl").exists()
+
+
 def test_results_of_another_plan_are_refused(plan, whole, resvm, tmp_path):
     target = tmp_path / "b"
     assert resvm(*plan, "--task", "1/3", "-o", target).code == 0

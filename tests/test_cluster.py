@@ -1,94 +1,24 @@
-"""A real Dask scheduler and workers on loopback: the bytes of one machine, whoever dies."""
+"""A real Dask scheduler and workers on loopback: the bytes of one machine."""
 
 from __future__ import annotations
 
-import ctypes
-import json
 import operator
 import os
 import re
-import signal
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import SAMPLE, train_arguments
-from tests.programs import run_resvm, start_resvm, started, until
+from tests.conftest import train_arguments
+from tests.loopback import LoopbackCluster, loopback_cluster
+from tests.programs import run_resvm
 from tests.test_cli_train import snapshot
 
 pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.cluster
-DIGITS = [SAMPLE / "digits" / name for name in ("pos.svm", "unl.svm")]
-
-
-def dask(*arguments: object) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_" + str(arguments[0]),
-        *map(str, arguments[1:]),
-    ]
-
-
-class LoopbackCluster:
-    """A scheduler and its workers, each a process that a test may end."""
-
-    def __init__(self, stack: ExitStack, folder: Path, n_workers: int) -> None:
-        self._stack, self.folder = stack, folder
-        self.file = folder / "scheduler.json"
-        self.scheduler = self._start(
-            *("scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--no-show"),
-            *("--scheduler-file", self.file),
-        )
-        until(self._address)
-        self.workers = [self.add_worker() for _ in range(n_workers)]
-
-    def _start(self, *arguments: object) -> Any:
-        path = self.folder / f"log-{time.monotonic_ns()}"
-        log = self._stack.enter_context(path.open("wb"))
-        running = started(dask(*arguments), stdout=log, stderr=log, cwd=self.folder, patience=200)
-        process = self._stack.enter_context(running)
-        self._stack.callback(lambda: process.poll() is None and os.killpg(process.pid, 9))
-        return process
-
-    def _address(self) -> str | None:
-        try:
-            return str(json.loads(self.file.read_text())["address"])
-        except (OSError, ValueError):
-            return None
-
-    @property
-    def address(self) -> str:
-        return self._address() or ""
-
-    def add_worker(self, *more: object) -> Any:
-        return self._start(
-            *("worker", self.address, "--host", "127.0.0.1", "--nthreads", 1, "--no-dashboard"),
-            *("--local-directory", self.folder, *more),
-        )
-
-    def worker_pids(self) -> list[int]:
-        """The processes that compute: those below the nannies."""
-        found = []
-        for worker in self.workers:
-            ran = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
-            for pid in map(int, ran):
-                command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                if b"spawn_main" in command:
-                    found.append(pid)
-        return found
-
-
-@contextmanager
-def loopback_cluster(folder: Path, n_workers: int) -> Iterator[LoopbackCluster]:
-    with ExitStack() as stack:
-        yield LoopbackCluster(stack, folder, n_workers)
 
 
 @pytest.fixture(scope="module")
@@ -128,38 +58,6 @@ def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp
     assert rankings[0] == rankings[1]
     for name in ("trials.jsonl", "best.json"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
-
-
-def test_a_worker_that_is_killed_costs_time_alone(tmp_path):
-    common = ["train", "-P", DIGITS[0], "-U", DIGITS[1], "--n-models", 300]
-    assert run_resvm(*common, "-q", "-o", tmp_path / "here").code == 0
-    with loopback_cluster(tmp_path, 2) as cluster:
-        command = [*common, "--resume", "--cluster", cluster.address, "-o", tmp_path / "there"]
-        with start_resvm(*command) as running:
-            for at_least in (10, 60):
-                until(lambda n=at_least: len(list(tmp_path.glob("there.part/members/*.json"))) > n)
-                for pid in cluster.worker_pids()[:1]:
-                    os.kill(pid, signal.SIGKILL)
-            err = running.stderr.read().decode()
-    assert running.returncode == 0, err
-    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
-
-
-def test_a_scheduler_that_is_killed_is_named_and_the_run_goes_on_elsewhere(tmp_path):
-    common = ["train", "-P", DIGITS[0], "-U", DIGITS[1], "--n-models", 300, "--resume"]
-    assert run_resvm(*common, "-q", "-o", tmp_path / "here").code == 0
-    target = ["-o", tmp_path / "there"]
-    with loopback_cluster(tmp_path, 1) as cluster:
-        at = ["--cluster", cluster.address, "--cluster-timeout", 3]
-        with start_resvm(*common, *at, *target) as running:
-            until(lambda: len(list(tmp_path.glob("there.part/members/*.json"))) > 10)
-            os.kill(cluster.scheduler.pid, signal.SIGKILL)
-            err = running.stderr.read().decode()
-    assert running.returncode == 5, err
-    assert "is gone" in err
-    assert not (tmp_path / "there").exists()
-    assert run_resvm(*common, "-q", *target).code == 0
-    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +134,94 @@ class Identity:
         from resvm_cli.jobs import cluster_worker
 
         return getattr, (cluster_worker, "identity")
+
+
+BENCHMARKS = {
+    "the paper's": ["--tasks", "synthetic", "--protocol", "fast", "--methods", "cwsvm"],
+    "own": ["--data", "own.svm", "--positive-label", 1, "--n-pos", 20, "--n-unl", 60],
+}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_path):
+    (tmp_path / "own.svm").write_bytes((problem / "test.svm").read_bytes())
+    words = ["benchmark", "run", *BENCHMARKS[name], "--repetitions", 1, "-q"]
+    for where in (["-j", 1, "-o", "here"], ["--cluster", cluster.address, "-o", "there"]):
+        ran = run_resvm(*words, *where, cwd=tmp_path)
+        assert ran.code == 0, ran.err
+    here, there = (tmp_path / place / "results.jsonl" for place in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
+    assert len(here.read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize("seen", ["the same", "other classes", "nothing"])
+def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
+    seen, cluster, problem, tmp_path, monkeypatch
+):
+    from resvm_cli.experiments.cells import Cell
+    from resvm_cli.experiments.protocol import Protocol
+    from resvm_cli.jobs import cluster as job
+    from resvm_cli.jobs.benchmark_cells import Bench, Work, measure
+    from resvm_cli.jobs.benchmark_data import BenchmarkData, OwnData
+    from resvm_cli.jobs.benchmark_grids import default_grids
+
+    path = tmp_path / "own.svm"
+    text = (problem / "test.svm").read_text()
+    path.write_text(text)
+    data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
+    bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
+    works = [Work(Cell("own", "own", number, 0.0, 0.0), "bagging") for number in range(2)]
+    wanted = [measure(bench, work).record for work in works]
+    if seen == "nothing":
+        path.unlink()
+    elif seen == "other classes":
+        path.write_text(text.replace("-1 ", "1 ", 1))
+    held: set[str] = set()
+    with job.connected(cluster.address, 20) as engine:
+        run = engine._client.run
+
+        def note(function, *given, **more):
+            answers = run(function, *given, **more)
+            held.update(function.__name__ for said in answers.values() if said is True)
+            return answers
+
+        monkeypatch.setattr(engine._client, "run", note)
+        found = [one.record for one in engine.run(measure, bench, works, tick, str)]
+    assert found == wanted
+    assert held == {"hold_referred" if seen == "the same" else "hold"}
+
+
+def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
+    cluster, problem, tmp_path
+):
+    at = ["--cluster", cluster.address, "-q"]
+    common = train_arguments(problem)
+    whole = [*common, "-q", "-j", 1, "--n-models", 12, "-o", tmp_path / "here"]
+    assert run_resvm(*whole).code == 0
+    parts = {"one": ["--members", "0:5"], "two": ["--members", "5:6"], "three": ["--task", "2/2"]}
+    for name, which in parts.items():
+        ran = run_resvm(*common, *at, "--n-models", 12, *which, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+    joined = run_resvm("merge", *(tmp_path / name for name in parts), "-o", tmp_path / "joined")
+    assert joined.code == 0, joined.err
+    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "here")
+    there = ["-o", tmp_path / "there"]
+    assert run_resvm(*common, *at, "--n-models", 5, *there).code == 0
+    ran = run_resvm(*common, *at, "--grow", 12, *there)
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+
+
+def test_a_share_of_a_tuning_has_the_bytes_of_one_machine(cluster, problem, tmp_path):
+    words = ["tune", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    words += ["--search", "random", "-c", "0.1..10", "--trials", 6]
+    assert run_resvm(*words, "-j", 1, "-o", tmp_path / "here").code == 0
+    there = [*words, "--cluster", cluster.address, "-o", tmp_path / "there"]
+    for more in (["--task", "2/2"], ["--task", "1/2"], []):
+        ran = run_resvm(*there, *more)
+        assert ran.code == 0, ran.err
+    here, there = (tmp_path / name / "trials.jsonl" for name in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
 
 
 def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
@@ -337,21 +323,6 @@ def test_what_a_worker_has_lost_is_sent_again(cluster):
         shared = engine._shared[-1][0]
         engine._client.run(forget)
         assert list(engine.run(operator.add, shared, [[3]], tick, str)) == [[1, 3]]
-
-
-@pytest.mark.slow
-def test_a_task_that_ends_its_workers_is_named(tmp_path):
-    from resvm_cli.errors import ClusterError
-    from resvm_cli.jobs import cluster as job
-
-    with (
-        loopback_cluster(tmp_path, 2) as cluster,
-        job.connected(cluster.address, 60) as engine,
-    ):
-        sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
-        results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
-        with pytest.raises(ClusterError, match="number 5 ended 3 workers"):
-            list(results)
 
 
 def tick() -> None:

@@ -131,10 +131,13 @@ class RunDirectory:
 
     def _settle(self) -> None:
         """Write the settings, or refuse to go on with others than it was begun with."""
-        path = self._directory / SETTINGS
-        if not os.path.lexists(path):
+        if not os.path.lexists(self._directory / SETTINGS):
             self.write(SETTINGS, self._settings)
             return
+        self._require_same_settings()
+
+    def _require_same_settings(self) -> None:
+        path = self._directory / SETTINGS
         before = _object(_read_regular(path))
         if before is None:
             raise FileError(f"{path}: is damaged", "begin again elsewhere")
@@ -146,34 +149,46 @@ class RunDirectory:
                 "repeat the command as it was, or begin anew with another -o",
             )
 
+    def recorded(self) -> list[dict[str, Any]]:
+        """What a run has recorded here so far, for one that reads alone: it may be at work."""
+        if not os.path.lexists(self._directory / SETTINGS):
+            return []
+        self._require_same_settings()
+        return self._sound_lines(self._log_name)[0]
+
     def _recover(self, name: str) -> list[dict[str, Any]]:
-        """The complete lines of a log; what follows them is cut off."""
+        """The sound lines of a log; what else it holds is taken out."""
+        records, sound, text = self._sound_lines(name)
+        path = self._directory / name
+        try:
+            if not text.startswith(sound):
+                with whole_file(str(path)) as handle:
+                    handle.write(sound)
+            elif len(sound) < len(text):
+                os.truncate(path, len(sound))
+        except OSError as error:
+            raise cannot("write", str(path), error) from None
+        return records
+
+    def _sound_lines(self, name: str) -> tuple[list[dict[str, Any]], bytes, bytes]:
+        """What a log's sound lines say, their text, and all of its text."""
         path = self._directory / name
         if not os.path.lexists(path):
-            return []
+            return [], b"", b""
         text = _read_regular(path)
         records: list[dict[str, Any]] = []
-        readable: list[bytes] = []
+        sound: list[bytes] = []
         lines = text.split(b"\n")
         for number, line in enumerate(lines[:-1], 1):
             record = _object(line)
             if record is not None:
                 records.append(record)
-                readable.append(line + b"\n")
+                sound.append(line + b"\n")
             elif self._lines_stand_alone:
                 self.damaged.append(f"{path}:{number}")
             elif number < len(lines) - 1 or lines[-1]:
                 raise FileError(f"{path}:{number}: is damaged", "begin again elsewhere")
-        whole = b"".join(readable)
-        try:
-            if not text.startswith(whole):
-                with whole_file(str(path)) as handle:
-                    handle.write(whole)
-            elif len(whole) < len(text):
-                os.truncate(path, len(whole))
-        except OSError as error:
-            raise cannot("write", str(path), error) from None
-        return records
+        return records, b"".join(sound), text
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Add one line; it is with the system when this returns."""

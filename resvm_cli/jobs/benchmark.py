@@ -32,7 +32,7 @@ from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.jobs.benchmark_cells import Bench, Measured, Work, measure
 from resvm_cli.jobs.benchmark_costs import Costs
 from resvm_cli.jobs.benchmark_data import BenchmarkData, Missing, OwnData, missing_files
-from resvm_cli.jobs.benchmark_join import other_rows, place_of, united
+from resvm_cli.jobs.benchmark_join import place_of, united
 from resvm_cli.jobs.training_data import Progress
 from resvm_cli.parallel import available_workers
 from resvm_cli.shares import Share
@@ -219,10 +219,25 @@ class _Runner:
         self._workers = workers
         self._costs = Costs(bench)
         self._files = TaskFiles(request.target, request.fixed, _is_stored)
-        self._elsewhere = {
-            _key(record["result"]): Measured(record["result"], record["times"])
-            for record in self._files.read()
-        }
+        self._digests: dict[str, str] = {}
+        self._elsewhere: dict[tuple[Any, ...], Measured] = {}
+        for record in self._files.read():
+            result = record["result"]
+            self._require_same_rows(result["task"], record.get("data"))
+            self._elsewhere[_key(result)] = Measured(result, record["times"])
+
+    def _digest(self, task: str) -> str:
+        if task not in self._digests:
+            self._digests[task] = self._bench.data.description(task)["digest"]
+        return self._digests[task]
+
+    def _require_same_rows(self, task: str, digest: str | None) -> None:
+        """Refuse results of other rows than those of now, where they say of which they are."""
+        if digest is not None and task in self._bench.families and digest != self._digest(task):
+            raise CommandLineError(
+                f"{self._request.target}: was begun with other rows of {task}",
+                "use the same data, or begin anew with another -o",
+            )
 
     def _measured(
         self, works: Sequence[Work], progress: Progress, notice: Callable[[str], None], total: int
@@ -257,18 +272,35 @@ class _Runner:
         share = self._request.share
         assert share is not None
         own = self._works[share.number - 1 :: share.count]
+        logged = self._logged()
+        known = {*logged, *self._elsewhere}
         kept = [one for work in own if (one := self._elsewhere.get(self._name(work))) is not None]
-        left = [work for work in own if self._name(work) not in self._elsewhere]
-        records = [_stored(one) for one in kept]
+        left = [work for work in own if self._name(work) not in known]
+        records = [self._stored(one) for one in kept]
         if left:
             name = self._request.protocol.name
             with SavedShare(self._files, name, share, records) as saved:
                 for work, one in self._measured(left, progress, notice, len(own)):
-                    self._elsewhere[self._name(work)] = one
-                    saved.add(_stored(one))
-        unknown = [self._name(work) not in self._elsewhere for work in self._works]
+                    known.add(self._name(work))
+                    saved.add(self._stored(one))
+        unknown = [self._name(work) not in known for work in self._works]
         tasks = sorted({1 + place % share.count for place in np.flatnonzero(unknown).tolist()})
-        return len(records), len(left), sum(unknown), tuple(tasks)
+        return len(own), len(left), sum(unknown), tuple(tasks)
+
+    def _logged(self) -> set[tuple[Any, ...]]:
+        """What a run without ``--task`` has finished in this directory, or is finishing."""
+        request = self._request
+        directory = RunDirectory(
+            request.target, RESULTS, request.fixed, resume=True, lines_stand_alone=True
+        )
+        names = {_key(record) for record in directory.recorded() if is_result(record)}
+        if names:
+            self._require_same_data(self._plan_before(directory))
+        return names
+
+    def _stored(self, one: Measured) -> dict[str, Any]:
+        digest = self._digest(one.record["task"])
+        return {"result": one.record, "times": one.times, "data": digest}
 
     def all(
         self, absent: Sequence[Missing], progress: Progress, notice: Callable[[str], None]
@@ -332,14 +364,22 @@ class _Runner:
     def _name(self, work: Work) -> tuple[Any, ...]:
         return _key(work.key(self._request.protocol.name))
 
-    def _plan(self, directory: RunDirectory, absent: Sequence[Missing]) -> dict[str, Any]:
-        """What was asked for in all, with what an earlier run asked for."""
-        request, before = self._request, directory.read(PLAN) or {}
+    def _plan_before(self, directory: RunDirectory) -> dict[str, Any]:
+        before = directory.read(PLAN) or {}
         if not is_plan(before):
             raise DataError(
-                f"{request.target}/{PLAN}: is no plan of a benchmark", "begin anew with another -o"
+                f"{self._request.target}/{PLAN}: is no plan of a benchmark",
+                "begin anew with another -o",
             )
-        works = self._works
+        return before
+
+    def _require_same_data(self, before: dict[str, Any]) -> None:
+        for task, described in before.get("data", {}).items():
+            self._require_same_rows(task, described["digest"])
+
+    def _plan(self, directory: RunDirectory, absent: Sequence[Missing]) -> dict[str, Any]:
+        """What was asked for in all, with what an earlier run asked for."""
+        request, works, before = self._request, self._works, self._plan_before(directory)
         now = {
             "protocol": request.protocol.name,
             "seed": request.seed,
@@ -363,11 +403,7 @@ class _Runner:
                 "liblinear": liblinear.version(),
             },
         }
-        for task in other_rows(before, now):
-            raise CommandLineError(
-                f"{request.target}: was begun with other rows of {task}",
-                "use the same data, or begin anew with another -o",
-            )
+        self._require_same_data(before)
         return united(before, now)
 
 
@@ -377,11 +413,9 @@ def _key(record: dict[str, Any]) -> tuple[Any, ...]:
     return *(record[name] for name in names), *(record.get(name, 0.0) for name in shares)
 
 
-def _stored(one: Measured) -> dict[str, Any]:
-    return {"result": one.record, "times": one.times}
-
-
 def _is_stored(record: Any) -> bool:
     if not isinstance(record, dict):
+        return False
+    if type(record.get("data", "")) is not str:
         return False
     return is_result(record.get("result")) and is_times(record.get("times"))

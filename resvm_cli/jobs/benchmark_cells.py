@@ -16,6 +16,7 @@ from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.model_plan import ModelPlan
 from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.errors import DataError
 from resvm_cli.evaluation.curves import Points
 from resvm_cli.evaluation.metrics import Ranking
 from resvm_cli.experiments.cells import Cell
@@ -70,6 +71,26 @@ class Bench:
     protocol: Protocol
     families: Mapping[str, str]  # the data set of each task
     alone: bool  # one work at a time: what the process takes, it takes
+
+    def reference(self) -> BenchReference:
+        """The same, where its rows are to be read by their paths."""
+        seals = {task: self.data.seal(task) for task in self.families}
+        return BenchReference(replace(self, data=self.data.without_rows()), seals)
+
+
+@dataclass(frozen=True)
+class BenchReference:
+    """A bench whose rows lie in files, with what tells them from others."""
+
+    bench: Bench
+    seals: Mapping[str, str]
+
+    def load(self) -> Bench:
+        """The bench with its rows; DataError where other rows lie there."""
+        for task, seal in self.seals.items():
+            if self.bench.data.seal(task) != seal:
+                raise DataError(f"other rows of {task} lie where the benchmark was given them")
+        return self.bench
 
 
 @dataclass(frozen=True, eq=False)

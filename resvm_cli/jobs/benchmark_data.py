@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -72,7 +73,7 @@ def missing_files(directory: str, tasks: Sequence[LearningTask]) -> tuple[Missin
 
 @dataclass(frozen=True)
 class BenchmarkData:
-    """Rows by task, read when they are first asked for; only names travel to other machines."""
+    """Rows by task, read when they are first asked for; those that were read travel along."""
 
     directory: str
     tasks: Mapping[str, LearningTask]
@@ -83,8 +84,25 @@ class BenchmarkData:
     _lock: Any = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        named = (self.directory, dict(self.tasks), self.own, self.seed)
+        return BenchmarkData, (*named, self._blocks, self._labelled)
+
+    def without_rows(self) -> BenchmarkData:
+        """The same, to be read again by a program that was started elsewhere."""
         own = None if self.own is None else self.own.by_whole_path()
-        return BenchmarkData, (os.path.abspath(self.directory), dict(self.tasks), own, self.seed)
+        return BenchmarkData(os.path.abspath(self.directory), dict(self.tasks), own, self.seed)
+
+    def seal(self, task: str) -> str:
+        """What tells rows, classes and groups of a task from any others."""
+        labelled = self.labelled(task)
+        if labelled is None:
+            return ""
+        seal = hashlib.sha256()
+        for rows in (labelled.rows, labelled.test_rows):
+            seal.update(b"" if rows is None else _digest(rows).encode())
+        for array in (labelled.positive, labelled.groups, labelled.test_positive):
+            seal.update(b"-" if array is None else array.tobytes())
+        return seal.hexdigest()
 
     def draw(self, cell: Cell) -> Draw:
         """The sets of a cell."""

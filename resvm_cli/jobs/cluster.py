@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,10 +21,12 @@ from resvm_cli import __version__
 from resvm_cli.errors import ClusterError, CommandLineError, FileError
 from resvm_cli.files.logs import read_json
 from resvm_cli.files.row_files import remove_rows, write_rows
-from resvm_cli.jobs.cluster_batches import LATE, MOST_DEATHS_ALONE, Batch, Batches
+from resvm_cli.jobs.cluster_batches import LATE, MOST_DEATHS_ALONE, Batch, Batches, how_ended, lost
 from resvm_cli.jobs.cluster_worker import (
     FINGERPRINT,
     MOST_HELD,
+    OF_THE_WORKER,
+    PROCESS,
     NotHeld,
     Reference,
     RowsFile,
@@ -63,7 +64,9 @@ def connected(
         raise CommandLineError(
             "--cluster needs Dask, which is not installed", "pip install 'resvm-cli[cluster]'"
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say it in our own words
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith("distributed"):  # we say it in our own words
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     # or a scheduler that is gone would be waited for as long as Dask likes
     limits = {"distributed.comm.timeouts.connect": timeout, "distributed.comm.retry.count": 0}
     import_module("dask").config.set(limits)
@@ -84,7 +87,7 @@ def connected(
         finally:
             cluster.remove_files()
     finally:
-        with suppress(OSError, *LATE):
+        with suppress(*lost()):
             client.close(timeout=2)
 
 
@@ -138,7 +141,7 @@ class Cluster:
         self._references: dict[str, Reference | None] = {}
         self._numbers = count()
         self._n_threads = 1
-        self._greeted: set[str] = set()
+        self._greeted: dict[str, str] = {}  # the number of each worker's process
         self._sent: set[tuple[str, str]] = set()
         self._present: set[str] = set()
         self._last_look = self._last_seen = time.monotonic()
@@ -174,7 +177,9 @@ class Cluster:
                     f"the worker {worker} cannot run resvm: {_first_line(there)}",
                     f"install resvm-cli {__version__} where it runs",
                 )
-            other = [name for name in here if here[name] != there.get(name) and name != FINGERPRINT]
+            other = [
+                name for name in here if here[name] != there.get(name) and name not in OF_THE_WORKER
+            ]
             if other:
                 described = ", ".join(
                     f"{name} {there.get(name)}, here {here[name]}" for name in other
@@ -188,7 +193,7 @@ class Cluster:
                     f"the worker {worker} rounds differently: values agree to about 1e-9,"
                     " not to the byte"
                 )
-            self._greeted.add(worker)
+            self._greeted[worker] = there[PROCESS]
 
     def run(
         self,
@@ -213,7 +218,7 @@ class Cluster:
                 tick()
                 self._look(key, shared, batches, name)
             batches.require_all_tasks()
-        except (OSError, RuntimeError, ValueError, *LATE) as error:  # Dask's, where it has lost it
+        except lost() as error:
             if error is batches.failure:  # of a task, not of the cluster
                 raise
             raise self._gone(_first_line(error)) from None
@@ -273,7 +278,7 @@ class Cluster:
     ) -> set[str]:
         """Those of the workers that hold it now; one that has gone has its tasks run elsewhere."""
         answers: dict[str, Any] = {}
-        with suppress(OSError, KeyError, ValueError, *LATE):
+        with suppress(KeyError, *lost()):
             answers = self._client.run(function, key, what, workers=workers, on_error="return")
         holding = {worker for worker, answer in answers.items() if answer is True}
         self._sent.update((worker, key) for worker in holding)
@@ -334,19 +339,11 @@ class Cluster:
             raise self._ended_workers(name(killer.first))
 
     def _ended_workers(self, what: str) -> ClusterError:
+        how = how_ended(self._client, set(self._greeted.values()), self._timeout)
         return ClusterError(
-            f"{what} ended {MOST_DEATHS_ALONE} workers that had nothing else to do{self._how()}",
+            f"{what} ended {MOST_DEATHS_ALONE} workers that had nothing else to do, {how}",
             "out of memory there, most likely; the workers' logs tell more",
         )
-
-    def _how(self) -> str:
-        """By which signal workers ended, where their nannies tell."""
-        with suppress(OSError, KeyError, ValueError, *LATE):
-            for lines in self._client.get_worker_logs(n=200, nanny=True).values():
-                for _, text in lines:
-                    if signal := re.search(r"was killed by signal (\d+)", text):
-                        return f", the last by signal {signal[1]}"
-        return ""
 
     def _gone(self, why: str) -> ClusterError:
         return ClusterError(

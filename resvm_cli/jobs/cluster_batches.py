@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
+import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -25,10 +28,18 @@ AHEAD = 2  # batches for each worker thread: one at work, one waiting
 WAIT_SECONDS = 0.5
 MOST_DEATHS_IN_COMPANY = 2  # then a batch is tried alone
 MOST_DEATHS_ALONE = 3
+NANNY_SECONDS = 10.0  # until a worker that has ended is there again, and its nanny with it
+NANNY_LINES = 200  # of a nanny's log
 
 # until Python 3.11 they are two
 LATE = (TimeoutError, asyncio.TimeoutError)
 CANCELLED = (CancelledError, asyncio.CancelledError)
+
+
+def lost() -> tuple[type[BaseException], ...]:
+    """What Dask's calls raise where the scheduler is lost."""
+    closed = getattr(import_module("distributed.client"), "ClosedClientError", OSError)
+    return OSError, RuntimeError, ValueError, *LATE, *CANCELLED, closed
 
 
 @dataclass(frozen=True)
@@ -151,9 +162,44 @@ class Batches:
 
     def cancel(self) -> None:
         self._tasks.stop()
-        with suppress(OSError, RuntimeError, *LATE):
+        with suppress(*lost()):
             if self._futures:
                 self._client.cancel(list(self._futures), force=True)
+
+
+def how_ended(client: Any, processes: set[str], timeout: float) -> str:
+    """By which signals these processes of workers ended last, as far as their nannies tell.
+
+    A nanny can be asked only when its next worker has come up, which takes a moment.
+    """
+    end = time.monotonic() + min(timeout, NANNY_SECONDS)
+    while True:
+        logs: dict[str, list[tuple[str, str]]] = {}
+        # a worker may have no nanny
+        with suppress(KeyError, TypeError, AttributeError, *lost()):
+            logs = client.get_worker_logs(n=NANNY_LINES, nanny=True)
+        signals = {ended for lines in logs.values() if (ended := _last_signal(lines, processes))}
+        if signals:
+            return f"by {' and '.join(map(_signal_name, sorted(signals)))}"
+        if time.monotonic() > end:
+            return "signal unknown"
+        time.sleep(WAIT_SECONDS)
+
+
+def _last_signal(lines: list[tuple[str, str]], processes: set[str]) -> int | None:
+    """What ended the last of these processes, by the lines of a nanny's log, newest first."""
+    for _, line in lines:
+        found = re.search(r"process (\d+) was killed by signal (\d+)", line)
+        if found and found[1] in processes:
+            return int(found[2])
+    return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:  # of another system
+        return f"signal {number}"
 
 
 class _Tasks:

@@ -6,6 +6,7 @@ as it was sent. A worker that lacks it says so.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from resvm_cli.svm import liblinear, libsvm
 HELD_SECONDS = 20.0  # a worker waits so long for what it has not been sent
 MOST_HELD = 2  # shared objects that a worker keeps
 FINGERPRINT = "numeric_fingerprint"
+PROCESS = "process"  # by this number its nanny tells how it ended
+OF_THE_WORKER = (FINGERPRINT, PROCESS)  # may differ from worker to worker
 
 
 class Reference(Protocol):
@@ -67,13 +70,14 @@ _held: dict[str, Any] = {}
 
 
 def identity() -> dict[str, str]:
-    """The versions of a worker, and how its processor rounds."""
+    """The versions of a worker, how its processor rounds, and the number of its process."""
     return {
         "resvm": __version__,
         "numpy": np.__version__,
         "libsvm": libsvm.version(),
         "liblinear": liblinear.version(),
         FINGERPRINT: numeric_fingerprint(),
+        PROCESS: str(os.getpid()),
     }
 
 

@@ -1,0 +1,82 @@
+"""A real Dask scheduler and workers on loopback, for tests to use and to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.programs import started, until
+
+
+def dask(*arguments: object) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_" + str(arguments[0]),
+        *map(str, arguments[1:]),
+    ]
+
+
+class LoopbackCluster:
+    """A scheduler and its workers, each a process that a test may end."""
+
+    def __init__(self, stack: ExitStack, folder: Path, n_workers: int, patience: float) -> None:
+        self._stack, self.folder, self._patience = stack, folder, patience
+        self.file = folder / "scheduler.json"
+        self.scheduler = self._start(
+            *("scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard", "--no-show"),
+            *("--scheduler-file", self.file),
+        )
+        until(self._address)
+        self.workers = [self.add_worker() for _ in range(n_workers)]
+
+    def _start(self, *arguments: object) -> Any:
+        path = self.folder / f"log-{time.monotonic_ns()}"
+        log = self._stack.enter_context(path.open("wb"))
+        output = {"stdout": log, "stderr": log, "cwd": self.folder}
+        running = started(dask(*arguments), patience=self._patience, **output)
+        process = self._stack.enter_context(running)
+        self._stack.callback(lambda: process.poll() is None and os.killpg(process.pid, 9))
+        return process
+
+    def _address(self) -> str | None:
+        try:
+            return str(json.loads(self.file.read_text())["address"])
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def address(self) -> str:
+        return self._address() or ""
+
+    def add_worker(self, *more: object) -> Any:
+        return self._start(
+            *("worker", self.address, "--host", "127.0.0.1", "--nthreads", 1, "--no-dashboard"),
+            *("--local-directory", self.folder, *more),
+        )
+
+    def worker_pids(self) -> list[int]:
+        """The processes that compute: those below the nannies."""
+        found = []
+        for worker in self.workers:
+            ran = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+            for pid in map(int, ran):
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                if b"spawn_main" in command:
+                    found.append(pid)
+        return found
+
+
+@contextmanager
+def loopback_cluster(
+    folder: Path, n_workers: int, patience: float = 200
+) -> Iterator[LoopbackCluster]:
+    """A cluster that ends with its test."""
+    with ExitStack() as stack:
+        yield LoopbackCluster(stack, folder, n_workers, patience)
