@@ -8,7 +8,7 @@ CC ?= cc
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick slow slurm chaos browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
-	fuzz_numbers fuzz_blocks hostile smoke dist bench clean
+	fuzz_numbers fuzz_blocks hostile smoke dist bench clean leaks
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ fuzz_svmlight fuzz_numbers fuzz_blocks:
 
 hostile: $(VENV)/.test ## mutated files, kills and faults against every command for BUDGET seconds
 	$(BIN)/python -m tests.hostile $(BUDGET) $(SEED)
+
+leaks: $(VENV)/.test ## train and predict under Valgrind: no memory lost that grows with members
+	$(BIN)/python -m tests.leaks
 
 smoke: demo
 

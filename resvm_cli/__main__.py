@@ -22,7 +22,13 @@ def program() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
             signal.signal(number, _leave)
-    from resvm_cli import cli
+    try:
+        from resvm_cli import cli
+    except (ImportError, MemoryError) as error:  # without address space nothing can be loaded
+        told = f"resvm: error: cannot load what is needed: {error or 'out of memory'}\n"
+        os.write(2, told.encode(errors="backslashreplace"))
+        os.write(2, b"  hint: is memory limited (ulimit -v)?\n")
+        os._exit(5)
 
     cli.program()
 

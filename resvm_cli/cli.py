@@ -6,6 +6,7 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -37,8 +38,9 @@ COMMANDS = (
     "check",
     "convert",
 )  # in the order of --help
-COMPUTING = ("train", "predict", "tune", "rank")  # by compiled code
+COMPUTING = ("train", "predict", "tune", "rank", "benchmark")  # by compiled code
 DEBUG = "--debug"
+_answering = threading.Lock()
 
 
 def _show_version(wanted: bool) -> None:
@@ -178,6 +180,8 @@ def _admit(error: Exception) -> None:
 
 def _answer_for_libraries() -> None:
     """Say what happened where a library ended the program, in our words and with our code."""
+    if not _answering.acquire(blocking=False):
+        threading.Event().wait()  # another thread was ended too, and speaks for both
     try:
         remove_unfinished()
         terminal.show_error(
@@ -206,5 +210,8 @@ def program() -> NoReturn:
             with suppress(AttributeError, OSError, ValueError):  # closed, or its reader is gone
                 stream.flush()
         os._exit(done.code if isinstance(done.code, int) else 0 if done.code is None else 1)
+    except MemoryError:  # while it was told what went wrong
+        os.write(2, b"resvm: error: out of memory\n")
+        os._exit(MachineError.exit_code)
     finally:
         os._exit(1)  # never reached, or by what nobody foresaw: libraries must not be answered for

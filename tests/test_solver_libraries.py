@@ -105,3 +105,52 @@ def test_no_descriptor_is_left_open_where_stderr_is_no_file(monkeypatch):
         with silenced():
             pass
     assert not count or len(os.listdir("/proc/self/fd")) == count
+
+
+ENDING = """
+import ctypes, os, threading, time
+from resvm_cli.svm.solver_libraries import on_exit_of_a_library
+entered = []
+first = threading.Event()
+def answer():
+    entered.append(threading.get_ident())
+    first.set()
+    while len(entered) < 2:
+        time.sleep(0.001)
+    os._exit(5)
+on_exit_of_a_library(answer)
+def end(): ctypes.CDLL(None).exit(1)
+threading.Thread(target=end).start()
+first.wait()
+end()
+"""
+
+
+def test_a_second_thread_that_a_library_ends_does_not_forestall_the_answer_to_the_first():
+    assert run(script_command(ENDING)).code == 5
+
+
+ANSWERING = """
+import os, threading
+from resvm_cli import cli
+refused = threading.Event()
+class Lock:
+    taken = False
+    def acquire(self, blocking):
+        if self.taken:
+            refused.set()
+        return not self.taken and not setattr(self, "taken", True)
+def clean():
+    os.write(1, b"cleaned\\n")
+    if threading.current_thread() is threading.main_thread():
+        threading.Thread(target=cli._answer_for_libraries).start()
+        refused.wait(60)
+cli._answering, cli.remove_unfinished = Lock(), clean
+cli._answer_for_libraries()
+"""
+
+
+def test_of_two_threads_that_a_library_ends_one_cleans_up_and_speaks():
+    ran = run(script_command(ANSWERING))
+    assert (ran.code, ran.out) == (5, b"cleaned\n")
+    assert ran.err.count("a library ended the program") == 1

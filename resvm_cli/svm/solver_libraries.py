@@ -16,6 +16,7 @@ from typing import TextIO
 from resvm_cli.errors import SolverError
 
 STDERR = 2
+MOST_ENDING_THREADS = 256
 PRINT_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 _at_exit: object = None  # C keeps the pointer: it must not be collected
@@ -61,11 +62,15 @@ def on_exit_of_a_library(function: Callable[[], object]) -> None:
     """Call this when compiled code ends the program: OpenBLAS and OpenMP do, without memory.
 
     The program itself must end by os._exit: an interpreter that is taken apart cannot be called.
+    Threads may end it at once, and each takes an entry off the list: the one that finds none would
+    be through with its own code before the first has spoken.
     """
     global _at_exit
     _at_exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: function())
     with suppress(AttributeError, OSError):  # what atexit is made of; not every system has it
-        ctypes.CDLL(None).__cxa_atexit(_at_exit, None, None)
+        register = ctypes.CDLL(None).__cxa_atexit
+        for _ in range(MOST_ENDING_THREADS):
+            register(_at_exit, None, None)
 
 
 @contextmanager

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 
+import numpy as np
 import pytest
 
+from tests.conftest import write_svm
+from tests.hostile import seeds
 from tests.hostile.test_numbered_failures import said
 from tests.programs import run_resvm
 
@@ -112,3 +116,98 @@ def tuning(problem, tmp_path_factory):
     place = tmp_path_factory.mktemp("tuning") / "t"
     said(run_resvm(*tune(problem, place)), 0)
     return place
+
+
+# the files of a benchmark
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory):
+    """Rows, a finished benchmark of them, and what two tasks did of the same."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    write_svm(folder / "bench.svm", np.random.default_rng(1).standard_normal((60, 3)),
+              np.repeat([1, -1], 30))  # fmt: skip
+    (folder / "grids.json").write_text(json.dumps(seeds.GRIDS))
+    said(run_resvm(*seeds.benchmark(folder), "-o", folder / "bench"), 0)
+    for number in (1, 2):
+        task = ["--task", f"{number}/2", "-o", folder / "tasks"]
+        said(run_resvm(*seeds.benchmark(folder), *task), 0)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"data": [1]},
+        {"data": {"bench": 3}},
+        {"data": {"bench": {"file": "bench.svm"}}},
+        {"repetitions": [2]},
+        {"repetitions": {"bench/own": "x"}},
+        {"missing": 3},
+        {"missing": [{"file": "x"}]},
+        {"command": 3},
+        {"tasks": 3},
+        {"methods": [[]]},
+    ],
+    ids=str,
+)
+def test_a_benchmark_does_not_go_on_with_a_plan_that_no_run_wrote(changed, benchmark, tmp_path):
+    shutil.copytree(benchmark / "bench", tmp_path / "b")
+    plan = json.loads((tmp_path / "b/run.json").read_text())
+    (tmp_path / "b/run.json").write_text(json.dumps(plan | changed))
+    ran = run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b", "--resume")
+    said(ran, 3, "run.json: is no plan of a benchmark", "begin anew")
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "value"),
+    [
+        ("times.jsonl", "seconds", 10**400),
+        ("results.jsonl", "curve", [10**400] * 100),
+        ("results.jsonl", "parameters", {"n_pos": 10**400}),
+    ],
+    ids=["seconds", "curve", "parameters"],
+)
+def test_a_number_of_a_benchmark_that_no_double_holds_is_refused(
+    file, name, value, benchmark, tmp_path
+):
+    shutil.copytree(benchmark / "bench", tmp_path / "b")
+    first, _, rest = (tmp_path / "b" / file).read_text().partition("\n")
+    edited = json.dumps(json.loads(first) | {name: value})
+    (tmp_path / "b" / file).write_text(f"{edited}\n{rest}")
+    ran = run_resvm("benchmark", "report", tmp_path / "b", "-q")
+    said(ran, 3, f"{file}:1: {name} is", "was expected")
+
+
+def change_task(benchmark, place, part: str, name: str, value: object) -> None:
+    """The benchmark of two tasks, one record of which is another, sealed again."""
+    shutil.copytree(benchmark / "tasks", place)
+    file = place / "tasks/paper-1-of-2.json"
+    content = json.loads(file.read_bytes().partition(b"\n")[0])
+    if value is None:
+        del content["records"][0][part][name]
+    else:
+        content["records"][0][part][name] = value
+    body = json.dumps(content).encode()
+    file.write_bytes(body + b"\n" + hashlib.sha256(body).hexdigest().encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seconds", 10**400), ("seconds", -1), ("method", "x"), ("task", None)],
+    ids=["too large", "below 0", "no method", "no task"],
+)
+def test_times_of_a_task_that_no_report_would_read_are_not_taken_over(
+    name, value, benchmark, tmp_path
+):
+    change_task(benchmark, tmp_path / "b", "times", name, value)
+    ran = run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b")
+    said(ran, 5, "is not what a task wrote, or damaged", "run its task again")
+
+
+def test_a_line_without_its_shares_is_of_clean_data_as_in_the_report(benchmark, tmp_path):
+    change_task(benchmark, tmp_path / "b", "result", "contamination_pos", None)
+    said(run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b"), 0)
+    said(run_resvm("benchmark", "report", tmp_path / "b", "-q"), 0)
+    results = (tmp_path / "b/results.jsonl").read_text()
+    assert results.count("\n") == (benchmark / "bench/results.jsonl").read_text().count("\n")
