@@ -100,8 +100,8 @@ def _own(own: OwnData) -> Section:
     told = [
         *_which_method(own),
         *_how_much(own),
-        "Mean and 95 % Student-t interval in percent; wins and the one-sided paired Wilcoxon test"
-        " are by average precision.",
+        "A method bears what costs it less than 5 points. Mean and 95 % Student-t interval in"
+        " percent; wins and the one-sided paired Wilcoxon test are by average precision.",
     ]
     if own.borne:
         lines = tuple(
