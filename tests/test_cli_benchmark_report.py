@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from resvm_cli.jobs.benchmark_report import report
+from resvm_cli.report.benchmark_sections import sections
 from tests import fake_benchmark as fake
 from tests.conftest import ROOT
 
@@ -178,3 +180,18 @@ def test_own_data_answers_which_method_and_how_much_contamination(resvm, tmp_pat
             r"cwsvm bears \d+ %; at \d+ % it has lost \d+\.\d points of its \d\d", text
         )
         assert "fewer than 5 repetitions no difference can be significant" in text
+
+
+def test_bands_of_few_repetitions_stay_within_the_chart(tmp_path):
+    areas = {0.0: (0.95, 0.4), 0.2: (0.5, 0.1)}
+    lines = [
+        fake.line(setting="own", task="mine", repetition=number, contamination_pos=level,
+                  average_precision=area)
+        for level, pair in areas.items()
+        for number, area in enumerate(pair)
+    ]  # fmt: skip
+    told = report([str(fake.write(tmp_path / "own", lines))])
+    (figure,) = next(one for one in sections(told) if one.title == "Own data: mine").figures
+    (band,) = figure.data["series"]
+    assert band["low"] == [0.0, 0.0]
+    assert band["high"] == [100.0, 100.0]

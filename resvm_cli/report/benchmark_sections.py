@@ -179,9 +179,14 @@ def _contamination(own: OwnData) -> tuple[Figure, ...]:
                     {
                         "x": [100 * level for level, _ in points],
                         "mean": [area.mean for _, area in points],
-                        "low": [area.mean if area.low is None else area.low for _, area in points],
+                        # Student's interval of few repetitions can leave the axis
+                        "low": [
+                            area.mean if area.low is None else max(0.0, area.low)
+                            for _, area in points
+                        ],
                         "high": [
-                            area.mean if area.high is None else area.high for _, area in points
+                            area.mean if area.high is None else min(100.0, area.high)
+                            for _, area in points
                         ],
                     }
                 )
