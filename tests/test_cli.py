@@ -185,6 +185,18 @@ def test_a_signal_during_predict_leaves_no_file_behind(model, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_job_that_says_how_long_it_will_take_is_not_contradicted(monkeypatch, capsys):
+    from resvm_cli.report import terminal
+
+    clock = [0.0]
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: clock[0])
+    with terminal.Progress(quiet=False) as progress:
+        for second in range(12):
+            clock[0] = float(second)
+            progress("benchmark, about 2 h left", second, 100)
+    assert capsys.readouterr().err == "resvm: benchmark, about 2 h left: 10 of 100, 10 s\n"
+
+
 def test_a_terminal_sees_a_progress_bar_and_elsewhere_heartbeats(monkeypatch, capsys):
     from resvm_cli.report import terminal
 

@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from resvm_cli.jobs.benchmark_report import report
+from resvm_cli.report.benchmark_sections import sections
 from tests import fake_benchmark as fake
 from tests.conftest import ROOT
 
@@ -160,3 +162,36 @@ def test_benchmark_alone_shows_its_commands(resvm):
 def test_the_published_tables_are_part_of_the_wheel():
     settings = (ROOT / "pyproject.toml").read_text()
     assert '"experiments/*.csv"' in settings
+
+
+def test_own_data_answers_which_method_and_how_much_contamination(resvm, tmp_path):
+    lines = fake.own_results([0.0, 0.1, 0.2], repetitions=4)
+    planned = fake.plan(tasks=["mine"], settings=["own"], missing=[], repetitions=4)
+    folder = fake.write(tmp_path / "own", lines, planned)
+    html = tmp_path / "own.html"
+    ran = resvm("benchmark", "report", folder, "--html", html, "--markdown", tmp_path / "own.md")
+    assert ran.code == 0, ran.err
+    texts = [" ".join(ran.out.decode().split()), (tmp_path / "own.md").read_text()]
+    for text in (*texts, html.read_text()):
+        assert "Which method: resvm, with an average precision of 8" in text
+        assert re.search(r"at which each is best: resvm [23], bagging [01], cwsvm 0\.", text)
+        assert "of P, with 10 % of U: resvm bears all that was tried, 20 %." in text
+        assert re.search(
+            r"cwsvm bears \d+ %; at \d+ % it has lost \d+\.\d points of its \d\d", text
+        )
+        assert "fewer than 5 repetitions no difference can be significant" in text
+
+
+def test_bands_of_few_repetitions_stay_within_the_chart(tmp_path):
+    areas = {0.0: (0.95, 0.4), 0.2: (0.5, 0.1)}
+    lines = [
+        fake.line(setting="own", task="mine", repetition=number, contamination_pos=level,
+                  average_precision=area)
+        for level, pair in areas.items()
+        for number, area in enumerate(pair)
+    ]  # fmt: skip
+    told = report([str(fake.write(tmp_path / "own", lines))])
+    (figure,) = next(one for one in sections(told) if one.title == "Own data: mine").figures
+    (band,) = figure.data["series"]
+    assert band["low"] == [0.0, 0.0]
+    assert band["high"] == [100.0, 100.0]

@@ -6,20 +6,17 @@ damaged, cut off or contradicts another one is refused by its number.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.experiments.paper_tasks import OWN, PUBLISHED_CWSVM, SETTING_NAMES
-from resvm_cli.files.json_objects import json_object
 from resvm_cli.files.logs import SETTINGS as RUN_SETTINGS
 from resvm_cli.files.logs import read_json
-from resvm_cli.files.streams import comes_at_once, read_pieces
+from resvm_cli.files.strict_lines import LARGEST, StrictRecord, is_whole, read_lines
 
 RESULTS = "results.jsonl"
 PLAN = "run.json"
@@ -32,10 +29,6 @@ METHODS = ("cwsvm", "bagging", "resvm")  # in the order of the paper's tables
 LIBLINEAR = PUBLISHED_CWSVM
 AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
 CURVE_POINTS = 100  # of recall, at which the precision is kept
-MOST_REPETITIONS = 2**31
-LARGEST = sys.float_info.max
-REMOVE = "take that line out; resvm benchmark run --resume then runs again what it held"
-RESUME = "resvm benchmark run --resume takes such lines out and runs again what they held"
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ class Plan:
                 spelled = [setting, *(short for short, long in SHORT.items() if long == setting)]
                 names = [f"{one}/{task}" for one in spelled] + [f"{task}/{one}" for one in spelled]
                 value = next((value[n] for n in [*names, task, *spelled] if n in value), 0)
-        return value if _is_whole(value) else 0
+        return value if is_whole(value) else 0
 
 
 @dataclass(frozen=True)
@@ -183,79 +176,8 @@ def read_benchmark(directory: str) -> BenchmarkFiles:
     return BenchmarkFiles(directory, results, plan, times, settings)
 
 
-def _records(path: str) -> Iterator[tuple[int, _Record]]:
-    """The objects of a file of JSON lines with their numbers; nothing else may be there."""
-    if not comes_at_once(path):
-        raise FileError(f"{path}: not a regular file", "give the DIR of resvm benchmark run -o DIR")
-    text = b"".join(read_pieces(path))
-    lines = text.split(b"\n")
-    for number, line in enumerate(lines[:-1], 1):
-        yield number, _Record(f"{path}:{number}", _object(line, f"{path}:{number}"))
-    if lines[-1]:
-        raise DataError(f"{path}:{len(lines)}: the line is cut off", RESUME)
-
-
-def _object(line: bytes, where: str) -> dict[str, Any]:
-    def refuse(name: str) -> Any:
-        raise ValueError(f"{name} is no number")
-
-    try:
-        return json_object(line, parse_constant=refuse)
-    except ValueError as error:
-        raise DataError(f"{where}: the line is damaged: {error}", RESUME) from None
-
-
-def _is_whole(value: Any) -> bool:
-    return type(value) is int and 0 <= value < MOST_REPETITIONS
-
-
-class _Record:
-    """A JSON object whose fields are asked for by name and range."""
-
-    def __init__(self, where: str, content: dict[str, Any]) -> None:
-        self.where = where
-        self.content = content
-
-    def refused(self, name: str, expected: str) -> DataError:
-        if name not in self.content:
-            return DataError(f"{self.where}: no {name}; {expected} was expected", REMOVE)
-        given = json.dumps(self.content[name])
-        given = given if len(given) < 60 else f"{given[:57]}..."
-        return DataError(f"{self.where}: {name} is {given}; {expected} was expected", REMOVE)
-
-    def text(self, name: str, among: tuple[str, ...] = ()) -> str:
-        value = self.content.get(name)
-        if not isinstance(value, str) or not value or (among and value not in among):
-            raise self.refused(name, f"one of {', '.join(among)}" if among else "a name")
-        return value
-
-    def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
-        value: Any = self.content.get(name, default)
-        if type(value) not in (int, float) or not low <= value <= min(high, LARGEST):
-            bounds = f"from {low:g} to {high:g}" if math.isfinite(high) else f"from {low:g} on"
-            raise self.refused(name, f"a number {bounds}")
-        return float(value)
-
-    def whole(self, name: str) -> int:
-        value: Any = self.content.get(name)
-        if not _is_whole(value):
-            raise self.refused(name, "a whole number from 0 on")
-        return int(value)
-
-    def names(self, name: str) -> tuple[str, ...]:
-        value = self.content.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise self.refused(name, "a list of names")
-        return tuple(value)
-
-    def mapping(self, name: str) -> dict[str, Any]:
-        value = self.content.get(name, {})
-        if not isinstance(value, dict):
-            raise self.refused(name, "a JSON object")
-        return value
-
-    def setting(self) -> str:
-        return _setting(self.text("setting", (*SETTINGS, *SHORT, OWN)))
+def _setting_of(record: StrictRecord) -> str:
+    return _setting(record.text("setting", (*SETTINGS, *SHORT, OWN)))
 
 
 def _setting(name: str) -> str:
@@ -277,20 +199,20 @@ def is_plan(content: dict[str, Any]) -> bool:
     return _is_sound(content, _require_plan)
 
 
-def _is_sound(record: Any, read: Callable[[_Record], object]) -> bool:
+def _is_sound(record: Any, read: Callable[[StrictRecord], object]) -> bool:
     if not isinstance(record, dict):
         return False
     try:
-        read(_Record("", record))
+        read(StrictRecord("", record))
     except DataError:
         return False
     return True
 
 
-def _require_plan(record: _Record) -> None:
+def _require_plan(record: StrictRecord) -> None:
     for name in ("tasks", "settings", "methods"):
         record.names(name)
-    if not all(map(_is_whole, record.mapping("repetitions").values())):
+    if not all(map(is_whole, record.mapping("repetitions").values())):
         raise record.refused("repetitions", "whole numbers")
     lists: tuple[tuple[str, Any, str], ...] = (
         ("data", list(record.mapping("data").values()), "digest"),
@@ -308,7 +230,7 @@ def _results(path: str, plan: Plan | None) -> tuple[Result, ...]:
     found: dict[tuple[Any, ...], Result] = {}
     levels: dict[tuple[str, str], Result] = {}
     protocol = None if plan is None else plan.protocol
-    for number, record in _records(path):
+    for number, record in read_lines(path):
         result = _result(number, record)
         if protocol is None:
             protocol = result.protocol
@@ -333,12 +255,12 @@ def _results(path: str, plan: Plan | None) -> tuple[Result, ...]:
     return tuple(found.values())
 
 
-def _result(number: int, record: _Record) -> Result:
+def _result(number: int, record: StrictRecord) -> Result:
     areas = {name: record.number(name, 0, 1) for name in AREAS}
     return Result(
         line=number,
         protocol=record.text("protocol"),
-        setting=record.setting(),
+        setting=_setting_of(record),
         task=record.text("task"),
         method=record.text("method", (*METHODS, LIBLINEAR)),
         repetition=record.whole("repetition"),
@@ -352,7 +274,7 @@ def _result(number: int, record: _Record) -> Result:
     )
 
 
-def _parameters(record: _Record) -> dict[str, Any]:
+def _parameters(record: StrictRecord) -> dict[str, Any]:
     parameters = record.mapping("parameters")
     for value in parameters.values():
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
@@ -360,7 +282,7 @@ def _parameters(record: _Record) -> dict[str, Any]:
     return parameters
 
 
-def _curve(record: _Record) -> tuple[float, ...] | None:
+def _curve(record: StrictRecord) -> tuple[float, ...] | None:
     written = record.content.get("curve")
     if written is None:
         return None
@@ -377,16 +299,16 @@ def _curve(record: _Record) -> tuple[float, ...] | None:
 
 def _times(path: str) -> tuple[Times, ...]:
     times: dict[tuple[object, ...], Times] = {}
-    for _, record in _records(path):
+    for _, record in read_lines(path):
         one = _times_of(record)
         times[one.cell] = one  # a cell that a kill undid was timed again
     return tuple(times.values())
 
 
-def _times_of(record: _Record) -> Times:
+def _times_of(record: StrictRecord) -> Times:
     seconds = record.number("seconds", 0, math.inf)
     return Times(
-        setting=record.setting(),
+        setting=_setting_of(record),
         task=record.text("task"),
         method=record.text("method", (*METHODS, LIBLINEAR)),
         repetition=record.whole("repetition"),
@@ -401,7 +323,7 @@ def _times_of(record: _Record) -> Times:
 
 def plan_of(content: dict[str, Any], path: str) -> Plan:
     """What a run set out to do, as its file says."""
-    record = _Record(path, content)
+    record = StrictRecord(path, content)
     if content.get("format") not in PLAN_FORMATS or content["format"] is True:
         raise DataError(
             f"{path}: format {content.get('format')!r}, and this version reads"

@@ -45,6 +45,9 @@ class Borne:
     other: float  # contamination of the other set
     level: float
     clean: float  # mean average precision in percent at the least contamination
+    lost: float  # points at ``level``
+    next_level: float | None  # None: it bears all that was tried
+    next_lost: float | None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class OwnData:
     methods: tuple[str, ...]
     rows: tuple[LevelRow, ...]
     borne: tuple[Borne, ...]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Average precision of each method over the contaminations that all have, best first."""
+        rows = [row for row in self.rows if all(row.cell(method) for method in self.methods)]
+        found = {}
+        for method in self.methods if rows else ():
+            cells = [cell for row in rows if (cell := row.cell(method))]
+            found[method] = sum(cell.average_precision.mean for cell in cells) / len(cells)
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -110,9 +123,13 @@ def _borne(rows: Sequence[LevelRow], methods: Sequence[str]) -> tuple[Borne, ...
                 if not means:
                     continue
                 level, clean = means[0]
+                lost, beyond = 0.0, None
                 for further, mean in means[1:]:
                     if mean < clean - BORNE_POINTS:
+                        beyond = further, clean - mean
                         break
-                    level = further
-                found.append(Borne(method, axis, fixed, level, clean))
+                    level, lost = further, clean - mean
+                found.append(
+                    Borne(method, axis, fixed, level, clean, lost, *(beyond or (None, None)))
+                )
     return tuple(found)

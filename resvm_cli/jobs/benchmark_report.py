@@ -22,17 +22,19 @@ from resvm_cli.files.benchmark_results import (
 from resvm_cli.files.published import read_published, read_published_parameters
 from resvm_cli.jobs.benchmark_gaps import Gap, gaps
 from resvm_cli.jobs.benchmark_join import of_one_run, read_all
-from resvm_cli.jobs.benchmark_own import OwnData, own_data
-from resvm_cli.jobs.benchmark_tables import (
+from resvm_cli.jobs.benchmark_margins import (
     IntervalWidth,
     Margin,
     Medians,
-    PublishedTable,
-    SettingTable,
-    WinCount,
     interval_widths,
     margins,
     parameter_medians,
+)
+from resvm_cli.jobs.benchmark_own import OwnData, own_data
+from resvm_cli.jobs.benchmark_tables import (
+    PublishedTable,
+    SettingTable,
+    WinCount,
     setting_table,
     win_counts,
 )

@@ -11,9 +11,8 @@ import numpy as np
 from resvm_cli.evaluation import significance
 from resvm_cli.evaluation.significance import ALPHA, OverDataSets
 from resvm_cli.files.benchmark_results import CURVE_POINTS, LIBLINEAR, METHODS, Result
+from resvm_cli.jobs.benchmark_margins import IntervalWidth, Medians
 from resvm_cli.jobs.benchmark_tables import (
-    IntervalWidth,
-    Medians,
     PublishedTable,
     SettingTable,
     TaskRow,

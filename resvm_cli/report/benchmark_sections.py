@@ -28,6 +28,7 @@ AXES = {
     "contamination_pos": "contamination of P",
     "contamination_unl": "contamination of U",
 }
+LEAST_PAIRS = 5  # of which a one-sided Wilcoxon test can be significant at 5 %
 
 
 def sections(report: BenchmarkReport) -> list[Section]:
@@ -97,8 +98,10 @@ def _own(own: OwnData) -> Section:
     )  # fmt: skip
     tables = [Table("By contamination of P and U", columns, tuple(rows))]
     told = [
-        "Mean and 95 % Student-t interval in percent; wins and the one-sided paired Wilcoxon test"
-        " are by average precision.",
+        *_which_method(own),
+        *_how_much(own),
+        "A method bears what costs it less than 5 points. Mean and 95 % Student-t interval in"
+        " percent; wins and the one-sided paired Wilcoxon test are by average precision.",
     ]
     if own.borne:
         lines = tuple(
@@ -114,14 +117,48 @@ def _own(own: OwnData) -> Section:
                 ("method", "by", "of the other set, %", "at the least", "borne, %"), lines, 2,
             )
         )  # fmt: skip
-    wins: dict[str, int] = {}
+    return Section(f"Own data: {own.task}", tuple(told), tuple(tables), _contamination(own))
+
+
+def _which_method(own: OwnData) -> list[str]:
+    """The answer to a user's first question."""
+    if len(own.methods) < 2 or not own.means:
+        return []
+    wins = dict.fromkeys(own.means, 0)
     for row in own.rows:
         if row.best is not None:
-            wins[row.best] = wins.get(row.best, 0) + 1
-    if wins:
-        counts = ", ".join(f"{name} at {count}" for name, count in wins.items())
-        told.append(f"Best mean, of {len(own.rows)} contaminations: {counts}.")
-    return Section(f"Own data: {own.task}", tuple(told), tuple(tables), _contamination(own))
+            wins[row.best] += 1
+    best, *others = own.means.items()
+    beside = ", ".join(f"{name} {mean:.1f}" for name, mean in others)
+    told = [
+        f"Which method: {best[0]}, with an average precision of {best[1]:.1f} in the mean over"
+        f" all contaminations ({beside}). Contaminations at which each"
+        f" is best: {', '.join(f'{name} {n_best}' for name, n_best in wins.items())}."
+    ]
+    fewest = min(row.n_compared for row in own.rows)
+    if fewest < LEAST_PAIRS:
+        told.append(
+            f"With fewer than {LEAST_PAIRS} repetitions no difference can be significant (p below"
+            " 0.05): take more before you choose."
+        )
+    return told
+
+
+def _how_much(own: OwnData) -> list[str]:
+    """The answer to the second: what each method bears."""
+    told = []
+    for one in own.borne:
+        name, other = ("P", "U") if one.axis == "contamination_pos" else ("U", "P")
+        start = f"How much contamination of {name}, with {100 * one.other:g} % of {other}:"
+        if one.next_level is None or one.next_lost is None:
+            text = f"{one.method} bears all that was tried, {100 * one.level:g} %"
+        else:
+            text = (
+                f"{one.method} bears {100 * one.level:g} %; at {100 * one.next_level:g} % it has"
+                f" lost {one.next_lost:.1f} points of its {one.clean:.1f}"
+            )
+        told.append(f"{start} {text}.")
+    return told
 
 
 def _contamination(own: OwnData) -> tuple[Figure, ...]:
@@ -142,9 +179,14 @@ def _contamination(own: OwnData) -> tuple[Figure, ...]:
                     {
                         "x": [100 * level for level, _ in points],
                         "mean": [area.mean for _, area in points],
-                        "low": [area.mean if area.low is None else area.low for _, area in points],
+                        # Student's interval of few repetitions can leave the axis
+                        "low": [
+                            area.mean if area.low is None else max(0.0, area.low)
+                            for _, area in points
+                        ],
                         "high": [
-                            area.mean if area.high is None else area.high for _, area in points
+                            area.mean if area.high is None else min(100.0, area.high)
+                            for _, area in points
                         ],
                     }
                 )

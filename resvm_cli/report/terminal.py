@@ -145,7 +145,8 @@ class Progress:
             self._next = now + HEARTBEAT_SECONDS
             amount = f"{done:,} rows" if total is None else f"{done:,} of {total:,}"
             left = ""
-            if total is not None and 0 < done < total:
+            # a job whose tasks differ in size says itself how long the rest will take
+            if total is not None and 0 < done < total and not stage.endswith(" left"):
                 left = f", about {(now - self._stage_began) * (total - done) / done:.0f} s left"
             say(f"resvm: {stage}: {amount}, {now - self._stage_began:.0f} s{left}")
 
