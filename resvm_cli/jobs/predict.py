@@ -41,6 +41,7 @@ OUTSIDE_TAIL = 0.005
 FAR_SHARE = 0.05
 LEAST_FAR = 3
 NOTHING = 1e-3  # of a member's constant: less than that all support rows together add
+MOST_CELLS = 1 << 22  # of members' values of the rows that are judged at a time: 32 MB
 LEAST_SEEN = 20  # rows judged out of bag: fewer give no range
 
 
@@ -277,6 +278,7 @@ class _Judging:
         """What is to be written of every block of rows, as they arrive."""
         request = self._request
         judge = _BlockJudge(request, self._stored, self._decision, threshold, formatted, self._seen)
+        multiple, n_members = judge.predictor.rows_multiple, len(self._stored.ensemble.members)
         for block, answer in map_blocks(
             _BlockJudge.judge,
             judge,
@@ -284,7 +286,8 @@ class _Judging:
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
             workers=lambda: request.jobs or parallel.available_cores(),
-            multiple=judge.predictor.rows_multiple,
+            multiple=multiple,
+            most_rows=max(1, MOST_CELLS // (multiple * n_members)) * multiple,
         ):
             if answer.first_bad is not None:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
