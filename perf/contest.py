@@ -27,6 +27,7 @@ class Row:
     agrees: bool
     note: str = ""
     runs: tuple[float, ...] = ()
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class _Entry:
 
     case: Case
     runs: list[Run] = field(default_factory=list)
-    starts: list[float] = field(default_factory=list)  # of the command that is taken off
-    parts: list[float] = field(default_factory=list)  # of the smaller part
+    starts: list[Run] = field(default_factory=list)  # of the command that is taken off
+    parts: list[Run] = field(default_factory=list)  # of the smaller part
     agreement: Agreement | None = None
     failure: str = ""
 
@@ -84,9 +85,9 @@ class _Entry:
                 case.prepare()
             # the command itself comes last: its output is what is checked
             if case.less is not None:
-                self.starts += [measured(case.less).seconds for _ in range(STARTS)]
+                self.starts += [measured(case.less) for _ in range(STARTS)]
             if case.part is not None:
-                self.parts.append(measured(case.part.smaller).seconds)
+                self.parts.append(measured(case.part.smaller))
             if case.reset is not None:
                 case.reset()
             self.runs.append(measured(case.steps))
@@ -108,13 +109,17 @@ class _Entry:
 
     @property
     def seconds(self) -> float | None:
+        return self._best(lambda measured: measured.seconds)
+
+    def _best(self, cost: Callable[[Run], float]) -> float | None:
+        """The least of the runs, or None where no time counts."""
         if self.failure or (self.agreement is not None and not self.agreement.agrees):
             return None
-        best = min(measured.seconds for measured in self.runs)
+        best = min(map(cost, self.runs))
         if self.starts:
-            best = max(1e-9, best - min(self.starts))
+            best = max(1e-9, best - min(map(cost, self.starts)))
         if self.case.part is not None:
-            return self.case.part.seconds(min(self.parts), best)
+            return self.case.part.seconds(min(map(cost, self.parts)), best)
         return best
 
     def row(self, first: float | None, amount: float | None) -> Row:
@@ -140,6 +145,7 @@ class _Entry:
             agrees,
             note,
             tuple(measured.seconds for measured in self.runs),
+            self._best(lambda measured: measured.cpu_seconds),
         )
 
 

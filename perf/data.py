@@ -18,6 +18,7 @@ from resvm_cli.files.svmlight import Block, format_block, read_file
 
 MNIST, MNIST_TEST = "mnist.scale", "mnist.scale.t"
 IJCNN, IJCNN_TEST = "ijcnn1", "ijcnn1.t"
+COVTYPE = "covtype.libsvm.binary.scale"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Data:
         self._folder = folder
         self._given = given
         self._sizes = sizes
+
+    def sized(self, sizes: Sizes) -> Data:
+        """The same files, cut to other sizes, in a folder of their own."""
+        folder = self._folder / f"{sizes.rows_pos}+{sizes.rows_unl}"
+        folder.mkdir(exist_ok=True)
+        return Data(folder, self._given, sizes)
 
     def describe(self, name: str) -> str:
         """Where a set comes from, for the tables."""
@@ -128,7 +135,20 @@ def _generated(name: str, sizes: Sizes) -> Block:
     if name in (MNIST, MNIST_TEST):
         n_rows = sizes.test_rows if name == MNIST_TEST else sizes.generated_rows
         return _pictures(rng, n_rows)
+    if name == COVTYPE:
+        return _terrain(rng, sizes.generated_rows)
     return _signals(rng, sizes.generated_rows)
+
+
+def _terrain(rng: np.random.Generator, n_rows: int) -> Block:
+    """covtype's shape: ten numbers, one of four and one of forty indicators; two even classes."""
+    features = np.zeros((n_rows, 54))
+    features[:, :10] = np.round(rng.random((n_rows, 10)), 6)
+    rows = np.arange(n_rows)
+    features[rows, 10 + rng.integers(0, 4, n_rows)] = 1.0
+    features[rows, 14 + rng.integers(0, 40, n_rows)] = 1.0
+    bend = features[:, 0] + np.sin(6 * features[:, 1]) * features[:, 2]
+    return Block.of(Rows.from_dense(features), np.where(bend > np.median(bend), 1, 2))
 
 
 def _pictures(rng: np.random.Generator, n_rows: int) -> Block:

@@ -35,7 +35,7 @@ def start(argv, stdin, stdout, stderr, environment):
 
 
 def run(pipeline, stdout, stderr, environment):
-    """Run one pipeline to its end: exit codes, and the peak memory of its programs together."""
+    """Run one pipeline to its end: exit codes, and memory and CPU time of its programs together."""
     source = os.open(os.devnull, os.O_RDONLY)
     for number, argv in enumerate(pipeline):
         last = number == len(pipeline) - 1
@@ -45,13 +45,14 @@ def run(pipeline, stdout, stderr, environment):
         if not last:
             os.close(write_end)
         source = read_end
-    codes, peak = [], 0
+    codes, peak, busy = [], 0, 0.0
     while running:
         _, status, usage = os.wait4(running[0], 0)
         running.pop(0)
         codes.append(os.waitstatus_to_exitcode(status))
         peak += usage.ru_maxrss
-    return codes, peak
+        busy += usage.ru_utime + usage.ru_stime
+    return codes, peak, busy
 
 
 def main():
@@ -61,16 +62,18 @@ def main():
     stderr = os.open(task["stderr"], flags, 0o644)
     signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, task["timeout"])
-    peak, code = 0, 0
+    peak, code, cpu = 0, 0, 0.0
     begin = time.perf_counter()
     for pipeline in task["steps"]:
-        codes, held = run(pipeline, stdout, stderr, task["environment"])
+        codes, held, busy = run(pipeline, stdout, stderr, task["environment"])
         peak = max(peak, held)
+        cpu += busy
         code = next(filter(None, codes), 0)
         if code:
             break
     seconds = time.perf_counter() - begin
-    json.dump({"seconds": seconds, "peak_kb": peak, "code": code}, sys.stdout)
+    result = {"seconds": seconds, "cpu_seconds": cpu, "peak_kb": peak, "code": code}
+    json.dump(result, sys.stdout)
 
 
 main()

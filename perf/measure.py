@@ -34,6 +34,7 @@ class Run:
 
     seconds: float
     peak_mb: float
+    cpu_seconds: float = 0.0  # of all its programs and threads together
 
 
 def command(*arguments: object) -> Steps:
@@ -74,7 +75,7 @@ def run(
         if result["code"]:
             last_line = _last_line(Path(stderr.name).read_bytes())
             raise Failed(f"exit code {result['code']}: {last_line}")
-    return Run(result["seconds"], result["peak_kb"] / 1024)
+    return Run(result["seconds"], result["peak_kb"] / 1024, result["cpu_seconds"])
 
 
 def _last_line(text: bytes) -> str:

@@ -22,6 +22,11 @@ class Sizes:
     short_rows: int = 100_000
     part_rows: tuple[int, int] = (5_000, 20_000)  # of a set too long for a peer
     part_members: tuple[int, int] = (5, 20)  # of an ensemble too long for a peer
+    large_members: int = 40  # of larger bags
+    large_rows: tuple[int, int] = (1_000, 40_000)  # of P and U that they are drawn from
+    large_bag: tuple[int, int] = (100, 1_000)
+    large_test_rows: int = 20_000
+    many_members: int = 3_200
     repeats: int = 5
     timeout: float = 600.0
 
@@ -35,6 +40,10 @@ QUICK = Sizes(
     long_rows=200_000,
     short_rows=50_000,
     part_rows=(2_000, 8_000),
+    large_members=10,
+    large_rows=(200, 4_000),
+    large_test_rows=2_000,
+    many_members=400,
     repeats=2,
     timeout=120.0,
 )

@@ -17,6 +17,7 @@ PACKAGES = (
     "resvm-cli",
     "numpy",
     "scikit-learn",
+    "scikit-learn-intelex",
     "libsvm-official",
     "liblinear-official",
     "pulearn",
@@ -133,7 +134,7 @@ def as_json(tables: Sequence[Table], sizes: Sizes, quick: bool) -> str:
 
 def _header(outcome: Outcome) -> list[str]:
     rate = [outcome.unit] if outcome.unit else []
-    return ["what was run", "seconds", *rate, "ratio", "peak MB", "agreement"]
+    return ["what was run", "seconds", "CPU", *rate, "ratio", "peak MB", "agreement"]
 
 
 def _cells(row: Row, outcome: Outcome) -> list[str]:
@@ -144,6 +145,7 @@ def _cells(row: Row, outcome: Outcome) -> list[str]:
     return [
         row.name,
         "-" if row.seconds is None else f"{row.seconds:.3f}",
+        "-" if row.cpu_seconds is None else f"{row.cpu_seconds:.3f}",
         *rate,
         "-" if row.ratio is None else f"{row.ratio:.2f}",
         "-" if row.peak_mb is None else f"{row.peak_mb:.0f}",

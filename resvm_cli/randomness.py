@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 Bits: TypeAlias = "np.random.PCG64"  # not imported before it is needed
 
+SAMPLE_CHUNK = 1 << 16
+
 # Of each member: the rows of its bag have no second number, for they came first.
 SOLVER = 1
 # Of each fold: the seed of the ensemble that is trained without it; inner and outer folds.
@@ -93,5 +95,17 @@ def shuffled(bits: Bits, size: int) -> npt.NDArray[np.int64]:
 
 
 def sample(bits: Bits, n_rows: int, most: int) -> npt.NDArray[np.int64]:
-    """At most so many row numbers, ascending, each once."""
-    return np.sort(shuffled(bits, n_rows)[:most]) if n_rows > most else np.arange(n_rows)
+    """At most so many row numbers, ascending, each once: the first of them shuffled."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    keys, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    # a chunk at a time, so that memory is by the sample: there may be ten million rows
+    for start in range(0, n_rows, SAMPLE_CHUNK):
+        drawn = bits.random_raw(min(SAMPLE_CHUNK, n_rows - start))
+        # of equal keys the earlier row comes first
+        late = drawn >= keys[-1] if most and len(keys) == most else np.zeros(len(drawn), bool)
+        keys = np.concatenate([keys, drawn[~late]])
+        numbers = np.concatenate([numbers, start + np.flatnonzero(~late)])
+        order = np.argsort(keys, kind="stable")[:most]
+        keys, numbers = keys[order], numbers[order]
+    return np.sort(numbers)

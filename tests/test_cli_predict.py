@@ -17,6 +17,7 @@ import pytest
 from resvm_cli.ensemble.model import decide
 from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import read_file
+from resvm_cli.jobs import predict as predict_job
 from tests.conftest import train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
 from tests.programs import resvm_command, run, start_resvm, until
@@ -110,6 +111,39 @@ def test_the_number_of_threads_changes_no_byte(kernel, problem, resvm, tmp_path)
     outputs |= {resvm("predict", folder, source).out}
     assert len(outputs) == 1
     assert len(outputs.pop().splitlines()) == 40_000
+
+
+@pytest.mark.parametrize("cells", [1, 2000])
+def test_rows_judged_a_few_at_a_time_get_the_same_lines(
+    cells, model, problem, monkeypatch, tmp_path
+):
+    """So that the memory of many members is bounded."""
+    judged = []
+    judge = predict_job._BlockJudge.judge
+
+    def counted(self, block):
+        judged.append(len(block))
+        return judge(self, block)
+
+    def written(name):
+        request = predict_job.PredictRequest(
+            str(model),
+            str(problem / "test.svm"),
+            str(tmp_path / name),
+            form="tsv",
+            votes=True,
+            member_values=True,
+            ids=True,
+        )
+        predict_job.predict(request, lambda *told: None)
+        return (tmp_path / name).read_bytes()
+
+    whole = written("whole")
+    monkeypatch.setattr(predict_job._BlockJudge, "judge", counted)
+    monkeypatch.setattr(predict_job, "MOST_CELLS", cells)
+    assert written("parts") == whole
+    assert sum(judged) == 300
+    assert len(judged) > 1
 
 
 def test_a_bad_line_far_down_is_named_by_its_own_number(model, resvm, tmp_path):

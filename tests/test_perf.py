@@ -15,7 +15,9 @@ from perf.bench import Bench
 from perf.case import Asked, Case, Group, Part
 from perf.contest import Outcome, Row, Verdict, compete, verdict
 from perf.data import Data
+from perf.ensembles import Ensemble
 from perf.measure import Failed, command, run
+from perf.programs.ensemble_svm import EnsembleSvm
 from perf.programs.program import script
 from perf.sizes import QUICK
 from perf.work import KINDS
@@ -35,6 +37,11 @@ TINY = replace(
     probe_rows=20,
     long_rows=300,
     short_rows=100,
+    large_members=2,
+    large_rows=(20, 60),
+    large_bag=(5, 20),
+    large_test_rows=50,
+    many_members=4,
     part_rows=(50, 100),
     repeats=1,
 )
@@ -127,6 +134,40 @@ def test_peak_memory_is_the_programs_own():
     assert 100 < large.peak_mb < 150
 
 
+def test_cpu_seconds_are_those_of_all_programs_of_all_steps():
+    busy = ["python3", "-c", "while __import__('time').process_time() < 0.2: pass"]
+    assert run([[["sleep", "0"]]]).cpu_seconds < 0.2
+    assert run([[busy, busy], [busy]]).cpu_seconds >= 0.6
+
+
+def test_larger_bags_and_many_members_have_work_for_all_that_are_here(bench):
+    train, predict, *_, one_row = KINDS["large"].groups(bench)
+    assert train.title.startswith("train 2 linear members of 5 + 20 rows")
+    rows = compete(replace(predict, cases=predict.cases[:3]), TINY, quiet).rows
+    assert [row.agrees for row in rows] == [True] * 3
+    assert all(row.cpu_seconds for row in rows)
+    assert [row.agrees for row in compete(one_row, TINY, quiet).rows] == [True] * 4
+
+
+def test_ensemblesvm_gets_the_same_bags_by_row_numbers(bench, monkeypatch):
+    problem = bench.data.problem("mnist.scale", "mnist.scale.t", 7, bench.command)
+    ensemble = Ensemble(bench, problem, "rbf", 3)
+    program = EnsembleSvm()
+    ((words,),) = program.train(ensemble, Path("target"))
+    options = dict(zip(words[4::2], words[5::2], strict=True))
+    assert words[:4] == ["esvm-train", "-labels", "1", "-1"]
+    assert (options["-kfun"], options["-nmodels"], options["-o"]) == ("2", "3", "target")
+    lines = Path(options["-data"]).read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["1"] * 20 + ["-1"] * 40
+    given = ensemble.parameters
+    for bag, text in enumerate(Path(options["-bootstrap"]).read_text().splitlines()):
+        numbers = [int(word) - 1 for word in text.split()]
+        expected = [*given["positive"][bag], *(given["unlabeled"][bag] + 20)]
+        assert numbers == expected
+    monkeypatch.setenv("PATH", "")
+    assert not program.installed()
+
+
 def test_a_pipeline_passes_its_data_on(tmp_path):
     out = tmp_path / "out"
     run([[["printf", "a\\nb\\n"], ["wc", "-l"]]], stdout=out)
@@ -192,7 +233,7 @@ def test_an_asked_ratio_takes_the_fastest_peer_that_agrees():
 
 
 def tables() -> list[table.Table]:
-    row = Row("zcat | wc -c", 1.5, 2.0, None, 10.0, "same bytes", True)
+    row = Row("zcat | wc -c", 1.5, 2.0, None, 10.0, "same bytes", True, cpu_seconds=1.25)
     asked = Asked("gzip", 1.3, "a", ("b",), "most")
     return [table.Table("parse", "Parsing", [Outcome("gzip", "", (row,), (Verdict(asked, 2.0),))])]
 
@@ -206,7 +247,7 @@ def test_tables_are_put_between_the_marks_of_a_document(tmp_path):
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert text.count("| zcat \\| wc -c | 1.500 | 2.00 | 10 | same bytes |") == 1
+    assert text.count("| zcat \\| wc -c | 1.500 | 1.250 | 2.00 | 10 | same bytes |") == 1
     assert "- gzip: asked <= 1.3x: 2x, NOT met" in text
 
 

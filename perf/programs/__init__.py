@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perf.ensembles import Ensemble
+from perf.programs.ensemble_svm import EnsembleSvm
 from perf.programs.program import Program
-from perf.programs.scikit_learn import Pulearn, ScikitLearn
+from perf.programs.scikit_learn import Pulearn, ScikitLearn, ScikitLearnIntelex
 from perf.programs.solvers import LiblinearPython, LibsvmPython, Stock
 
 SVC_SPARSE = ScikitLearn("scikit-learn SVC, sparse rows", "svc", "sparse")
@@ -16,12 +17,14 @@ SCRIPTS_ASKED = {
     "the same over dense rows": SVC_DENSE.title,
 }
 SVC_STACKED = ScikitLearn(SVC_SPARSE.title, "svc", "sparse", "stacked", ("linear",))
+INTELEX = ScikitLearnIntelex()
 LINEAR_SVC = ScikitLearn(
     "scikit-learn LinearSVC", "linearsvc", "sparse", "loop", ("linear",), "liblinear"
 )
 PROGRAMS: tuple[Program, ...] = (
     SVC_SPARSE,
     SVC_DENSE,
+    INTELEX,
     LINEAR_SVC,
     LibsvmPython(),
     LiblinearPython(),
@@ -32,6 +35,7 @@ PROGRAMS: tuple[Program, ...] = (
         "stock liblinear-train and -predict",
         *("liblinear-train", "liblinear-predict", ("linear",), "liblinear"),
     ),
+    EnsembleSvm(),
     Pulearn(),
 )
 

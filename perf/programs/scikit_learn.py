@@ -29,6 +29,9 @@ class ScikitLearn(Program):
     solver: Literal["libsvm", "liblinear"] = "libsvm"
     peer = "scikit-learn"
 
+    def run_script(self, name: str, *arguments: object) -> Steps:
+        return script(name, *arguments)
+
     def installed(self) -> bool:
         return importlib.util.find_spec("sklearn") is not None
 
@@ -39,14 +42,31 @@ class ScikitLearn(Program):
     def train(self, ensemble: Ensemble, target: Path) -> Steps:
         problem = ensemble.problem
         data = (ensemble.bags, problem.positives, problem.unlabeled)
-        return script("sklearn_train", *data, target, self.machine, self.form)
+        return self.run_script("sklearn_train", *data, target, self.machine, self.form)
 
     def predict(self, ensemble: Ensemble, model: Path, rows: Path, out: Path) -> Steps:
-        return script("sklearn_predict", model, rows, out, self.judge, self.form)
+        return self.run_script("sklearn_predict", model, rows, out, self.judge, self.form)
 
     def values(self, ensemble: Ensemble, model: Path, rows: Path, values: Path) -> Steps:
         text = values.with_suffix(".txt")
-        return script("sklearn_predict", model, rows, text, self.judge, self.form, values)
+        arguments = (model, rows, text, self.judge, self.form, values)
+        return self.run_script("sklearn_predict", *arguments)
+
+
+@dataclass(frozen=True)
+class ScikitLearnIntelex(ScikitLearn):
+    """The same scripts, scikit-learn's classes replaced by Intel's."""
+
+    title: str = "scikit-learn-intelex SVC, dense rows"
+    machine: Literal["svc", "linearsvc"] = "svc"
+    form: Literal["sparse", "dense"] = "dense"
+    peer = "scikit-learn-intelex"
+
+    def run_script(self, name: str, *arguments: object) -> Steps:
+        return script("intelex", name, *arguments)
+
+    def installed(self) -> bool:
+        return importlib.util.find_spec("sklearnex") is not None
 
 
 @dataclass(frozen=True)

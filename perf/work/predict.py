@@ -29,7 +29,7 @@ def groups(bench: Bench) -> Iterator[Group]:
             yield Group(
                 f"{n_models} {kernel} members, {bench.sizes.test_rows:,} rows x"
                 f" {problem.n_features} features ({bench.data.describe(MNIST_TEST)})",
-                [*resvm(ensemble), *(_peer(ensemble, program) for program in peers)],
+                [*resvm(ensemble), *(peer(ensemble, program) for program in peers)],
                 _asked(bench, n_models, kernel),
             )
 
@@ -54,7 +54,8 @@ def resvm(ensemble: Ensemble) -> Iterator[Case]:
     yield case(THREADED, None)
 
 
-def _peer(ensemble: Ensemble, program: Program) -> Case:
+def peer(ensemble: Ensemble, program: Program) -> Case:
+    """A peer that judges them with the members it trained."""
     rows, model = ensemble.problem.test, program.target(ensemble)
     output = ensemble.folder / f"{program.title}{program.way}.pred"
     cut = program.part(ensemble, model, output)

@@ -12,7 +12,7 @@ from perf.bench import Bench
 from perf.case import Asked, Case, Group
 from perf.data import MNIST, MNIST_TEST
 from perf.ensembles import Ensemble
-from perf.programs import SCRIPTS_ASKED, programs
+from perf.programs import SCRIPTS_ASKED, Program, programs
 
 TITLE = "Training"
 OURS = "resvm train, one thread"
@@ -24,15 +24,7 @@ def groups(bench: Bench) -> Iterator[Group]:
     for n_models in sizes.members:
         for kernel in ("linear", "rbf"):
             ensemble = Ensemble(bench, problem, kernel, n_models)
-            cases = [*_resvm(ensemble)]
-            for program in programs(ensemble):
-                target = program.target(ensemble)
-                case = Case(
-                    program.title,
-                    program.train(ensemble, target),
-                    check=partial(program.check_members, ensemble),
-                )
-                cases.append(case)
+            cases = [*resvm(ensemble), *(peer(ensemble, each) for each in programs(ensemble))]
             yield Group(
                 f"{n_models} {kernel} members of {sizes.n_pos} + {sizes.n_unl} rows"
                 f" ({bench.data.describe(MNIST)}, {sizes.rows_pos} + {sizes.rows_unl:,} rows)",
@@ -41,7 +33,18 @@ def groups(bench: Bench) -> Iterator[Group]:
             )
 
 
-def _resvm(ensemble: Ensemble) -> Iterator[Case]:
+def peer(ensemble: Ensemble, program: Program) -> Case:
+    """A peer that trains these members."""
+    return Case(
+        program.title,
+        program.train(ensemble, program.target(ensemble)),
+        check=partial(program.check_members, ensemble),
+    )
+
+
+def resvm(ensemble: Ensemble) -> Iterator[Case]:
+    """resvm with one thread, then as many as it likes, then by LIBLINEAR."""
+
     def manifest(target: Path) -> Path:
         return target / "manifest.json"  # which holds the digest of every member
 

@@ -74,6 +74,22 @@ class Block:
             else [comment for block in blocks for comment in block.comments or ()],
         )
 
+    def slices(self, most_rows: int) -> Iterator[Block]:
+        """The same rows in blocks of at most so many."""
+        if len(self) <= most_rows:
+            yield self
+            return
+        for start in range(0, len(self), most_rows):
+            part = slice(start, min(start + most_rows, len(self)))
+            yield Block(
+                self.rows.slice(part.start, part.stop),
+                self.labels[part],
+                self.qids[part],
+                self.lines[part],
+                self.starts[part],
+                None if self.comments is None else self.comments[part],
+            )
+
     def require_labels(self, name: str) -> None:
         """Refuse the first row that has no label."""
         missing = np.flatnonzero(np.isnan(self.labels))
@@ -118,17 +134,19 @@ def map_blocks(
     with_comments: bool = False,
     workers: Callable[[], int],
     multiple: int = 1,
+    most_rows: int = ROW_CAPACITY,
 ) -> Iterator[tuple[Block, Result]]:
     """The same, with what a function makes of each block, in the threads that parse.
 
     Where an engine works, pieces of text go there, and blocks come back without their numbers. To
     the function a block's lines count from the beginning of its piece. Blocks of a file hold a
-    multiple of so many rows, where none of its lines is blank; a pipe is answered as it comes.
+    multiple of so many rows, where none of its lines is blank, and at most ``most_rows``; a pipe is
+    answered as it comes.
     """
     text = require_svmlight(read_pieces(path), name_of(path))
     texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
     parse = _Parser(zero_based, with_comments, False)
-    work = _PieceWork(parse, function, parallel.elsewhere())
+    work = _PieceWork(parse, function, parallel.elsewhere(), most_rows)
 
     def results() -> Iterator[_Parsed]:
         for parsed, made in parallel.stream_shared(work, shared, enumerate(texts), workers):
@@ -226,9 +244,11 @@ class _PieceWork(Generic[Shared, Result]):
     parse: _Parser
     function: Callable[[Shared, Block], Result]
     travels: bool
+    most_rows: int
 
     def __call__(self, shared: Shared, numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
         parsed = self.parse(numbered)
+        parsed.blocks = [part for block in parsed.blocks for part in block.slices(self.most_rows)]
         made = [self.function(shared, block) for block in parsed.blocks]
         if self.travels:
             parsed.blocks = [replace(block, rows=_empty(len(block))) for block in parsed.blocks]

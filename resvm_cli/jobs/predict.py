@@ -34,6 +34,7 @@ LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
+MOST_CELLS = 1 << 22  # of members' values of the rows that are judged at a time: 32 MB
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ class _Judging:
         """What is to be written of every block of rows, as they arrive."""
         request = self._request
         judge = BlockJudge(request, self._stored, self._decision, threshold, formatted, self._seen)
+        multiple, n_members = judge.predictor.rows_multiple, len(self._stored.ensemble.members)
         for block, answer in map_blocks(
             BlockJudge.judge,
             judge,
@@ -178,7 +180,8 @@ class _Judging:
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
             workers=lambda: request.jobs or parallel.available_cores(),
-            multiple=judge.predictor.rows_multiple,
+            multiple=multiple,
+            most_rows=max(1, MOST_CELLS // (multiple * n_members)) * multiple,
         ):
             if answer.first_bad is not None:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
