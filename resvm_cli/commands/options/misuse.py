@@ -24,6 +24,11 @@ OF_LIBSVM = {
     "-p": "all members are C-SVMs, which have no epsilon",
     "-l": "resvm train --scale minmax scales, and the model remembers how",
 }
+# Texts where numbers are: what was meant is in a table.
+OF_TABLES = {
+    "--positive-label": "labels of svmlight text are numbers; if the file is a table of texts:"
+    " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm",
+}
 EXPECTED = {
     "integer": "a whole number",
     "int": "a whole number",
@@ -52,7 +57,8 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
         )
     if getattr(error, "param", None) is not None:
         name = "/".join(error.param.opts) if error.param.param_type_name == "option" else ""
-        return CommandLineError(_refused(name or error.param.human_readable_name, message), every)
+        hint = OF_TABLES.get(name, every)
+        return CommandLineError(_refused(name or error.param.human_readable_name, message), hint)
     if hasattr(error, "option_name"):  # -j at the end of the line, or --json=yes
         without = "requires" in message
         return CommandLineError(
