@@ -185,9 +185,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         chosen = self.get_params(deep=False)["positive_label"]
         if chosen is None:
             if self.classes_.dtype.kind in "OSU" and 2 * numbers.sum() > len(numbers):
+                other, taken = self.classes_.tolist()
                 warnings.warn(
-                    f"{self.classes_[1]!r} is taken for the label of known positives, and most"
-                    f" rows have it: if {self.classes_[0]!r} is, set positive_label",
+                    f"{taken!r} is taken for the label of known positives, and most rows have it:"
+                    f" if {other!r} is, set positive_label",
                     UserWarning,
                     stacklevel=4,
                 )

@@ -125,6 +125,30 @@ def test_what_cannot_be_converted_is_refused_with_its_place(
     assert not (folder / "x.svm").exists()
 
 
+def test_advice_can_be_typed_as_it_stands(resvm, folder):
+    for table, advice in (
+        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to leave the column out: --drop 'my a'"),
+        (b"my a,b\nx,2\n,3\n", "leave the column out: --drop 'my a'; or the rows: --missing drop"),
+    ):
+        assert advice in converted(resvm, folder, "-", code=3, stdin=table).err
+
+
+def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
+    table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
+    told = converted(resvm, folder, "-", stdin=table).err
+    assert "'who' holds texts: one feature a value, 3 of them, no two rows alike; if they" in told
+    assert "are names: --id-column who" in told
+    assert "for fingerprints of molecules: --smiles-column SMILES" in told
+    assert "--id-column kind" not in told
+
+
+def test_rows_that_were_left_out_have_their_places(resvm, folder):
+    table = b"a,b\n" + b"1,2\n,3\n" * 6
+    told = " ".join(converted(resvm, folder, "-", "--missing", "drop", stdin=table).err.split())
+    assert "6 rows were left out: a value is missing or no molecule (stdin:3:1, stdin:5:1," in told
+    assert "stdin:11:1, ...)" in told
+
+
 def test_labels_that_are_there_are_listed(resvm, folder):
     ran = converted(resvm, folder, "d.csv", "--label-column", "y", "--positive-label", "G", code=3)
     assert "labels that are there: g, h, (none)" in ran.err

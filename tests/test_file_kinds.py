@@ -117,3 +117,10 @@ def test_check_reports_the_kind_and_goes_on_with_the_next_file(problem, resvm, t
     assert (table["sound"], table["n_rows"], sound["sound"]) == (False, 0, True)
     (line,) = table["bad_lines"]
     assert line.endswith(f"resvm convert {tmp_path / 'a.csv'} --label-column y -o data.svm")
+
+
+def test_columns_of_usual_names_are_in_the_advice(problem, resvm, tmp_path):
+    table = tmp_path / "a.csv"
+    table.write_bytes(b"Compound ID;SMILES;Activity\nx;CC;1\ny;CO;0\n")
+    told = resvm("train", "-P", table, "-U", problem / "unl.svm", "-o", tmp_path / "m").err
+    assert "--id-column 'Compound ID' --smiles-column SMILES --label-column Activity" in told

@@ -27,6 +27,11 @@ def refusal(line: str) -> CommandLineError:
         ("train -j 0", "-j/--jobs is 0; at least 1 was expected", "`resvm train --help`"),
         ("train -c much", "-c/--c-unl is 'much'; a number was expected", "`resvm train --help`"),
         (
+            "train --data d.csv --positive-label hit",
+            "--positive-label is 'hit'; a number was expected",
+            "labels of svmlight text are numbers; if the file is a table of texts: resvm convert",
+        ),
+        (
             "score --bootstrap 2000000",
             "--bootstrap is 2000000; 0 to 1000000 was expected",
             "`resvm score --help`",
@@ -65,6 +70,8 @@ def test_files_as_svm_train_takes_them_get_a_pointer_to_options(command):
         ("train -n 0.5", "nu"),
         ("train -p 0.1", "epsilon"),
         ("predict model -b 1", "no probabilities"),
+        ("tune -log2c -5,15,2", "-c 0.03125..32768"),
+        ("tune -c 1 -log2g -5,15,2", "-g 0.0001..10"),
     ],
 )
 def test_options_of_libsvm_that_mean_nothing_here_are_explained(line, hint):

@@ -177,7 +177,8 @@ def _check_outputs(
         return
     if len(sources) > 1:
         raise CommandLineError(
-            f"{len(sources)} files: each needs an output of its own", "say where: --out-dir DIR"
+            f"{len(sources)} files: each needs an output of its own",
+            "say where: --out-dir DIR; or for one: resvm predict MODEL FILE -o OUTPUT",
         )
     if share is not None:
         raise CommandLineError("--task goes with --out-dir: tasks share files")

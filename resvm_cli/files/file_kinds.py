@@ -19,7 +19,12 @@ Kind: TypeAlias = Literal[
 ]
 
 HEAD = 1 << 12
-LABEL_NAMES = ("label", "labels", "y", "class", "target", "active", "activity", "hit")
+# What columns are often called, by the option that says what they are.
+USUAL_NAMES = {
+    "--id-column": ("id", "name", "compound id", "compound_id", "molecule", "gene", "gene_id"),
+    "--smiles-column": ("smiles", "canonical_smiles", "canonical smiles"),
+    "--label-column": ("label", "labels", "y", "class", "target", "active", "activity", "hit"),
+}
 _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x93NUMPY", "npy"),
     (b"\x89HDF\r\n\x1a\n", "hdf5"),
@@ -122,6 +127,7 @@ def _advice(kind: Kind, head: bytes, name: str) -> str:
     if kind == "table":
         line = first_line(head)
         names = [cell.strip().strip('"') for cell in line.split(separator_of(line))]
-        label = next((cell for cell in names if cell.lower() in LABEL_NAMES), None)
-        command += f" --label-column {shlex.quote(label)}" if label else ""
+        for option, usual in USUAL_NAMES.items():
+            column = next((cell for cell in names if cell.lower() in usual), None)
+            command += f" {option} {shlex.quote(column)}" if column else ""
     return f"make svmlight text of it: {command} -o data.svm"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,8 @@ from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import STDIN, Source, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
 from resvm_cli.files.tables import TextTable
-from resvm_cli.jobs.table_features import ColumnRoles, TableFeatures, matcher
+from resvm_cli.jobs.table_cells import matcher
+from resvm_cli.jobs.table_features import ColumnRoles, TableFeatures
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 FormatName: TypeAlias = Literal["svmlight", "csv", "tsv", "npy", "npz"]
@@ -376,11 +378,18 @@ def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator
     table = rows.table
     if table is not None:
         for name, n_values in table.categories.items():
-            yield f"the column '{name}' holds texts: one feature a value, {n_values:,} of them"
+            note = f"the column '{name}' holds texts: one feature a value, {n_values:,} of them"
+            if "smiles" in name.lower():
+                note += f"; for fingerprints of molecules: --smiles-column {shlex.quote(name)}"
+            elif n_values == counted.n_rows > 1 and request.like is None:
+                note += f", no two rows alike; if they are names: --id-column {shlex.quote(name)}"
+            yield note
         if table.categories and request.write_map is None and request.like is None:
             yield "--map FILE keeps which feature is which text, for the next file: --like FILE"
         if table.n_dropped:
-            yield f"{table.n_dropped:,} rows were left out: a value is missing or no molecule"
+            shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
+            why = f"a value is missing or no molecule ({', '.join(shown)})"
+            yield f"{table.n_dropped:,} rows were left out: {why}"
         if table.n_unseen:
             yield f"{table.n_unseen:,} texts are not in {name_of(request.like or '')}: no feature"
     if counted.has_qids and request.format != "svmlight":

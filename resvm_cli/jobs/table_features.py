@@ -7,7 +7,8 @@ numbers first, and the map keeps their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, TypeAlias
@@ -19,14 +20,25 @@ from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.feature_map import FeatureMap, MappedColumn
 from resvm_cli.files.svmlight import Block
-from resvm_cli.files.tables import Column, Table, TableBlock, is_plain, read_number
+from resvm_cli.files.tables import Table, TableBlock
+from resvm_cli.jobs.table_cells import (
+    MISSING_WORDS,
+    ids_of,
+    is_text,
+    labels_of,
+    matcher,
+    matrix_of,
+    no_value,
+    numbers_of,
+    texts_of,
+)
 
 MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
-MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 MOST_VALUES = 1000  # of a column of texts that nobody has called a category
 BITS, RADIUS = 2048, 2
 SHOWN = 20
+SHOWN_PLACES = 5
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,7 @@ class TableFeatures:
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
         self.n_dropped = 0
+        self.dropped: list[str] = []  # the places of the first
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         if known is not None:
@@ -91,6 +104,7 @@ class TableFeatures:
     def blocks(self) -> Iterator[Block]:
         """All rows; a second time they have the same features."""
         self.n_dropped = self.n_unseen = 0
+        self.dropped = []
         tables = self._table.blocks()
         if not self._settled:
             first = next(tables, None)
@@ -141,7 +155,7 @@ class TableFeatures:
             wanted = [number for number in wanted if number in categories]
         texts = []
         for number in wanted:
-            if number in categories or _is_text(first.columns[number]):
+            if number in categories or is_text(first.columns[number]):
                 texts.append(number)
             else:
                 first_feature = self.map.add(names[number])
@@ -166,7 +180,7 @@ class TableFeatures:
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for block in blocks:
             for place, (_, number) in enumerate(numbers):
-                values = self._numbers(block, number)
+                values = numbers_of(block, number, self._table.columns[number])
                 values = values[~np.isnan(values)]
                 if median:
                     kept[place].append(values)
@@ -177,7 +191,7 @@ class TableFeatures:
                 raise DataError(
                     f"{self._table.name}: the column '{column.name}' has no number to take the"
                     f" {self._roles.missing} of",
-                    f"leave it out: --drop {column.name}",
+                    f"leave it out: --drop {shlex.quote(column.name)}",
                 )
             middle = (
                 np.median(np.concatenate(kept[place])) if median else sums[place] / counts[place]
@@ -190,7 +204,7 @@ class TableFeatures:
         parts: list[tuple[IntArray, IntArray, FloatArray]] = []  # rows, features, values
         numbers = [(column, at) for column, at in self._plan if column.kind == "number"]
         if numbers:
-            table = _whole(block, [at for _, at in numbers])
+            table = matrix_of(block, [at for _, at in numbers])
             if table is None:
                 table = self._one_by_one(block, numbers, kept)
             row, place_of = np.nonzero(table)
@@ -202,11 +216,13 @@ class TableFeatures:
             elif column.kind == "morgan":
                 parts.append(self._fingerprints(block, column, at, kept))
         rows = _rows_of(n_rows, parts)
-        ids = self._ids(block)
+        ids = None if self._id is None else ids_of(block, self._id)
         labels = self._labels(block)
         encoded = Block.of(rows, labels, ids)
         if not kept.all():
             self.n_dropped += int((~kept).sum())
+            first = np.flatnonzero(~kept)[: SHOWN_PLACES - len(self.dropped)]
+            self.dropped += [block.place(row, self._plan[0][1]) for row in first.tolist()]
             encoded = encoded.take(np.flatnonzero(kept))
         return encoded
 
@@ -219,49 +235,12 @@ class TableFeatures:
         """Columns of numbers as a matrix, rows x columns, what is missing filled in."""
         table = np.empty((block.n_rows, len(numbers)))
         for place, (column, at) in enumerate(numbers):
-            values = self._numbers(block, at)
+            values = numbers_of(block, at, column.name)
             missing = np.isnan(values)
             if missing.any():
                 values = self._filled(block, column, at, values, missing, kept)
             table[:, place] = values
         return table
-
-    def _numbers(self, block: TableBlock, at: int) -> FloatArray:
-        """A column as numbers, nan where there is none."""
-        cells = block.columns[at]
-        name = self._table.columns[at]
-        if isinstance(cells, np.ndarray):
-            values = cells
-        else:
-            try:
-                values = np.fromiter(map(float, cells), np.float64, len(cells))
-                if not is_plain("".join(cells)):
-                    raise ValueError
-            except ValueError:
-                values = self._careful(block, cells, at, name)
-        if np.isinf(values).any():
-            place = block.place(int(np.flatnonzero(np.isinf(values))[0]), at)
-            raise DataError(
-                f"{place}: not finite in the column '{name}'; every number must be",
-                "correct it, or write NA and give a rule: --missing mean",
-            )
-        return values
-
-    def _careful(self, block: TableBlock, cells: Sequence[str], at: int, name: str) -> FloatArray:
-        values = np.empty(len(cells))
-        for number, cell in enumerate(cells):
-            try:
-                values[number] = read_number(cell)
-            except ValueError:
-                if cell.strip().lower() not in MISSING_WORDS:
-                    raise DataError(
-                        f"{block.place(number, at)}: '{cell[:40]}' in the column '{name}';"
-                        " a number was expected",
-                        f"for one feature a text: --categorical {name}; to leave the column out:"
-                        f" --drop {name}",
-                    ) from None
-                values[number] = np.nan
-        return values
 
     def _filled(
         self,
@@ -275,26 +254,19 @@ class TableFeatures:
         if self._roles.missing == "drop":
             kept &= ~missing
         elif column.fill is None:
-            raise self._no_value(block, int(np.flatnonzero(missing)[0]), at)
+            raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
         return np.where(missing, column.fill or 0.0, values)
-
-    def _no_value(self, block: TableBlock, row: int, at: int) -> DataError:
-        name = self._table.columns[at]
-        return DataError(
-            f"{block.place(row, at)}: no value in the column '{name}'",
-            "give a rule: --missing mean, median or zero fills it in, drop leaves such rows out",
-        )
 
     def _categories(
         self, block: TableBlock, column: MappedColumn, at: int, kept: npt.NDArray[np.bool_]
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        cells = _texts(block.columns[at])
+        cells = texts_of(block.columns[at])
         rows, features = [], []
         for row, cell in enumerate(cells):
             text = cell.strip()
             if text.lower() in MISSING_WORDS:
                 if self._roles.missing == "refuse":
-                    raise self._no_value(block, row, at)
+                    raise no_value(block, row, at, column.name, text=True)
                 if self._roles.missing == "drop":
                     kept[row] = False
                 continue  # none of the values
@@ -312,11 +284,11 @@ class TableFeatures:
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
     ) -> int:
         if len(column.values) >= MOST_VALUES and column.name not in self._roles.categories:
+            name = shlex.quote(column.name)
             raise DataError(
                 f"{block.place(row, at)}: the column '{column.name}' has more than"
                 f" {MOST_VALUES:,} different texts; is it a name?",
-                f"--id-column {column.name}, --drop {column.name}, or --categorical"
-                f" {column.name} for a feature each",
+                f"--id-column {name}, --drop {name}, or --categorical {name} for a feature each",
             )
         column.values[text] = self.map.add(f"{column.name}={text}")
         return column.values[text]
@@ -330,7 +302,7 @@ class TableFeatures:
         rows: list[int] = []
         features: list[int] = []
         values: list[int] = []
-        for row, cell in enumerate(_texts(block.columns[at])):
+        for row, cell in enumerate(texts_of(block.columns[at])):
             found = morgan.of(cell.strip())
             if found is None:
                 if self._roles.missing == "drop":
@@ -345,98 +317,17 @@ class TableFeatures:
             values += found.values()
         return np.array(rows, np.int64), np.array(features, np.int64), np.array(values, float)
 
-    def _ids(self, block: TableBlock) -> list[str] | None:
-        if self._id is None:
-            return None
-        ids = [text.strip() for text in _texts(block.columns[self._id])]
-        for row, text in enumerate(ids):
-            if not text or "\n" in text or "\r" in text:
-                raise DataError(
-                    f"{block.place(row, self._id)}: '{text[:40]}' is no id: it is empty or has"
-                    " more than one line"
-                )
-        return ids
-
     def _labels(self, block: TableBlock) -> FloatArray | None:
         if self._label is None:
             return None
         cells = block.columns[self._label]
         if self._roles.positive_labels:
-            texts = [text.strip() for text in _texts(cells)]
+            texts = [text.strip() for text in texts_of(cells)]
             if len(self.labels_seen) < SHOWN:
                 self.labels_seen.update(dict.fromkeys(texts[:1000]))
             is_positive = matcher(self._roles.positive_labels)
             return np.fromiter(map(is_positive, texts), np.float64, len(texts))
-        if not isinstance(cells, np.ndarray):
-            for row, cell in enumerate(cells):
-                try:
-                    read_number(cell)
-                except ValueError:
-                    raise DataError(
-                        f"{block.place(row, self._label)}: the label is '{cell.strip()[:40]}';"
-                        " a number was expected",
-                        "say which label means positive: --positive-label LABEL; all others are"
-                        " then unlabeled, and so are rows without",
-                    ) from None
-        labels = self._numbers(block, self._label)
-        if np.isnan(labels).any():
-            raise self._no_value(block, int(np.flatnonzero(np.isnan(labels))[0]), self._label)
-        return labels
-
-
-def _whole(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
-    """Columns of numbers as a matrix, rows x columns; None where a cell asks for a closer look.
-
-    Of many columns, parsing each on its own takes several times as long.
-    """
-    columns = [block.columns[at] for at in numbers]
-    texts = [cells for cells in columns if not isinstance(cells, np.ndarray)]
-    if not texts:
-        table = np.stack(columns, axis=1)
-        return table if np.isfinite(table).all() else None
-    size = len(columns) * block.n_rows
-    try:
-        flat = np.fromiter(map(float, chain.from_iterable(columns)), np.float64, size)
-    except ValueError:
-        return None
-    if not np.isfinite(flat).all() or not all(is_plain("".join(cells)) for cells in texts):
-        return None
-    return flat.reshape(len(columns), block.n_rows).T
-
-
-def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
-    """Whether a text is one of these labels; numbers are compared as such."""
-    texts = set(positive_labels)
-    numbers = {float(text) for text in texts if _is_number(text)}
-
-    def is_positive(text: str) -> bool:
-        return text in texts or (bool(numbers) and _is_number(text) and float(text) in numbers)
-
-    return is_positive
-
-
-def _is_number(text: str) -> bool:
-    try:
-        read_number(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_text(cells: Column) -> bool:
-    """Whether no cell is a number, and some cell is there."""
-    if isinstance(cells, np.ndarray):
-        return False
-    there = [cell for cell in cells if cell.strip().lower() not in MISSING_WORDS]
-    return bool(there) and not any(map(_is_number, there))
-
-
-def _texts(cells: Column) -> Sequence[str]:
-    if not isinstance(cells, np.ndarray):
-        return cells
-    from resvm_cli.files.svmlight import format_number
-
-    return ["" if np.isnan(one) else format_number(one) for one in cells.tolist()]
+        return labels_of(block, self._label, self._table.columns[self._label])
 
 
 def _rows_of(n_rows: int, parts: list[tuple[IntArray, IntArray, FloatArray]]) -> Rows:

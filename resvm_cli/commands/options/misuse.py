@@ -24,6 +24,16 @@ OF_LIBSVM = {
     "-p": "all members are C-SVMs, which have no epsilon",
     "-l": "resvm train --scale minmax scales, and the model remembers how",
 }
+# And those of its grid.py, of which typer sees the first letter alone.
+OF_GRID = {
+    "-log2c": "-c takes values and ranges themselves: -c 0.03125..32768, or -c 0.5,2,8",
+    "-log2g": "-g takes values and ranges themselves: -g 0.0001..10, or -g 0.01,0.1",
+}
+# Texts where numbers are: what was meant is in a table.
+OF_TABLES = {
+    "--positive-label": "labels of svmlight text are numbers; if the file is a table of texts:"
+    " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm",
+}
 EXPECTED = {
     "integer": "a whole number",
     "int": "a whole number",
@@ -44,7 +54,8 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
     message = str(error.message)
     every = f"`{command} --help` lists what there is"
     if hasattr(error, "possibilities"):
-        return _unknown_option(command, error.option_name, error.possibilities or (), every)
+        option = next((word for word in arguments if word in OF_GRID), error.option_name)
+        return _unknown_option(command, option, error.possibilities or (), every)
     if hasattr(error, "param_type"):
         usage = context.command.get_usage(context).removeprefix("Usage: ").replace("{", "")
         return CommandLineError(
@@ -52,7 +63,8 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
         )
     if getattr(error, "param", None) is not None:
         name = "/".join(error.param.opts) if error.param.param_type_name == "option" else ""
-        return CommandLineError(_refused(name or error.param.human_readable_name, message), every)
+        hint = OF_TABLES.get(name, every)
+        return CommandLineError(_refused(name or error.param.human_readable_name, message), hint)
     if hasattr(error, "option_name"):  # -j at the end of the line, or --json=yes
         without = "requires" in message
         return CommandLineError(
@@ -68,7 +80,7 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
 
 
 def _unknown_option(command: str, option: str, near: Sequence[str], every: str) -> CommandLineError:
-    hint = OF_LIBSVM.get(option)
+    hint = OF_LIBSVM.get(option) or OF_GRID.get(option)
     if hint is None:
         hint = f"did you mean {' or '.join(sorted(near))}?" if near else every
     return CommandLineError(f"{command} has no option {option}", hint)
