@@ -44,6 +44,11 @@ def test_the_very_end_of_all_weights_is_the_last_row_that_can_be_drawn():
     assert weights.chosen(np.array([0.0, 0.74, 0.76, 1.0])).tolist() == [0, 0, 1, 1]
 
 
+def test_the_very_beginning_is_the_first_row_that_can_be_drawn():
+    weights = PositiveWeights.of([0.0, 0.5, 1.0])
+    assert weights.chosen(np.array([0.0])).tolist() == [1]
+
+
 def test_weights_of_other_rows_draw_nothing():
     with pytest.raises(AssertionError):
         Stream(0, 0).draw(7, 3, PositiveWeights.of([0.1, 0.2]))

@@ -159,3 +159,11 @@ def test_any_values_give_shares(seed, n_distinct, infinite):
     precision = mixture.precision(40)
     for values in (precision.value, precision.low, precision.high):
         assert ((values >= 0) & (values <= 1)).all()
+
+
+def test_sets_that_leave_the_share_open_do_not_tell_it_however_far_apart():
+    few = Drawn(0.0, 0.4, n_pos=25, n_unl=40).fitted()
+    assert few.area > 0.9
+    assert not few.separable
+    assert few.contamination_unl.low == 0.0
+    assert Drawn(0.0, 0.4).fitted().separable

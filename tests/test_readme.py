@@ -105,7 +105,9 @@ def test_the_page_on_json_names_every_key(problem, model, resvm, tmp_path):
         ["tune", *data, *small, "--trials", 2, "-o", tmp_path / "tuning"],
         ["tune", *data, *small, "--trials", 2, "--task", "1/2", "-o", tmp_path / "share"],
         ["score", predictions, "--labels", problem / "test.svm", "--bootstrap", 0],
-        ["rank", *data, "--model", model],
+        ["rank", *data, "--model", model, "--why", 1],
+        ["predict", model, problem / "test.svm", "-q", "-o", tmp_path / "again.pred"],
+        ["predict", model, problem / "test.svm", "-q", "--out-dir", tmp_path / "judged"],
         ["inspect", model],
         ["simulate", "--synthetic", "-q", "-o", tmp_path / "rings"],
         ["check", problem / "pos.svm"],
@@ -115,7 +117,7 @@ def test_the_page_on_json_names_every_key(problem, model, resvm, tmp_path):
         answer = json.loads(ran.out)
         assert f"`{answer['kind']}`" in page
         keys = set(answer)
-        for entry in answer.get("files", []) + answer.get("methods", []):
+        for entry in sum((answer.get(name, []) for name in ("files", "methods", "why")), []):
             keys |= {re.sub("_(at|recover)_[0-9.]+(_percent)?$", r"_\1_", key) for key in entry}
         missing = {key for key in keys if f"`{key}" not in page} - FIGURES
         assert missing == set(), answer["kind"]

@@ -38,9 +38,11 @@ REPLICATES_AT_ONCE = 200
 WIDENING = 1.3
 # Areas under ROC curves, of the fitted classes and of P against U itself: below, b is not known.
 LEAST_AREA, LEAST_AREA_OF_SETS = 0.9, 0.67
+WIDEST = 0.2  # interval of b by resampling: sets that leave more open do not tell it either
 # Rows of one class that look wholly like the other are no part of the line: so many are taken to
-# be of either class as all rows are, and lower bounds of what is promised are so much lower.
-LOOKALIKES, SLACK = 0.03, 0.04
+# be of either class as all rows are, and lower bounds of what is promised are so much lower. More
+# (docs/ranking.md) would leave no list for a false discovery rate of 0.05.
+LOOKALIKES, SLACK = 0.04, 0.04
 MOST_DEPTHS = 300
 
 
@@ -210,7 +212,9 @@ class ClassMixture:
     def separable(self) -> bool:
         """Whether the classes lie far enough apart for shares to be known."""
         of_sets = _area(self.binned.positives, self.binned.unlabeled)
-        return self.area >= LEAST_AREA and of_sets >= LEAST_AREA_OF_SETS
+        if self.area < LEAST_AREA or of_sets < LEAST_AREA_OF_SETS:
+            return False
+        return self.resampled is None or float(np.ptp(_tails(self.resampled.b))) <= WIDEST
 
     @property
     def contamination_pos(self) -> Interval:
@@ -336,10 +340,16 @@ def _lines(fits: _Fits) -> tuple[FloatArray, ...]:
     return fits.a, fits.b, fits.intercept, fits.slope
 
 
+def _tails(replicates: FloatArray) -> FloatArray:
+    """The percentiles that an interval ends at: two lines."""
+    tail = (1 - LEVEL) / 2
+    found: FloatArray = np.quantile(replicates, [tail, 1 - tail], axis=0, method="weibull")
+    return found
+
+
 def _bounds(values: FloatArray, replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Percentiles of replicates (replicates x values), widened, between 0 and 1."""
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(replicates, [tail, 1 - tail], axis=0, method="weibull")
+    low, high = _tails(replicates)
     below = WIDENING * np.maximum(values - low, 0.0)
     above = WIDENING * np.maximum(high - values, 0.0)
     return np.clip(values - below, 0.0, 1.0), np.clip(values + above, 0.0, 1.0)
