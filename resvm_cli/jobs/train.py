@@ -35,7 +35,7 @@ AUTO_NAMES: tuple[AutoName, ...] = ("committee", "single")
 
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
-LONG_WORK = 3e11  # a minute or so: members are kept as they are finished
+LONG_WORK = 3e11  # one to two and a half minutes on one core: members are kept as they are finished
 # A number of a dense row: twice as it is joined with others, and once more as bags are cut.
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a member finished
