@@ -188,6 +188,50 @@ def test_an_interrupted_training_may_be_forgotten(problem, resvm, tmp_path):
     assert not (tmp_path / "model.part").exists()
 
 
+@pytest.mark.parametrize("more", [[], ["--resume"], ["--force"]])
+@pytest.mark.parametrize("begun", [[], ["members"], [".resvm-new-0-1-2"]])
+def test_a_training_killed_at_its_very_beginning_leaves_nothing(
+    begun, more, problem, resvm, tmp_path
+):
+    place = tmp_path / "model.part"
+    place.mkdir()
+    for name in begun:
+        (place / name).mkdir()
+    ran = resvm(*train_arguments(problem), "--n-models", 2, *more, "-o", tmp_path / "model")
+    assert ran.code == 0, ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_part_whose_model_is_there_is_taken_away_and_no_other(problem, resvm, tmp_path):
+    command = [*train_arguments(problem), "--n-models", 4]
+    target, place = tmp_path / "model", tmp_path / "model.part"
+    assert resvm(*command, "-o", target).code == 0
+    whole = snapshot(target)
+    assert resvm(*command, "--members", "0:4", "-o", place).code == 0
+    # killed after the model was there: the part is known to be of no more use
+    for more in ([], ["--resume"]):
+        ran = resvm(*command, *more, "-o", target)
+        assert (ran.code, "a model is already there" in ran.err) == (2, True)
+        assert not place.exists()
+    assert resvm(*command, "--seed", 1, "--members", "0:4", "-o", place).code == 0
+    members = snapshot(place)
+    assert resvm(*command, "-o", target).code == 2
+    assert resvm(*train_arguments(problem), "--grow", 6, "-o", target).code == 2
+    assert (snapshot(place), snapshot(target)) == (members, whole)
+    assert resvm(*command, "--force", "-o", target).code == 0
+    assert not place.exists()
+    assert snapshot(target) == whole
+
+
+def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
+    (tmp_path / "model.part").mkdir()
+    (tmp_path / "model.part" / "letters").write_text("mine")
+    for more in ([], ["--resume"], ["--force"]):
+        ran = resvm(*train_arguments(problem), *more, "-o", tmp_path / "model")
+        assert ran.code == 2
+        assert snapshot(tmp_path / "model.part") == {"letters": b"mine"}
+
+
 def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
     from resvm_cli.ensemble.params import ResvmParams
     from resvm_cli.jobs import train as job

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import train_arguments
 from tests.loopback import LoopbackCluster, loopback_cluster
-from tests.programs import run_resvm
+from tests.programs import run, run_resvm, script_command
 from tests.test_cli_train import snapshot
 
 pytest.importorskip("distributed")
@@ -307,6 +307,29 @@ def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
     assert len(held) == len(set(held)) == 2
     assert {name for name, _ in held} == {"hold_referred" if visible else "hold"}
     assert not list(tmp_path.glob(".resvm-*"))
+
+
+def test_rows_that_a_killed_command_has_put_there_are_removed_by_the_next(tmp_path):
+    script = """
+import os, sys
+from resvm_cli.dataset import Rows
+from resvm_cli.jobs.cluster import Cluster
+
+class Shared:
+    def rows_apart(self):
+        import numpy as np
+        return None, [Rows.from_dense(np.ones((1 << 17, 20)), 1)]
+
+assert Cluster(None, "", 1, print, sys.argv[1])._referred(Shared()) is not None
+os.kill(os.getpid(), 9)
+"""
+    from resvm_cli.files.atomic import whole_file
+
+    run(script_command(script, tmp_path))
+    assert len(list(tmp_path.glob(".resvm-*"))) == 1
+    with whole_file(str(tmp_path / "model")) as handle:
+        handle.write(b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_what_a_worker_has_lost_is_sent_again(cluster):

@@ -90,6 +90,14 @@ def test_the_recipe_without_a_batch_system_runs(tmp_path):
     assert snapshot(tmp_path / "model") == site.whole()
 
 
+@pytest.mark.skipif(shutil.which("parallel") is None, reason="no GNU parallel")
+def test_the_recipe_for_gnu_parallel_runs(tmp_path):
+    site = Site(tmp_path)
+    ran = site.sh(block_with("parallel -j"))
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "model") == site.whole()
+
+
 def submitted(site: Site) -> str:
     """Submit as the document says; the number of the array."""
     ran = site.sh("sh submit.sh && squeue -h -n resvm-train -o %F | head -n 1")

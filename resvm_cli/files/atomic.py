@@ -57,14 +57,20 @@ def _temporary(target: Path) -> Iterator[str]:
     if folder not in _swept:  # once: a folder may hold thousands of members
         _swept.add(folder)
         remove_left_behind(folder)
-    name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
-    path = os.path.join(folder, name)
-    _unfinished.add(path)
+    path = passing_name(folder)
     try:
         yield path
     finally:
         _remove(path)
         _unfinished.discard(path)
+
+
+def passing_name(folder: str) -> str:
+    """A name for what lives no longer than this process, however that ends."""
+    name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
+    path = os.path.join(folder, name)
+    _unfinished.add(path)
+    return path
 
 
 def remove_left_behind(folder: str) -> None:

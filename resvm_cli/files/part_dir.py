@@ -21,10 +21,10 @@ import numpy as np
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.ensemble.model import RULE_NAMES
-from resvm_cli.errors import CommandLineError, ModelError
+from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import TEMPORARY, whole_file
 from resvm_cli.files.member_files import MEMBERS, member_name, read_bounded
-from resvm_cli.files.model_dir import planned
+from resvm_cli.files.model_dir import planned, read_manifest
 from resvm_cli.files.model_text import MemberText
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
@@ -86,7 +86,7 @@ class PartDirectory:
             if begun._header() != json.loads(json.dumps(header)):
                 raise CommandLineError(
                     f"{path}: holds a part of another model, or other members of this one",
-                    "repeat the command as it was, or choose another place with -o",
+                    "repeat the command as it was, choose another place with -o, or remove it",
                 )
             return begun
         _refuse_other_content(directory)
@@ -325,16 +325,21 @@ def _is_task(task: Any) -> bool:
     )
 
 
+def is_blank(directory: Path) -> bool:
+    """Whether a place holds no more than a part leaves that is killed at its beginning or end."""
+    there = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
+    return there in ([], [MEMBERS]) and not (there and os.listdir(directory / MEMBERS))
+
+
 def _refuse_other_content(directory: Path) -> None:
-    """Refuse a place that holds anything but what a part killed at its beginning leaves."""
+    """Refuse a place that holds anything else."""
     try:
-        there = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
-        empty = there in ([], [MEMBERS]) and not (there and os.listdir(directory / MEMBERS))
+        blank = is_blank(directory)
     except FileNotFoundError:
         return
     except OSError as error:
         raise cannot("write", str(directory), error) from None
-    if not empty:
+    if not blank:
         raise CommandLineError(
             f"{directory}: exists and is not a part of a model; nothing was written there",
             "choose another place with -o",
@@ -354,11 +359,27 @@ def check_target(path: str) -> None:
 
 def remove(path: str) -> None:
     """Take away a part that is of no more use, its header last so that it stays known as one."""
-    part = PartDirectory.read(path)
+    if os.path.lexists(f"{path}/{HEADER}"):
+        PartDirectory.read(path)
+    else:
+        _refuse_other_content(Path(path))
     with suppress(OSError):
-        shutil.rmtree(f"{part.path}/{MEMBERS}")
-        os.unlink(f"{part.path}/{HEADER}")
-        os.rmdir(part.path)
+        shutil.rmtree(f"{path}/{MEMBERS}", ignore_errors=True)
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}/{HEADER}")
+        shutil.rmtree(path)
+
+
+def is_in_model(path: str, model: str) -> bool:
+    """Whether a model has all members of a part, to the byte: then the part is of no more use."""
+    try:
+        part = PartDirectory.read(path)
+        entries = read_manifest(model)["members"]
+        return len(entries) == len(part.members) and all(
+            part.record(number).sha256 == entries[number]["sha256"] for number in part.members
+        )
+    except (ModelError, FileError):
+        return False
 
 
 def _record_name(path: str, number: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from resvm_cli import __version__
 from resvm_cli.errors import ClusterError, CommandLineError, FileError
+from resvm_cli.files.atomic import passing_name
 from resvm_cli.files.logs import read_json
 from resvm_cli.files.row_files import remove_rows, write_rows
 from resvm_cli.jobs.cluster_batches import LATE, MOST_DEATHS_ALONE, Batch, Batches, how_ended, lost
@@ -299,7 +300,7 @@ class Cluster:
         without, parts = shared.rows_apart()
         if sum(rows.values.nbytes for rows in parts) < BYTES_BY_PATH:
             return None
-        path = os.path.join(os.path.realpath(self._folder), f".resvm-rows-{os.urandom(6).hex()}")
+        path = passing_name(os.path.realpath(self._folder))
         try:
             return RowsFile(without, path, write_rows(path, parts))
         except FileError:  # no room, no right: they are sent

@@ -29,7 +29,7 @@ from resvm_cli.tuning.settings import TuningSettings
 
 Settings = TypeVar("Settings", bound=TuningSettings)
 
-# Measured; the forecast is then between 1 and 1.7 times what a run takes (docs/cluster.md).
+# Measured; the forecast is then 1.05 to 1.8 times what a run takes (docs/cluster.md).
 MARGIN = 1.15  # what the allocator does not give back
 BASE_BYTES = 60e6  # Python, numpy and the solvers
 NUMBER_BYTES = 12  # of a row that is held: an index and a value

@@ -36,7 +36,7 @@ AUTO_NAMES: tuple[AutoName, ...] = ("committee", "single")
 
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
-LONG_WORK = 3e11  # a minute or so: members are kept as they are finished
+LONG_WORK = 3e11  # one to two and a half minutes on one core: members are kept as they are finished
 # A number of a dense row: twice as it is joined with others, and once more as bags are cut.
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a member finished
@@ -121,10 +121,11 @@ def train(
     ``notice`` is told what the user should know before it happens. What takes long, and what is
     resumed, is kept member by member beside the target until it is whole.
     """
-    from resvm_cli.jobs.train_parts import check_beside, train_beside
+    from resvm_cli.jobs.train_parts import check_beside, discard_left_beside, train_beside
 
     check(source, choice)
     source = source.for_kernel(choice.params.kernel)
+    discard_left_beside(target)
     model_dir.check_target(target, force=force)
     check_beside(target, resume=resume, force=force)
     notes: list[str] = []

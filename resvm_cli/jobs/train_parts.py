@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -215,6 +216,14 @@ def place_beside(target: str) -> str:
     return f"{target.rstrip(os.sep)}.part"
 
 
+def discard_left_beside(target: str) -> None:
+    """Take away what a killed training left that holds nothing the model does not have."""
+    place = place_beside(target)
+    with suppress(OSError):
+        if part_dir.is_blank(Path(place)) or part_dir.is_in_model(place, target):
+            part_dir.remove(place)
+
+
 def check_beside(target: str, *, resume: bool, force: bool) -> None:
     """Refuse to forget an interrupted training; with ``force`` it is removed."""
     place = place_beside(target)
@@ -283,6 +292,7 @@ def grow(
     notice: Callable[[str], None] = lambda text: None,
 ) -> TrainResult:
     """Make a model one of so many members: those it has stay, the others are trained."""
+    discard_left_beside(target)
     stored = model_dir.load(target)
     plan = _grown(model_dir.stored_plan(stored, target), target, n_models)
     scaling = stored.scaling
