@@ -354,8 +354,8 @@ def check_target(path: str) -> None:
 def remove(path: str) -> None:
     """Take away a part that is of no more use, its header last so that it stays known as one."""
     part = PartDirectory.read(path)
+    shutil.rmtree(f"{part.path}/{MEMBERS}", ignore_errors=True)  # gone where a kill came after
     with suppress(OSError):
-        shutil.rmtree(f"{part.path}/{MEMBERS}")
         os.unlink(f"{part.path}/{HEADER}")
         os.rmdir(part.path)
 

@@ -120,10 +120,11 @@ def train(
     ``notice`` is told what the user should know before it happens. What takes long, and what is
     resumed, is kept member by member beside the target until it is whole.
     """
-    from resvm_cli.jobs.train_parts import check_beside, train_beside
+    from resvm_cli.jobs.train_parts import check_beside, clear_beside, train_beside
 
     check(source, choice)
     source = source.for_kernel(choice.params.kernel)
+    clear_beside(target)
     model_dir.check_target(target, force=force)
     check_beside(target, resume=resume, force=force)
     notes: list[str] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from resvm_cli.ensemble.parts import JudgedNumbers, Part, train_runs
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.errors import CommandLineError, Interrupted, ModelError
 from resvm_cli.files import model_dir, part_dir
+from resvm_cli.files.atomic import remove_left_behind
 from resvm_cli.files.model_text import MemberText, format_members
 from resvm_cli.files.part_dir import PartDirectory
 from resvm_cli.jobs import memory
@@ -222,6 +223,25 @@ def check_beside(target: str, *, resume: bool, force: bool) -> None:
     part_dir.remove(place)
 
 
+def clear_beside(target: str) -> None:
+    """Remove what a run left that was killed when its model was whole: the members it is made of.
+
+    The same run again would find the model there, and be refused.
+    """
+    place = place_beside(target)
+    if not os.path.lexists(place) or not os.path.lexists(target):
+        return
+    with suppress(OSError):
+        os.rmdir(place)  # where nothing is in it any more
+    with suppress(ModelError):
+        description = PartDirectory.read(place).description
+        manifest = model_dir.read_manifest(target)
+        settled = (name for name, value in description.items() if value is not None)
+        if all(manifest.get(name) == description[name] for name in settled if name != "rule"):
+            part_dir.remove(place)
+    remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
+
+
 def train_beside(
     data: PUData,
     allotment: Allotment,
@@ -278,6 +298,8 @@ def grow(
 ) -> TrainResult:
     """Make a model one of so many members: those it has stay, the others are trained."""
     stored = model_dir.load(target)
+    if len(stored.manifest["members"]) == n_models:
+        clear_beside(target)
     plan = _grown(model_dir.stored_plan(stored, target), target, n_models)
     scaling = stored.scaling
     source = as_stored(
