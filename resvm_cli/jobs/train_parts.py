@@ -23,8 +23,9 @@ from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, stored_values
 from resvm_cli.ensemble.params import MOST_MEMBERS, Setting
 from resvm_cli.ensemble.parts import JudgedNumbers, Part, train_runs
 from resvm_cli.ensemble.pu_data import PUData
-from resvm_cli.errors import CommandLineError, Interrupted, ModelError
+from resvm_cli.errors import CommandLineError, FileError, Interrupted, ModelError
 from resvm_cli.files import model_dir, part_dir
+from resvm_cli.files.atomic import remove_left_behind
 from resvm_cli.files.member_files import read_member
 from resvm_cli.files.model_text import MemberText, format_members
 from resvm_cli.files.part_dir import PartDirectory
@@ -217,11 +218,33 @@ def place_beside(target: str) -> str:
 
 
 def discard_left_beside(target: str) -> None:
-    """Take away what a killed training left that holds nothing the model does not have."""
+    """Take away what a killed training left that holds nothing the model does not have.
+
+    The same run again would find the model there, and be refused.
+    """
     place = place_beside(target)
+    if not os.path.lexists(place):
+        return
     with suppress(OSError):
-        if part_dir.is_blank(Path(place)) or part_dir.is_in_model(place, target):
+        if (
+            part_dir.is_blank(Path(place))
+            or part_dir.is_in_model(place, target)
+            or _is_of_model(place, target)
+        ):
             part_dir.remove(place)
+    if os.path.lexists(target):
+        remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
+
+
+def _is_of_model(place: str, target: str) -> bool:
+    """Whether a part would become the model that is there, whatever members it has left."""
+    try:
+        description = PartDirectory.read(place).description
+        manifest = model_dir.read_manifest(target)
+    except (ModelError, FileError):
+        return False
+    settled = (name for name, value in description.items() if value is not None)
+    return all(manifest.get(name) == description[name] for name in settled if name != "rule")
 
 
 def check_beside(target: str, *, resume: bool, force: bool) -> None:

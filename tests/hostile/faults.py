@@ -187,8 +187,11 @@ def strikes(writing: Writing, folder: Path, end: float) -> Iterator[str]:
             where = f"{writing.name}: {kind} at call {at}"
             try:
                 _check(where, ran.code, ran.err, kind, contents(place), old, new)
+                # the whole output may be there, and what is there may not be written again
+                whole = all(contents(place).get(name) == text for name, text in new.items())
                 again = resvm(*arguments, *writing.again)
-                assert again.code == 0, f"{where}, then: {again.err}"
+                refused = whole and again.code == 2
+                assert again.code == 0 or refused, f"{where}, then: {again.err}"
                 after = contents(place)
                 assert after == new, f"{where}: other bytes, or litter: {_difference(after, new)}"
             except AssertionError as harm:
@@ -221,6 +224,8 @@ def _check(
         assert text in (old.get(name), new.get(name)) or torn, f"{where}: {name} is half-written"
     if kind != "kill":
         left = sorted(set(after) - set(shown))
+        if code == 0:  # an old model that the disk did not let go stays aside, and does no harm
+            left = [name for name in left if ".resvm-old/" not in name]
         assert not left, f"{where}: left behind: {left}"
     if code == 0:
         assert shown == new, f"{where}: exit 0, and the output is not whole"

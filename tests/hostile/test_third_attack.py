@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 
 import numpy as np
@@ -211,3 +212,54 @@ def test_a_line_without_its_shares_is_of_clean_data_as_in_the_report(benchmark, 
     said(run_resvm("benchmark", "report", tmp_path / "b", "-q"), 0)
     results = (tmp_path / "b/results.jsonl").read_text()
     assert results.count("\n") == (benchmark / "bench/results.jsonl").read_text().count("\n")
+
+
+# a run that was killed when its model was whole
+
+
+def training(problem, place, *more):
+    data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q", "-o", place]
+    return run_resvm("train", *data, *more)
+
+
+@pytest.fixture(scope="module")
+def killed(problem, tmp_path_factory):
+    """A model, and beside it the members that it was made of."""
+    folder = tmp_path_factory.mktemp("killed")
+    said(training(problem, folder / "m", "--n-models", 3), 0)
+    said(training(problem, folder / "m.part", "--n-models", 3, "--members", "0:3"), 0)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("left", "command"),
+    [
+        (["part.json", "members/00000.model", "members/00000.json"], ["--grow", 3]),
+        (["part.json"], ["--grow", 3]),
+        ([], ["--resume", "--n-models", 3]),
+        (["part.json", "members/00000.model"], ["--resume", "--n-models", 3]),
+    ],
+    ids=str,
+)
+def test_what_a_model_was_made_of_does_not_outlive_the_next_run(
+    left, command, killed, problem, tmp_path
+):
+    place = tmp_path / "place"
+    shutil.copytree(killed, place)
+    for path in [path for path in (place / "m.part").rglob("*") if path.is_file()]:
+        if str(path.relative_to(place / "m.part")) not in left:
+            path.unlink()
+    if not any(name.startswith("members") for name in left):
+        (place / "m.part/members").rmdir()
+    said(training(problem, place / "m", *command), 2)
+    assert os.listdir(place) == ["m"]
+
+
+def test_members_of_another_model_are_kept(killed, problem, tmp_path):
+    place = tmp_path / "place"
+    shutil.copytree(killed, place)
+    said(training(problem, place / "m", "--n-models", 3, "--seed", 1, "--force"), 0)
+    shutil.copytree(killed / "m.part", place / "m.part", dirs_exist_ok=True)
+    said(training(problem, place / "m", "--n-models", 3, "--resume"), 2, "is already there")
+    said(training(problem, place / "m", "--grow", 3), 2, "the model has 3 members")
+    assert len(os.listdir(place / "m.part/members")) == 6
