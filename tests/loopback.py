@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.programs import started, until
+from tests.programs import PATIENCE_SECONDS, started, until
 
 
 def dask(*arguments: object) -> list[str]:
@@ -75,7 +75,7 @@ class LoopbackCluster:
 
 @contextmanager
 def loopback_cluster(
-    folder: Path, n_workers: int, patience: float = 200
+    folder: Path, n_workers: int, patience: float = PATIENCE_SECONDS
 ) -> Iterator[LoopbackCluster]:
     """A cluster that ends with its test."""
     with ExitStack() as stack:
