@@ -75,7 +75,7 @@ def test_text_cut_anywhere_stays_the_same(step):
 def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, resvm, tmp_path):
     (tmp_path / "my data").write_bytes(FOREIGN[kind])
     expected = {
-        "table": "resvm convert 'my data' --label-column y -o data.svm",
+        "table": "resvm convert 'my data' --id-column id --label-column y -o data.svm",
         "excel": "save the sheet as CSV",
         "zip": "unzip 'my data'",
         "utf-16": "iconv -f UTF-16",
@@ -97,7 +97,7 @@ def test_a_pipe_is_recognised_and_the_command_names_it(model, resvm):
     ran = resvm("predict", model, "-", stdin=CSV)
     assert ran.code == 3
     assert "stdin: a table (CSV or the like), not svmlight text" in ran.err
-    assert "resvm convert - --label-column y -o data.svm" in ran.err
+    assert "resvm convert - --id-column id --label-column y -o data.svm" in ran.err
 
 
 def test_a_table_is_recognised_where_rows_are_not_checked(problem, resvm, tmp_path):
@@ -116,7 +116,9 @@ def test_check_reports_the_kind_and_goes_on_with_the_next_file(problem, resvm, t
     table, sound = json.loads(ran.out)["files"]
     assert (table["sound"], table["n_rows"], sound["sound"]) == (False, 0, True)
     (line,) = table["bad_lines"]
-    assert line.endswith(f"resvm convert {tmp_path / 'a.csv'} --label-column y -o data.svm")
+    assert line.endswith(
+        f"resvm convert {tmp_path / 'a.csv'} --id-column id --label-column y -o data.svm"
+    )
 
 
 def test_columns_of_usual_names_are_in_the_advice(problem, resvm, tmp_path):
