@@ -57,10 +57,16 @@ def what_was_run(told: BenchmarkReport) -> str:
         found = {method: cells(run, method) for method in METHODS}
         names = dict.fromkeys(data_set_of(task) for of in found.values() for _, task, _ in of)
         for name in names:
-            counts = [
-                spread([one.pr_auc_trapezoid.n for _, task, one in of if data_set_of(task) == name])
-                for of in found.values()
-            ]
+            tasks = {
+                task for of in found.values() for _, task, _ in of if data_set_of(task) == name
+            }
+            counts = []
+            for of in found.values():
+                own = [(task, one) for _, task, one in of if task in tasks]
+                text = spread([one.pr_auc_trapezoid.n for _, one in own])
+                n_tasks = len({task for task, _ in own})
+                partly = 0 < n_tasks < len(tasks)
+                counts.append(f"{text}, on {n_tasks} of {len(tasks)}" if partly else text)
             settings = {setting for of in found.values() for setting, task, _ in of
                         if data_set_of(task) == name}  # fmt: skip
             listed = ", ".join(SHORT[one] for one in SETTINGS if one in settings)
