@@ -56,7 +56,18 @@ def spread(
     width: int,
     /,
 ) -> None: ...
-def gram(values: Any, height: int, numbers: Any, nodes: Any, /) -> None: ...
+def solve(
+    values: Any,
+    height: int,
+    numbers: Any,
+    starts: Any,
+    n_positive: Any,
+    settings: Any,
+    coefficients: Any,
+    rhos: Any,
+    steps: Any,
+    /,
+) -> None: ...
 def transpose(
     starts: Any,
     indices: Any,

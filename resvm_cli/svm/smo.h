@@ -1,0 +1,499 @@
+/* Class-weighted C-SVMs of bags whose kernel values are known, by sequential minimal optimisation.
+ *
+ * Pairs of rows are chosen by second-order information and rows are shrunk as LIBSVM does it (Fan,
+ * Chen and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp), with
+ * the same operations on every number in the same order: coefficients and rho have the same bits.
+ * What differs is where numbers lie. LIBSVM looks up each value through the serial number of another
+ * row, with a sign; here a line of a bag's matrix is what a step reads, and vectors go over it.
+ *
+ * slope = label * gradient, and lines hold the bare kernel values in single precision, as LIBSVM's
+ * cache does: signs are then needed nowhere but in the step itself, and moving them rounds nothing. */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TINY_CURVATURE 1e-12 /* svm.cpp, TAU */
+#define LEAST_LIMIT 10000000 /* of steps */
+#define SHRINK_AFTER 1000
+
+struct row_choice {
+    double value;
+    int64_t row; /* -1: none */
+};
+
+#define LANES 2
+#define TARGET
+#define NAMED(name) name##_by_2
+#include "smo_lanes.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define LANES 4
+#define TARGET __attribute__((target("avx2")))
+#define NAMED(name) name##_by_4
+#include "smo_lanes.h"
+
+#define LANES 8
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512dq")))
+#define NAMED(name) name##_by_8
+#include "smo_lanes.h"
+#endif
+
+struct passes {
+    struct row_choice (*descend)(double *, const float *, double, const float *, double,
+                                 const int8_t *, size_t);
+    struct row_choice (*partner)(const double *, const float *, const double *, double, double,
+                                 const int8_t *, size_t, double *);
+    void (*add_line)(double *, const float *, double, size_t);
+};
+
+static struct passes widest_passes(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        return (struct passes){descend_by_8, partner_by_8, add_line_by_8};
+    if (__builtin_cpu_supports("avx2"))
+        return (struct passes){descend_by_4, partner_by_4, add_line_by_4};
+#endif
+    return (struct passes){descend_by_2, partner_by_2, add_line_by_2};
+}
+
+/* Rows of a bag, those of P first: their numbers among the rows whose kernel values are given. A line
+ * of its own values is made when it is first asked for, and serves every problem on the bag. */
+struct bag {
+    const double *values;
+    size_t height;
+    const int64_t *numbers;
+    size_t count, n_positive;
+    float *lines; /* count x count */
+    char *made;
+};
+
+static const float *bag_line(const struct bag *bag, size_t row)
+{
+    float *line = bag->lines + row * bag->count;
+    if (!bag->made[row]) {
+        const double *from = bag->values + (size_t)bag->numbers[row] * bag->height;
+        for (size_t i = 0; i < bag->count; i++)
+            line[i] = (float)from[bag->numbers[i]];
+        bag->made[row] = 1;
+    }
+    return line;
+}
+
+/* A problem at work. Places begin as rows of the bag; shrinking exchanges them, so that those still
+ * at work come first, and lines of exchanged places are the problem's own. */
+struct smo {
+    struct passes passes;
+    struct bag bag;
+    size_t count, n_active, n_lines, n_exchanges;
+    double penalties[2]; /* of P, of U */
+    double tolerance;
+    int exchanged, unshrunk;
+    double *slopes, *bounded; /* the part of slopes that is due to rows at their upper bound */
+    double *alphas, *diagonal;
+    int32_t *rows;
+    int8_t *signs, *rises, *falls; /* marks: may label * alpha grow, or lessen? */
+    float *own_lines, **lines;
+    size_t *lengths; /* of the own line of each place, as far as it is made */
+    size_t *exchanges;
+};
+
+static double penalty(const struct smo *smo, size_t place)
+{
+    return smo->penalties[smo->signs[place] < 0];
+}
+
+static int is_free(const struct smo *smo, size_t place)
+{
+    return smo->rises[place] && smo->falls[place];
+}
+
+static int is_at_upper_bound(const struct smo *smo, size_t place)
+{
+    return smo->signs[place] > 0 ? !smo->rises[place] : !smo->falls[place];
+}
+
+static void mark_bounds(struct smo *smo, size_t place)
+{
+    int upper = smo->alphas[place] >= penalty(smo, place);
+    int lower = !upper && smo->alphas[place] <= 0.0;
+    int positive = smo->signs[place] > 0;
+    smo->rises[place] = (positive ? upper : lower) ? 0 : -1;
+    smo->falls[place] = (positive ? lower : upper) ? 0 : -1;
+}
+
+/* The first values of a place's line. */
+static const float *line_of(struct smo *smo, size_t place, size_t length)
+{
+    const float *line = bag_line(&smo->bag, (size_t)smo->rows[place]);
+    if (!smo->exchanged)
+        return line;
+    if (!smo->lines[place])
+        smo->lines[place] = smo->own_lines + smo->n_lines++ * smo->count;
+    for (size_t i = smo->lengths[place]; i < length; i++)
+        smo->lines[place][i] = line[smo->rows[i]];
+    if (smo->lengths[place] < length)
+        smo->lengths[place] = length;
+    return smo->lines[place];
+}
+
+static struct row_choice rising_row(const struct smo *smo)
+{
+    struct row_choice choice = {-INFINITY, -1};
+    for (size_t i = 0; i < smo->n_active; i++)
+        if (smo->rises[i] && -smo->slopes[i] >= choice.value)
+            choice = (struct row_choice){-smo->slopes[i], (int64_t)i};
+    return choice;
+}
+
+/* The partner of the row that rises; none where the two slopes are as near as was asked for. */
+static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
+{
+    struct row_choice none = {0.0, -1}, choice;
+    double steepest;
+    if (rising.row < 0)
+        return none;
+    size_t place = (size_t)rising.row;
+    choice = smo->passes.partner(smo->slopes, line_of(smo, place, smo->n_active), smo->diagonal,
+                                 smo->diagonal[place], rising.value, smo->falls, smo->n_active,
+                                 &steepest);
+    return rising.value + steepest < smo->tolerance ? none : choice;
+}
+
+/* The slopes of places that were left aside. */
+static void reconstruct(struct smo *smo)
+{
+    size_t count = smo->count, active = smo->n_active, n_free = 0;
+    if (active == count)
+        return;
+    for (size_t i = active; i < count; i++)
+        smo->slopes[i] = smo->bounded[i] - smo->signs[i];
+    for (size_t i = 0; i < active; i++)
+        n_free += is_free(smo, i);
+    if (n_free * count > 2 * active * (count - active)) {
+        for (size_t i = active; i < count; i++) {
+            const float *line = line_of(smo, i, active);
+            for (size_t j = 0; j < active; j++)
+                if (is_free(smo, j))
+                    smo->slopes[i] += smo->signs[j] * smo->alphas[j] * line[j];
+        }
+    } else {
+        for (size_t i = 0; i < active; i++)
+            if (is_free(smo, i)) {
+                const float *line = line_of(smo, i, count);
+                smo->passes.add_line(smo->slopes + active, line + active,
+                                     smo->signs[i] * smo->alphas[i], count - active);
+            }
+    }
+    smo->n_active = count;
+}
+
+#define EXCHANGE(type, one, other) \
+    do {                           \
+        type kept = one;           \
+        one = other;               \
+        other = kept;              \
+    } while (0)
+
+static void exchange(struct smo *smo, size_t one, size_t other)
+{
+    EXCHANGE(double, smo->slopes[one], smo->slopes[other]);
+    EXCHANGE(double, smo->bounded[one], smo->bounded[other]);
+    EXCHANGE(double, smo->alphas[one], smo->alphas[other]);
+    EXCHANGE(double, smo->diagonal[one], smo->diagonal[other]);
+    EXCHANGE(int32_t, smo->rows[one], smo->rows[other]);
+    EXCHANGE(int8_t, smo->signs[one], smo->signs[other]);
+    EXCHANGE(int8_t, smo->rises[one], smo->rises[other]);
+    EXCHANGE(int8_t, smo->falls[one], smo->falls[other]);
+    EXCHANGE(float *, smo->lines[one], smo->lines[other]);
+    EXCHANGE(size_t, smo->lengths[one], smo->lengths[other]);
+    smo->exchanges[2 * smo->n_exchanges] = one;
+    smo->exchanges[2 * smo->n_exchanges + 1] = other;
+    smo->n_exchanges++;
+}
+
+/* Make the same exchanges within every line, one line after the other. */
+static void exchange_in_lines(struct smo *smo)
+{
+    for (size_t place = 0; place < smo->count && smo->exchanged; place++) {
+        float *line = smo->lines[place];
+        size_t length = smo->lengths[place];
+        for (size_t i = 0; i < smo->n_exchanges && length; i++) {
+            size_t one = smo->exchanges[2 * i], other = smo->exchanges[2 * i + 1];
+            if (other < length)
+                EXCHANGE(float, line[one], line[other]);
+            else if (one < length)
+                length = one; /* the rest is made anew */
+        }
+        smo->lengths[place] = length;
+    }
+    smo->exchanged |= smo->n_exchanges > 0;
+    smo->n_exchanges = 0;
+}
+
+static int is_shrunk(const struct smo *smo, size_t place, double rise, double fall)
+{
+    if (!smo->rises[place])
+        return -smo->slopes[place] > rise;
+    return !smo->falls[place] && smo->slopes[place] > fall;
+}
+
+/* Leave rows aside that are at a bound and far from leaving it. */
+static void shrink(struct smo *smo)
+{
+    double rise = -INFINITY, fall = -INFINITY;
+    for (size_t i = 0; i < smo->n_active; i++) {
+        if (smo->rises[i] && -smo->slopes[i] >= rise)
+            rise = -smo->slopes[i];
+        if (smo->falls[i] && smo->slopes[i] >= fall)
+            fall = smo->slopes[i];
+    }
+    if (!smo->unshrunk && rise + fall <= smo->tolerance * 10) {
+        smo->unshrunk = 1;
+        reconstruct(smo);
+    }
+    for (size_t i = 0; i < smo->n_active; i++) {
+        if (!is_shrunk(smo, i, rise, fall))
+            continue;
+        smo->n_active--;
+        while (smo->n_active > i && is_shrunk(smo, smo->n_active, rise, fall))
+            smo->n_active--;
+        if (smo->n_active > i)
+            exchange(smo, i, smo->n_active);
+    }
+    exchange_in_lines(smo);
+}
+
+/* Two alphas whose sum is kept, or their difference, moved back to where both are allowed. */
+static void keep_sum(double *one, double *other, double sum, double most, double other_most)
+{
+    if (sum > most ? *one > most : *other < 0.0) {
+        *one = sum > most ? most : sum;
+        *other = sum > most ? sum - most : 0.0;
+    }
+    if (sum > other_most ? *other > other_most : *one < 0.0) {
+        *other = sum > other_most ? other_most : sum;
+        *one = sum > other_most ? sum - other_most : 0.0;
+    }
+}
+
+static void keep_difference(double *one, double *other, double difference, double most,
+                            double other_most)
+{
+    if (difference > 0.0 ? *other < 0.0 : *one < 0.0) {
+        *one = difference > 0.0 ? difference : 0.0;
+        *other = difference > 0.0 ? 0.0 : -difference;
+    }
+    int one_first = difference > most - other_most;
+    if (one_first ? *one > most : *other > other_most) {
+        *one = one_first ? most : other_most + difference;
+        *other = one_first ? most - difference : other_most;
+    }
+}
+
+static void note_bound(struct smo *smo, size_t place, int was_upper)
+{
+    mark_bounds(smo, place);
+    if (was_upper != is_at_upper_bound(smo, place)) {
+        double by = smo->signs[place] * penalty(smo, place);
+        smo->passes.add_line(smo->bounded, line_of(smo, place, smo->count), was_upper ? -by : by,
+                             smo->count);
+    }
+}
+
+/* Move along one pair; returns the row that rises next. */
+static struct row_choice step(struct smo *smo, size_t one, size_t other)
+{
+    const float *line = line_of(smo, one, smo->n_active);
+    const float *other_line = line_of(smo, other, smo->n_active);
+    double sign = smo->signs[one], other_sign = smo->signs[other];
+    double *alpha = smo->alphas + one, *other_alpha = smo->alphas + other;
+    double before = *alpha, other_before = *other_alpha;
+    double slope = sign * smo->slopes[one], other_slope = other_sign * smo->slopes[other];
+    /* twice the value in single precision, as svm.cpp has it: it may overflow */
+    double curve = (smo->diagonal[one] + smo->diagonal[other]) - 2.0f * line[other];
+    if (curve <= 0.0)
+        curve = TINY_CURVATURE;
+    if (sign != other_sign) {
+        double by = (-slope - other_slope) / curve;
+        *alpha += by;
+        *other_alpha += by;
+        keep_difference(alpha, other_alpha, before - other_before, penalty(smo, one),
+                        penalty(smo, other));
+    } else {
+        double by = (slope - other_slope) / curve;
+        *alpha -= by;
+        *other_alpha += by;
+        keep_sum(alpha, other_alpha, before + other_before, penalty(smo, one),
+                 penalty(smo, other));
+    }
+    int upper = is_at_upper_bound(smo, one), other_upper = is_at_upper_bound(smo, other);
+    note_bound(smo, one, upper);
+    note_bound(smo, other, other_upper);
+    return smo->passes.descend(smo->slopes, line, sign * (*alpha - before), other_line,
+                               other_sign * (*other_alpha - other_before), smo->rises,
+                               smo->n_active);
+}
+
+static double offset(const struct smo *smo)
+{
+    size_t n_free = 0;
+    double upper = INFINITY, lower = -INFINITY, sum = 0.0;
+    for (size_t i = 0; i < smo->count; i++) {
+        double slope = smo->slopes[i];
+        if (slope == 0.0) /* gradients never are minus zero */
+            slope = smo->signs[i] * 0.0;
+        if (is_free(smo, i)) {
+            n_free++;
+            sum += slope;
+        } else if (smo->rises[i])
+            upper = upper < slope ? upper : slope;
+        else
+            lower = lower > slope ? lower : slope;
+    }
+    return n_free ? sum / (double)n_free : (upper + lower) / 2;
+}
+
+/* Solve one problem on the bag; coefficients are label * alpha. Returns the steps it took. */
+static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
+{
+    size_t count = smo->count = smo->n_active = smo->bag.count;
+    int64_t limit = LEAST_LIMIT / 100 > (int64_t)count ? LEAST_LIMIT : 100 * (int64_t)count;
+    size_t pause = count < SHRINK_AFTER ? count : SHRINK_AFTER, until = pause + 1;
+    int64_t n_steps = 0;
+    smo->exchanged = smo->unshrunk = 0;
+    smo->n_lines = smo->n_exchanges = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t number = (size_t)smo->bag.numbers[i];
+        smo->signs[i] = i < smo->bag.n_positive ? 1 : -1;
+        smo->slopes[i] = -smo->signs[i];
+        smo->bounded[i] = smo->alphas[i] = 0.0;
+        smo->diagonal[i] = smo->bag.values[number * smo->bag.height + number];
+        smo->rows[i] = (int32_t)i;
+        smo->lines[i] = NULL;
+        smo->lengths[i] = 0;
+        mark_bounds(smo, i);
+    }
+    struct row_choice rising = rising_row(smo);
+    while (n_steps < limit) {
+        if (--until == 0) {
+            until = pause;
+            shrink(smo);
+            rising = rising_row(smo);
+        }
+        struct row_choice falling = falling_row(smo, rising);
+        if (falling.row < 0) {
+            if (smo->n_active == count)
+                break;
+            reconstruct(smo);
+            rising = rising_row(smo);
+            falling = falling_row(smo, rising);
+            if (falling.row < 0)
+                break;
+            until = 1;
+        }
+        n_steps++;
+        rising = step(smo, (size_t)rising.row, (size_t)falling.row);
+    }
+    reconstruct(smo);
+    *rho = offset(smo);
+    for (size_t i = 0; i < count; i++)
+        coefficients[smo->rows[i]] = smo->signs[i] * smo->alphas[i];
+    return n_steps;
+}
+
+/* Several problems on each of several bags, whose numbers lie between starts[b] and starts[b + 1].
+ * A problem has three settings: the penalties of P and of U, and the tolerance. Problem p of bag b
+ * is p * n_bags + b; its coefficients are the b-th part of line p. */
+struct bags {
+    const double *values;
+    size_t height;
+    const int64_t *numbers, *starts, *n_positive;
+    size_t n_numbers, n_bags, n_problems;
+    const double *settings;
+};
+
+static void release(struct smo *smo)
+{
+    void *rooms[] = {smo->slopes, smo->bounded, smo->alphas,    smo->diagonal, smo->rows,
+                     smo->signs,  smo->rises,   smo->falls,     smo->own_lines, smo->lines,
+                     smo->lengths, smo->exchanges, smo->bag.lines, smo->bag.made};
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+        free(rooms[i]);
+}
+
+static int make_room(struct smo *smo, size_t most)
+{
+    smo->slopes = malloc(most * sizeof *smo->slopes);
+    smo->bounded = malloc(most * sizeof *smo->bounded);
+    smo->alphas = malloc(most * sizeof *smo->alphas);
+    smo->diagonal = malloc(most * sizeof *smo->diagonal);
+    smo->rows = malloc(most * sizeof *smo->rows);
+    smo->signs = malloc(most);
+    smo->rises = malloc(most);
+    smo->falls = malloc(most);
+    smo->lines = malloc(most * sizeof *smo->lines);
+    smo->lengths = malloc(most * sizeof *smo->lengths);
+    smo->exchanges = malloc(most * 2 * sizeof *smo->exchanges);
+    smo->bag.made = malloc(most);
+    /* pages of lines that no one asks for are never touched */
+    smo->own_lines = malloc(most * most * sizeof *smo->own_lines);
+    smo->bag.lines = malloc(most * most * sizeof *smo->bag.lines);
+    return smo->slopes && smo->bounded && smo->alphas && smo->diagonal && smo->rows && smo->signs &&
+           smo->rises && smo->falls && smo->lines && smo->lengths && smo->exchanges &&
+           smo->bag.made && smo->own_lines && smo->bag.lines;
+}
+
+static const char no_room[] = "out of memory";
+
+static const char *solve_bags(const struct bags *bags, double *coefficients, double *rhos,
+                              int64_t *n_steps)
+{
+    size_t most = 1;
+    int64_t at = 0;
+    for (size_t bag = 0; bag < bags->n_bags; bag++) {
+        int64_t from = bags->starts[bag], to = bags->starts[bag + 1];
+        if (from != at || to <= from || (uint64_t)to > bags->n_numbers || to - from > INT32_MAX / 2)
+            return "starts does not fit: it must ascend from 0 to the numbers";
+        if (bags->n_positive[bag] < 0 || bags->n_positive[bag] > to - from)
+            return "n_positive does not fit: a bag has fewer rows than one";
+        if ((size_t)(to - from) > most)
+            most = (size_t)(to - from);
+        at = to;
+    }
+    if ((size_t)at != bags->n_numbers)
+        return "starts does not fit: it must ascend from 0 to the numbers";
+    for (size_t i = 0; i < bags->n_numbers; i++)
+        if (bags->numbers[i] < 0 || (uint64_t)bags->numbers[i] >= bags->height)
+            return "numbers does not fit height: values has no line of one";
+    if (most > SIZE_MAX / most / sizeof(double))
+        return no_room;
+    struct smo smo = {.passes = widest_passes()};
+    if (!make_room(&smo, most)) {
+        release(&smo);
+        return no_room;
+    }
+    for (size_t bag = 0; bag < bags->n_bags; bag++) {
+        size_t start = (size_t)bags->starts[bag];
+        smo.bag.values = bags->values;
+        smo.bag.height = bags->height;
+        smo.bag.numbers = bags->numbers + start;
+        smo.bag.count = (size_t)bags->starts[bag + 1] - start;
+        smo.bag.n_positive = (size_t)bags->n_positive[bag];
+        memset(smo.bag.made, 0, smo.bag.count);
+        for (size_t problem = 0; problem < bags->n_problems; problem++) {
+            size_t place = problem * bags->n_bags + bag;
+            const double *settings = bags->settings + 3 * place;
+            smo.penalties[0] = settings[0];
+            smo.penalties[1] = settings[1];
+            smo.tolerance = settings[2];
+            n_steps[place] = solve_problem(&smo, coefficients + problem * bags->n_numbers + start,
+                                           rhos + place);
+        }
+    }
+    release(&smo);
+    return NULL;
+}
