@@ -468,6 +468,7 @@ struct array {
 #define INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 0)
 #define FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 0)
 #define FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 0)
+#define WRITTEN_FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 1)
 #define WRITTEN_INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 1)
 #define WRITTEN_INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 1)
 #define WRITTEN_UINT64(name) ARRAY(name, "L", "Q", uint64_t, "uint64", 1)
@@ -797,45 +798,47 @@ static PyObject *spread(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 PyDoc_STRVAR(solve_doc,
-"solve(values, height, numbers, starts, n_positive, settings, coefficients, rhos, steps)\n"
+"solve(values, height, numbers, starts, n_positive, settings, room, coefficients, rhos, steps)\n"
 "\n"
 "Several SVMs on each of several bags, given the kernel values (height x height) of the rows that\n"
 "bags are drawn from. The numbers of bag b lie from starts[b] on, those of P first. Of each SVM the\n"
-"settings are the penalties of P and U and the tolerance, first SVM of every bag, then the second.");
+"settings are the penalties of P and U and the tolerance, first SVM of every bag, then the second. The\n"
+"room holds two lines for each row of the largest bag, and LINE_END.");
 
 static PyObject *solve(PyObject *Py_UNUSED(module), PyObject *args)
 {
     struct array arrays[] = {FLOAT64("values"), INT64("numbers"), INT64("starts"),
-                             INT64("n_positive"), FLOAT64("settings"),
+                             INT64("n_positive"), FLOAT64("settings"), WRITTEN_FLOAT32("room"),
                              WRITTEN_FLOAT64("coefficients"), WRITTEN_FLOAT64("rhos"),
                              WRITTEN_INT64("steps")};
     Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&nO&O&O&O&O&O&O&", take, &arrays[0], &given, take, &arrays[1],
+    if (!PyArg_ParseTuple(args, "O&nO&O&O&O&O&O&O&O&", take, &arrays[0], &given, take, &arrays[1],
                           take, &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5],
-                          take, &arrays[6], take, &arrays[7]))
+                          take, &arrays[6], take, &arrays[7], take, &arrays[8]))
         return NULL;
     struct bags bags = {arrays[0].buffer.buf, given > 0 ? (size_t)given : 0, arrays[1].buffer.buf,
                         arrays[2].buffer.buf, arrays[3].buffer.buf, count(&arrays[1]),
-                        count(&arrays[3]), 0, arrays[4].buffer.buf};
+                        count(&arrays[3]), 0, arrays[4].buffer.buf, arrays[5].buffer.buf,
+                        count(&arrays[5])};
     const char *wrong = NULL;
     if (bags.n_bags)
-        bags.n_problems = count(&arrays[6]) / bags.n_bags;
+        bags.n_problems = count(&arrays[7]) / bags.n_bags;
     if (!is_product(count(&arrays[0]), bags.height, bags.height))
         wrong = "values does not fit height";
     else if (count(&arrays[2]) != bags.n_bags + 1)
         wrong = "starts does not fit n_positive: it must have one more than there are bags";
-    else if (!is_product(count(&arrays[6]), bags.n_bags, bags.n_problems))
+    else if (!is_product(count(&arrays[7]), bags.n_bags, bags.n_problems))
         wrong = "rhos does not fit n_positive";
-    else if (count(&arrays[7]) != count(&arrays[6]))
+    else if (count(&arrays[8]) != count(&arrays[7]))
         wrong = "steps does not fit rhos";
-    else if (!is_product(count(&arrays[4]), 3, count(&arrays[6])))
+    else if (!is_product(count(&arrays[4]), 3, count(&arrays[7])))
         wrong = "settings does not fit rhos";
-    else if (!is_product(count(&arrays[5]), bags.n_numbers, bags.n_problems))
+    else if (!is_product(count(&arrays[6]), bags.n_numbers, bags.n_problems))
         wrong = "coefficients does not fit numbers and rhos";
     if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        wrong = solve_bags(&bags, arrays[5].buffer.buf, arrays[6].buffer.buf,
-                           arrays[7].buffer.buf);
+        wrong = solve_bags(&bags, arrays[6].buffer.buf, arrays[7].buffer.buf,
+                           arrays[8].buffer.buf);
         Py_END_ALLOW_THREADS
     }
     if (wrong == no_room) {
@@ -953,6 +956,7 @@ PyMODINIT_FUNC PyInit__blocks(void)
     if (module && (PyModule_AddIntConstant(module, "TILE", TILE) < 0 ||
                    PyModule_AddIntConstant(module, "STEP", STEP) < 0 ||
                    PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0 ||
+                   PyModule_AddIntConstant(module, "LINE_END", LINE_END) < 0 ||
                    PyModule_AddIntConstant(module, "OWN_POWERS", OWN_POWERS) < 0))
         Py_CLEAR(module);
     return module;

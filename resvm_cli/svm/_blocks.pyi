@@ -3,6 +3,7 @@ from typing import Any
 TILE: int
 STEP: int
 TOGETHER: int
+LINE_END: int
 OWN_POWERS: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
@@ -63,6 +64,7 @@ def solve(
     starts: Any,
     n_positive: Any,
     settings: Any,
+    room: Any,
     coefficients: Any,
     rhos: Any,
     steps: Any,

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define TINY_CURVATURE 1e-12 /* svm.cpp, TAU */
+#define NEARLY_ONE (1.0 - 0x1p-40)
+#define LEAST_PRODUCT 1e-290 /* less may have lost digits */
+#define MOST_LANES 8
 #define LEAST_LIMIT 10000000 /* of steps */
 #define SHRINK_AFTER 1000
 
@@ -26,26 +29,44 @@ struct row_choice {
 
 #define LANES 2
 #define TARGET
+#define LARGEST_DOUBLE(into, lanes) ((into) = (lanes)[0] > (lanes)[1] ? (lanes)[0] : (lanes)[1])
+#define LARGEST_WORD LARGEST_DOUBLE
 #define NAMED(name) name##_by_2
 #include "smo_lanes.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
 #define LANES 4
 #define TARGET __attribute__((target("avx2")))
+#define LARGEST_DOUBLE(into, lanes)                                                            \
+    do {                                                                                       \
+        __m256d all_ = (__m256d)(lanes);                                                       \
+        __m128d half_ = _mm_max_pd(_mm256_castpd256_pd128(all_), _mm256_extractf128_pd(all_, 1)); \
+        (into) = _mm_cvtsd_f64(_mm_max_sd(half_, _mm_unpackhi_pd(half_, half_)));              \
+    } while (0)
+#define LARGEST_WORD(into, lanes)                                                               \
+    do {                                                                                        \
+        int64_t low_ = (lanes)[0] > (lanes)[1] ? (lanes)[0] : (lanes)[1];                       \
+        int64_t high_ = (lanes)[2] > (lanes)[3] ? (lanes)[2] : (lanes)[3];                      \
+        (into) = low_ > high_ ? low_ : high_;                                                   \
+    } while (0)
 #define NAMED(name) name##_by_4
 #include "smo_lanes.h"
 
 #define LANES 8
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq")))
+#define LARGEST_DOUBLE(into, lanes) ((into) = _mm512_reduce_max_pd((__m512d)(lanes)))
+#define LARGEST_WORD(into, lanes) ((into) = _mm512_reduce_max_epi64((__m512i)(lanes)))
 #define NAMED(name) name##_by_8
 #include "smo_lanes.h"
 #endif
 
 struct passes {
     struct row_choice (*descend)(double *, const float *, double, const float *, double,
-                                 const int8_t *, size_t);
+                                 const int64_t *, size_t);
     struct row_choice (*partner)(const double *, const float *, const double *, double, double,
-                                 const int8_t *, size_t, double *);
+                                 const int64_t *, size_t, double *);
     void (*add_line)(double *, const float *, double, size_t);
 };
 
@@ -95,7 +116,8 @@ struct smo {
     double *slopes, *bounded; /* the part of slopes that is due to rows at their upper bound */
     double *alphas, *diagonal;
     int32_t *rows;
-    int8_t *signs, *rises, *falls; /* marks: may label * alpha grow, or lessen? */
+    int64_t *rises, *falls; /* marks, -1 or 0: may label * alpha grow, or lessen? */
+    int8_t *signs;
     float *own_lines, **lines;
     size_t *lengths; /* of the own line of each place, as far as it is made */
     size_t *exchanges;
@@ -206,8 +228,8 @@ static void exchange(struct smo *smo, size_t one, size_t other)
     EXCHANGE(double, smo->diagonal[one], smo->diagonal[other]);
     EXCHANGE(int32_t, smo->rows[one], smo->rows[other]);
     EXCHANGE(int8_t, smo->signs[one], smo->signs[other]);
-    EXCHANGE(int8_t, smo->rises[one], smo->rises[other]);
-    EXCHANGE(int8_t, smo->falls[one], smo->falls[other]);
+    EXCHANGE(int64_t, smo->rises[one], smo->rises[other]);
+    EXCHANGE(int64_t, smo->falls[one], smo->falls[other]);
     EXCHANGE(float *, smo->lines[one], smo->lines[other]);
     EXCHANGE(size_t, smo->lengths[one], smo->lengths[other]);
     smo->exchanges[2 * smo->n_exchanges] = one;
@@ -414,37 +436,40 @@ struct bags {
     const int64_t *numbers, *starts, *n_positive;
     size_t n_numbers, n_bags, n_problems;
     const double *settings;
+    float *room; /* for the lines of the largest bag, twice, and LINE_END */
+    size_t n_room;
 };
+
+#define LINE_END MOST_LANES
 
 static void release(struct smo *smo)
 {
-    void *rooms[] = {smo->slopes, smo->bounded, smo->alphas,    smo->diagonal, smo->rows,
-                     smo->signs,  smo->rises,   smo->falls,     smo->own_lines, smo->lines,
-                     smo->lengths, smo->exchanges, smo->bag.lines, smo->bag.made};
+    void *rooms[] = {smo->slopes, smo->bounded, smo->alphas, smo->diagonal,
+                     smo->rows,   smo->signs,   smo->rises,  smo->falls,
+                     smo->lines,  smo->lengths, smo->exchanges, smo->bag.made};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
         free(rooms[i]);
 }
 
+/* Lanes reach behind the last row. */
 static int make_room(struct smo *smo, size_t most)
 {
-    smo->slopes = malloc(most * sizeof *smo->slopes);
+    most += MOST_LANES;
+    smo->slopes = calloc(most, sizeof *smo->slopes);
     smo->bounded = malloc(most * sizeof *smo->bounded);
     smo->alphas = malloc(most * sizeof *smo->alphas);
-    smo->diagonal = malloc(most * sizeof *smo->diagonal);
+    smo->diagonal = calloc(most, sizeof *smo->diagonal);
     smo->rows = malloc(most * sizeof *smo->rows);
     smo->signs = malloc(most);
-    smo->rises = malloc(most);
-    smo->falls = malloc(most);
+    smo->rises = calloc(most, sizeof(int64_t));
+    smo->falls = calloc(most, sizeof(int64_t));
     smo->lines = malloc(most * sizeof *smo->lines);
     smo->lengths = malloc(most * sizeof *smo->lengths);
     smo->exchanges = malloc(most * 2 * sizeof *smo->exchanges);
     smo->bag.made = malloc(most);
-    /* pages of lines that no one asks for are never touched */
-    smo->own_lines = malloc(most * most * sizeof *smo->own_lines);
-    smo->bag.lines = malloc(most * most * sizeof *smo->bag.lines);
     return smo->slopes && smo->bounded && smo->alphas && smo->diagonal && smo->rows && smo->signs &&
            smo->rises && smo->falls && smo->lines && smo->lengths && smo->exchanges &&
-           smo->bag.made && smo->own_lines && smo->bag.lines;
+           smo->bag.made;
 }
 
 static const char no_room[] = "out of memory";
@@ -469,9 +494,10 @@ static const char *solve_bags(const struct bags *bags, double *coefficients, dou
     for (size_t i = 0; i < bags->n_numbers; i++)
         if (bags->numbers[i] < 0 || (uint64_t)bags->numbers[i] >= bags->height)
             return "numbers does not fit height: values has no line of one";
-    if (most > SIZE_MAX / most / sizeof(double))
-        return no_room;
-    struct smo smo = {.passes = widest_passes()};
+    if (bags->n_room < LINE_END || (bags->n_room - LINE_END) / 2 / most < most)
+        return "room does not fit: it must hold two lines for each row of the largest bag";
+    struct smo smo = {.passes = widest_passes(), .bag.lines = bags->room};
+    smo.own_lines = bags->room + most * most;
     if (!make_room(&smo, most)) {
         release(&smo);
         return no_room;

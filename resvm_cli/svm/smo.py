@@ -17,8 +17,11 @@ from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.deadline import members_are_limited, timed
 from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
+from resvm_cli.svm.room import Room
 
 MOST_COEFFICIENTS = 1 << 20  # of one call: what is made of them is held besides
+
+_lines = Room(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,5 +110,10 @@ def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]])
     return Solved(bags, coefficients, rhos, steps < limits)
 
 
-def _call(values: FloatArray, bags: Bags, *arrays: FloatArray | IntArray) -> None:
-    _blocks.solve(values, len(values), bags.numbers, bags.starts, bags.n_positive, *arrays)
+def _call(
+    values: FloatArray, bags: Bags, settings: FloatArray, *found: FloatArray | IntArray
+) -> None:
+    most_rows = int(np.diff(bags.starts).max())
+    room = _lines.of(2 * most_rows**2 + _blocks.LINE_END)
+    given = values, len(values), bags.numbers, bags.starts, bags.n_positive, settings
+    _blocks.solve(*given, room, *found)
