@@ -803,7 +803,7 @@ PyDoc_STRVAR(solve_doc,
 "Several SVMs on each of several bags, given the kernel values (height x height) of the rows that\n"
 "bags are drawn from. The numbers of bag b lie from starts[b] on, those of P first. Of each SVM the\n"
 "settings are the penalties of P and U and the tolerance, first SVM of every bag, then the second. The\n"
-"room holds two lines for each row of the largest bag, and LINE_END.");
+"room holds lines of the largest bag, LEAST_LINES or more, and LINE_END.");
 
 static PyObject *solve(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -837,7 +837,7 @@ static PyObject *solve(PyObject *Py_UNUSED(module), PyObject *args)
         wrong = "coefficients does not fit numbers and rhos";
     if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        wrong = solve_bags(&bags, arrays[6].buffer.buf, arrays[7].buffer.buf,
+        wrong = solve_bags(&bags, widest_passes(), arrays[6].buffer.buf, arrays[7].buffer.buf,
                            arrays[8].buffer.buf);
         Py_END_ALLOW_THREADS
     }
@@ -957,6 +957,7 @@ PyMODINIT_FUNC PyInit__blocks(void)
                    PyModule_AddIntConstant(module, "STEP", STEP) < 0 ||
                    PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0 ||
                    PyModule_AddIntConstant(module, "LINE_END", LINE_END) < 0 ||
+                   PyModule_AddIntConstant(module, "LEAST_LINES", LEAST_LINES) < 0 ||
                    PyModule_AddIntConstant(module, "OWN_POWERS", OWN_POWERS) < 0))
         Py_CLEAR(module);
     return module;

@@ -4,6 +4,7 @@ TILE: int
 STEP: int
 TOGETHER: int
 LINE_END: int
+LEAST_LINES: int
 OWN_POWERS: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...

@@ -70,15 +70,59 @@ struct passes {
     void (*add_line)(double *, const float *, double, size_t);
 };
 
-static struct passes widest_passes(void)
+/* By width, the widest first; none where this processor lacks it. */
+static struct passes passes_of(int width)
 {
+    struct passes none = {NULL, NULL, NULL};
 #if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (width == 0 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
         return (struct passes){descend_by_8, partner_by_8, add_line_by_8};
-    if (__builtin_cpu_supports("avx2"))
+    if (width == 1 && __builtin_cpu_supports("avx2"))
         return (struct passes){descend_by_4, partner_by_4, add_line_by_4};
 #endif
-    return (struct passes){descend_by_2, partner_by_2, add_line_by_2};
+    return width == 2 ? (struct passes){descend_by_2, partner_by_2, add_line_by_2} : none;
+}
+
+static inline struct passes widest_passes(void)
+{
+    int width = 0;
+    while (!passes_of(width).descend)
+        width++;
+    return passes_of(width);
+}
+
+/* Lines of so many numbers by their owners, as many as there is room for: then one after the other
+ * makes way. */
+struct lines {
+    float *room;
+    size_t n_room, length, n_slots, next;
+    int32_t *slots;  /* by owner, or -1 */
+    int32_t *owners; /* by slot, or -1 */
+};
+
+static void clear_lines(struct lines *lines, size_t count)
+{
+    lines->length = count;
+    lines->n_slots = lines->n_room / count < count ? lines->n_room / count : count;
+    lines->next = 0;
+    for (size_t i = 0; i < count; i++)
+        lines->slots[i] = lines->owners[i] = -1;
+}
+
+/* The line of an owner; it is a new one where that had none. The line of the one kept stays. */
+static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *is_new)
+{
+    *is_new = lines->slots[owner] < 0;
+    if (*is_new) {
+        if (kept >= 0 && lines->owners[lines->next] == kept)
+            lines->next = (lines->next + 1) % lines->n_slots;
+        if (lines->owners[lines->next] >= 0)
+            lines->slots[lines->owners[lines->next]] = -1;
+        lines->owners[lines->next] = (int32_t)owner;
+        lines->slots[owner] = (int32_t)lines->next;
+        lines->next = (lines->next + 1) % lines->n_slots;
+    }
+    return lines->room + (size_t)lines->slots[owner] * lines->length;
 }
 
 /* Rows of a bag, those of P first: their numbers among the rows whose kernel values are given. A line
@@ -88,28 +132,27 @@ struct bag {
     size_t height;
     const int64_t *numbers;
     size_t count, n_positive;
-    float *lines; /* count x count */
-    char *made;
+    struct lines lines;
 };
 
-static const float *bag_line(const struct bag *bag, size_t row)
+static const float *bag_line(struct bag *bag, size_t row, int64_t kept)
 {
-    float *line = bag->lines + row * bag->count;
-    if (!bag->made[row]) {
+    int is_new;
+    float *line = claim_line(&bag->lines, row, kept, &is_new);
+    if (is_new) {
         const double *from = bag->values + (size_t)bag->numbers[row] * bag->height;
         for (size_t i = 0; i < bag->count; i++)
             line[i] = (float)from[bag->numbers[i]];
-        bag->made[row] = 1;
     }
     return line;
 }
 
 /* A problem at work. Places begin as rows of the bag; shrinking exchanges them, so that those still
- * at work come first, and lines of exchanged places are the problem's own. */
+ * at work come first, and from then on lines of places are the problem's own. */
 struct smo {
     struct passes passes;
     struct bag bag;
-    size_t count, n_active, n_lines, n_exchanges;
+    size_t count, n_active, n_exchanges;
     double penalties[2]; /* of P, of U */
     double tolerance;
     int exchanged, unshrunk;
@@ -118,7 +161,7 @@ struct smo {
     int32_t *rows;
     int64_t *rises, *falls; /* marks, -1 or 0: may label * alpha grow, or lessen? */
     int8_t *signs;
-    float *own_lines, **lines;
+    struct lines own_lines;
     size_t *lengths; /* of the own line of each place, as far as it is made */
     size_t *exchanges;
 };
@@ -147,19 +190,22 @@ static void mark_bounds(struct smo *smo, size_t place)
     smo->falls[place] = (positive ? lower : upper) ? 0 : -1;
 }
 
-/* The first values of a place's line. */
-static const float *line_of(struct smo *smo, size_t place, size_t length)
+/* The first values of a place's line; that of the place kept stays where it is. */
+static const float *line_of(struct smo *smo, size_t place, size_t length, int64_t kept)
 {
-    const float *line = bag_line(&smo->bag, (size_t)smo->rows[place]);
     if (!smo->exchanged)
-        return line;
-    if (!smo->lines[place])
-        smo->lines[place] = smo->own_lines + smo->n_lines++ * smo->count;
-    for (size_t i = smo->lengths[place]; i < length; i++)
-        smo->lines[place][i] = line[smo->rows[i]];
-    if (smo->lengths[place] < length)
+        return bag_line(&smo->bag, place, kept);
+    int is_new;
+    float *line = claim_line(&smo->own_lines, place, kept, &is_new);
+    size_t made = is_new ? 0 : smo->lengths[place];
+    if (made < length) {
+        const float *whole = bag_line(&smo->bag, (size_t)smo->rows[place], -1);
+        for (size_t i = made; i < length; i++)
+            line[i] = whole[smo->rows[i]];
         smo->lengths[place] = length;
-    return smo->lines[place];
+    } else if (is_new)
+        smo->lengths[place] = 0;
+    return line;
 }
 
 static struct row_choice rising_row(const struct smo *smo)
@@ -179,7 +225,7 @@ static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
     if (rising.row < 0)
         return none;
     size_t place = (size_t)rising.row;
-    choice = smo->passes.partner(smo->slopes, line_of(smo, place, smo->n_active), smo->diagonal,
+    choice = smo->passes.partner(smo->slopes, line_of(smo, place, smo->n_active, -1), smo->diagonal,
                                  smo->diagonal[place], rising.value, smo->falls, smo->n_active,
                                  &steepest);
     return rising.value + steepest < smo->tolerance ? none : choice;
@@ -197,7 +243,7 @@ static void reconstruct(struct smo *smo)
         n_free += is_free(smo, i);
     if (n_free * count > 2 * active * (count - active)) {
         for (size_t i = active; i < count; i++) {
-            const float *line = line_of(smo, i, active);
+            const float *line = line_of(smo, i, active, -1);
             for (size_t j = 0; j < active; j++)
                 if (is_free(smo, j))
                     smo->slopes[i] += smo->signs[j] * smo->alphas[j] * line[j];
@@ -205,7 +251,7 @@ static void reconstruct(struct smo *smo)
     } else {
         for (size_t i = 0; i < active; i++)
             if (is_free(smo, i)) {
-                const float *line = line_of(smo, i, count);
+                const float *line = line_of(smo, i, count, -1);
                 smo->passes.add_line(smo->slopes + active, line + active,
                                      smo->signs[i] * smo->alphas[i], count - active);
             }
@@ -230,8 +276,13 @@ static void exchange(struct smo *smo, size_t one, size_t other)
     EXCHANGE(int8_t, smo->signs[one], smo->signs[other]);
     EXCHANGE(int64_t, smo->rises[one], smo->rises[other]);
     EXCHANGE(int64_t, smo->falls[one], smo->falls[other]);
-    EXCHANGE(float *, smo->lines[one], smo->lines[other]);
     EXCHANGE(size_t, smo->lengths[one], smo->lengths[other]);
+    struct lines *lines = &smo->own_lines;
+    EXCHANGE(int32_t, lines->slots[one], lines->slots[other]);
+    if (lines->slots[one] >= 0)
+        lines->owners[lines->slots[one]] = (int32_t)one;
+    if (lines->slots[other] >= 0)
+        lines->owners[lines->slots[other]] = (int32_t)other;
     smo->exchanges[2 * smo->n_exchanges] = one;
     smo->exchanges[2 * smo->n_exchanges + 1] = other;
     smo->n_exchanges++;
@@ -240,9 +291,12 @@ static void exchange(struct smo *smo, size_t one, size_t other)
 /* Make the same exchanges within every line, one line after the other. */
 static void exchange_in_lines(struct smo *smo)
 {
-    for (size_t place = 0; place < smo->count && smo->exchanged; place++) {
-        float *line = smo->lines[place];
-        size_t length = smo->lengths[place];
+    const struct lines *lines = &smo->own_lines;
+    for (size_t slot = 0; slot < lines->n_slots && smo->n_exchanges; slot++) {
+        if (lines->owners[slot] < 0)
+            continue;
+        size_t place = (size_t)lines->owners[slot], length = smo->lengths[place];
+        float *line = lines->room + slot * lines->length;
         for (size_t i = 0; i < smo->n_exchanges && length; i++) {
             size_t one = smo->exchanges[2 * i], other = smo->exchanges[2 * i + 1];
             if (other < length)
@@ -321,16 +375,16 @@ static void note_bound(struct smo *smo, size_t place, int was_upper)
     mark_bounds(smo, place);
     if (was_upper != is_at_upper_bound(smo, place)) {
         double by = smo->signs[place] * penalty(smo, place);
-        smo->passes.add_line(smo->bounded, line_of(smo, place, smo->count), was_upper ? -by : by,
-                             smo->count);
+        smo->passes.add_line(smo->bounded, line_of(smo, place, smo->count, -1),
+                             was_upper ? -by : by, smo->count);
     }
 }
 
 /* Move along one pair; returns the row that rises next. */
 static struct row_choice step(struct smo *smo, size_t one, size_t other)
 {
-    const float *line = line_of(smo, one, smo->n_active);
-    const float *other_line = line_of(smo, other, smo->n_active);
+    const float *line = line_of(smo, one, smo->n_active, -1);
+    const float *other_line = line_of(smo, other, smo->n_active, (int64_t)one);
     double sign = smo->signs[one], other_sign = smo->signs[other];
     double *alpha = smo->alphas + one, *other_alpha = smo->alphas + other;
     double before = *alpha, other_before = *other_alpha;
@@ -387,7 +441,8 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
     size_t pause = count < SHRINK_AFTER ? count : SHRINK_AFTER, until = pause + 1;
     int64_t n_steps = 0;
     smo->exchanged = smo->unshrunk = 0;
-    smo->n_lines = smo->n_exchanges = 0;
+    smo->n_exchanges = 0;
+    clear_lines(&smo->own_lines, count);
     for (size_t i = 0; i < count; i++) {
         size_t number = (size_t)smo->bag.numbers[i];
         smo->signs[i] = i < smo->bag.n_positive ? 1 : -1;
@@ -395,7 +450,6 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
         smo->bounded[i] = smo->alphas[i] = 0.0;
         smo->diagonal[i] = smo->bag.values[number * smo->bag.height + number];
         smo->rows[i] = (int32_t)i;
-        smo->lines[i] = NULL;
         smo->lengths[i] = 0;
         mark_bounds(smo, i);
     }
@@ -436,17 +490,29 @@ struct bags {
     const int64_t *numbers, *starts, *n_positive;
     size_t n_numbers, n_bags, n_problems;
     const double *settings;
-    float *room; /* for the lines of the largest bag, twice, and LINE_END */
+    float *room; /* for lines of bags and for lines of problems, and LINE_END */
     size_t n_room;
 };
 
 #define LINE_END MOST_LANES
+#define LEAST_LINES 8 /* the two of a step, and one more, of either kind */
 
 static void release(struct smo *smo)
 {
-    void *rooms[] = {smo->slopes, smo->bounded, smo->alphas, smo->diagonal,
-                     smo->rows,   smo->signs,   smo->rises,  smo->falls,
-                     smo->lines,  smo->lengths, smo->exchanges, smo->bag.made};
+    void *rooms[] = {smo->slopes,
+                     smo->bounded,
+                     smo->alphas,
+                     smo->diagonal,
+                     smo->rows,
+                     smo->signs,
+                     smo->rises,
+                     smo->falls,
+                     smo->lengths,
+                     smo->exchanges,
+                     smo->own_lines.slots,
+                     smo->own_lines.owners,
+                     smo->bag.lines.slots,
+                     smo->bag.lines.owners};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
         free(rooms[i]);
 }
@@ -463,19 +529,21 @@ static int make_room(struct smo *smo, size_t most)
     smo->signs = malloc(most);
     smo->rises = calloc(most, sizeof(int64_t));
     smo->falls = calloc(most, sizeof(int64_t));
-    smo->lines = malloc(most * sizeof *smo->lines);
     smo->lengths = malloc(most * sizeof *smo->lengths);
     smo->exchanges = malloc(most * 2 * sizeof *smo->exchanges);
-    smo->bag.made = malloc(most);
+    smo->own_lines.slots = malloc(most * sizeof(int32_t));
+    smo->own_lines.owners = malloc(most * sizeof(int32_t));
+    smo->bag.lines.slots = malloc(most * sizeof(int32_t));
+    smo->bag.lines.owners = malloc(most * sizeof(int32_t));
     return smo->slopes && smo->bounded && smo->alphas && smo->diagonal && smo->rows && smo->signs &&
-           smo->rises && smo->falls && smo->lines && smo->lengths && smo->exchanges &&
-           smo->bag.made;
+           smo->rises && smo->falls && smo->lengths && smo->exchanges && smo->own_lines.slots &&
+           smo->own_lines.owners && smo->bag.lines.slots && smo->bag.lines.owners;
 }
 
 static const char no_room[] = "out of memory";
 
-static const char *solve_bags(const struct bags *bags, double *coefficients, double *rhos,
-                              int64_t *n_steps)
+static const char *solve_bags(const struct bags *bags, struct passes passes, double *coefficients,
+                              double *rhos, int64_t *n_steps)
 {
     size_t most = 1;
     int64_t at = 0;
@@ -494,10 +562,13 @@ static const char *solve_bags(const struct bags *bags, double *coefficients, dou
     for (size_t i = 0; i < bags->n_numbers; i++)
         if (bags->numbers[i] < 0 || (uint64_t)bags->numbers[i] >= bags->height)
             return "numbers does not fit height: values has no line of one";
-    if (bags->n_room < LINE_END || (bags->n_room - LINE_END) / 2 / most < most)
-        return "room does not fit: it must hold two lines for each row of the largest bag";
-    struct smo smo = {.passes = widest_passes(), .bag.lines = bags->room};
-    smo.own_lines = bags->room + most * most;
+    if (bags->n_room < LINE_END || (bags->n_room - LINE_END) / LEAST_LINES < most)
+        return "room does not fit: it must hold LEAST_LINES of the largest bag";
+    size_t half = (bags->n_room - LINE_END) / 2;
+    struct smo smo = {.passes = passes};
+    smo.bag.lines.room = bags->room;
+    smo.own_lines.room = bags->room + half;
+    smo.bag.lines.n_room = smo.own_lines.n_room = half;
     if (!make_room(&smo, most)) {
         release(&smo);
         return no_room;
@@ -509,7 +580,7 @@ static const char *solve_bags(const struct bags *bags, double *coefficients, dou
         smo.bag.numbers = bags->numbers + start;
         smo.bag.count = (size_t)bags->starts[bag + 1] - start;
         smo.bag.n_positive = (size_t)bags->n_positive[bag];
-        memset(smo.bag.made, 0, smo.bag.count);
+        clear_lines(&smo.bag.lines, smo.bag.count);
         for (size_t problem = 0; problem < bags->n_problems; problem++) {
             size_t place = problem * bags->n_bags + bag;
             const double *settings = bags->settings + 3 * place;

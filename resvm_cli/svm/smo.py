@@ -90,9 +90,10 @@ class Solved:
 def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]) -> Solved:
     """SVMs on bags of rows whose kernel values, all with all, are given.
 
-    ``problems`` are lines of one a bag; only their penalties and tolerance are looked at.
+    ``problems`` are lines of one a bag; only penalties, tolerance and cache are looked at.
     """
     shape = len(problems), len(bags)
+    cache_mb = problems[0][0].cache_mb
     settings = np.array([[(p.c_pos, p.c_unl, p.tolerance) for p in line] for line in problems])
     coefficients = np.empty((len(problems), len(bags.numbers)))
     rhos, steps = np.empty(shape), np.empty(shape, np.int64)
@@ -103,17 +104,22 @@ def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]])
             own = coefficients[line, bags.starts[number] : bags.starts[number + 1]]
             place = line, slice(number, number + 1)
             with timed(problems[line][number].name):
-                _call(values, bag, settings[place], own, rhos[place], steps[place])
+                _call(values, bag, cache_mb, settings[place], own, rhos[place], steps[place])
     else:
-        _call(values, bags, settings, coefficients, rhos, steps)
+        _call(values, bags, cache_mb, settings, coefficients, rhos, steps)
     limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])
     return Solved(bags, coefficients, rhos, steps < limits)
 
 
 def _call(
-    values: FloatArray, bags: Bags, settings: FloatArray, *found: FloatArray | IntArray
+    values: FloatArray,
+    bags: Bags,
+    cache_mb: float,
+    settings: FloatArray,
+    *found: FloatArray | IntArray,
 ) -> None:
     most_rows = int(np.diff(bags.starts).max())
-    room = _lines.of(2 * most_rows**2 + _blocks.LINE_END)
+    n_lines = min(2 * most_rows, int(cache_mb * 1e6) // (4 * most_rows))
+    room = _lines.of(max(n_lines, _blocks.LEAST_LINES) * most_rows + _blocks.LINE_END)
     given = values, len(values), bags.numbers, bags.starts, bags.n_positive, settings
     _blocks.solve(*given, room, *found)
