@@ -122,6 +122,7 @@ class _FromMatrix(KernelTrainer):
         self._values = values
         self._n_positives = n_positives
         self._bag_by_bag = bag_by_bag
+        self._judged: tuple[IntArray, FloatArray] | None = None
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
@@ -137,9 +138,15 @@ class _FromMatrix(KernelTrainer):
             solved = smo.solve(self._values, bags.part(piece), problems)
             for line, support in enumerate(supports):
                 support.add(solved, line, piece)
-        lines = self._values if rows is None else np.take(self._values, rows, axis=1)
+        lines = self._values if rows is None else self._lines_of(rows)
         for support in supports:
             yield support.error or support.values(lines)
+
+    def _lines_of(self, rows: IntArray) -> FloatArray:
+        """Values of all rows with some: the same for every kind of bag of a fold."""
+        if self._judged is None or self._judged[0] is not rows:
+            self._judged = rows, np.take(self._values, rows, axis=1)
+        return self._judged[1]
 
 
 class _Support:
