@@ -10,10 +10,11 @@ from setuptools import Extension, setup
 STABLE_ABI = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
-def extension(path: str, *options: str) -> Extension:
+def extension(path: str, *options: str, depends: tuple[str, ...] = ()) -> Extension:
     return Extension(
         path.replace("/", "."),
         [f"{path}.c"],
+        depends=list(depends),
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE_ABI else [],
         extra_compile_args=["-std=c11", "-O3", "-Wall", "-Wextra", *options],
         py_limited_api=STABLE_ABI,
@@ -22,7 +23,11 @@ def extension(path: str, *options: str) -> Extension:
 
 setup(
     ext_modules=[
-        extension("resvm_cli/svm/_blocks", "-ffp-contract=off"),
+        extension(
+            "resvm_cli/svm/_blocks",
+            "-ffp-contract=off",
+            depends=("resvm_cli/svm/smo.h", "resvm_cli/svm/smo_lanes.h"),
+        ),
         extension("resvm_cli/files/_svmlight"),
         extension("resvm_cli/files/_numbers"),
     ],

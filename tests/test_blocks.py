@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from resvm_cli.dataset import Columns, Rows
 from resvm_cli.svm import _blocks, kernels
-from resvm_cli.svm.nodes import NODE
 from resvm_cli.svm.pool import Pool, Uses
 from resvm_cli.svm.products import dot_products, kernel_values
 from resvm_cli.svm.weights import Weights
@@ -145,16 +144,6 @@ def test_rows_are_spread_over_the_features_they_have(chosen):
     assert np.array_equal(matrix, expected)
 
 
-def test_kernel_values_become_nodes_in_the_order_asked_for():
-    values = RNG.standard_normal((6, 6))
-    numbers = np.array([4, 0, 4])
-    nodes = np.empty((3, 4), NODE)
-    _blocks.gram(values, 6, numbers, nodes)
-    assert nodes["value"][:, 0].tolist() == [1, 2, 3]
-    assert np.array_equal(nodes["value"][:, 1:], values[numbers[:, None], numbers])
-    assert not nodes["index"].any()
-
-
 def ones(count, kind=np.float64):
     return np.ones(count, kind)
 
@@ -247,13 +236,19 @@ CALLS = {
             "width": 30,
         },
     ),
-    "gram": (
-        _blocks.gram,
+    "solve": (
+        _blocks.solve,
         {
-            "values": ones(9),
+            "values": np.eye(3),
             "height": 3,
-            "numbers": np.array([2, 0]),
-            "nodes": np.zeros((2, 3), NODE),
+            "numbers": np.array([2, 0, 1, 2, 2]),
+            "starts": np.array([0, 2, 5]),
+            "n_positive": np.array([1, 2]),
+            "settings": ones((2, 2, 3)),
+            "room": np.zeros(3 * _blocks.LEAST_LINES + _blocks.LINE_END, "f4"),
+            "coefficients": np.zeros((2, 5)),
+            "rhos": np.zeros((2, 2)),
+            "steps": np.zeros((2, 2), np.int64),
         },
     ),
     "transpose": (
@@ -275,8 +270,9 @@ CALLS = {
         },
     ),
 }
-WRITTEN = {"block", "sums", "room", "marks", "matrix", "nodes", "ranks"}
+WRITTEN = {"block", "sums", "room", "marks", "matrix", "ranks"}
 WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
+WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
 OF_ANY_LENGTH = {("powers", "block"), ("weigh", "places"), ("multiply", "places")}
 OF_ANY_LENGTH |= {("mark", "numbers")}
@@ -324,6 +320,7 @@ def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
 def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
     longer = np.zeros(CALLS[function][1][name].size + 1, CALLS[function][1][name].dtype)
     may_be_longer = {*OF_ANY_LENGTH, ("mark", "marks"), ("transpose", "column_starts")}
+    may_be_longer |= {("solve", "room")}
     if is_written(function, name) and (function, name) not in may_be_longer:
         assert_refused(CALLS, function, name, longer, ValueError, "fit")
 
@@ -367,8 +364,14 @@ def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
         ("transpose", "starts", [1, *ROWS.indptr[1:]]),
         ("transpose", "indices", ROWS.indices + 1),
         ("transpose", "indices", ROWS.indices - 1),
-        ("gram", "numbers", [0, 3]),
-        ("gram", "numbers", [-1, 0]),
+        ("solve", "numbers", [2, 0, 1, 3, 2]),
+        ("solve", "numbers", [2, 0, -1, 2, 2]),
+        ("solve", "starts", [0, 6, 5]),
+        ("solve", "starts", [0, 2, 4]),
+        ("solve", "starts", [0, 0, 5]),
+        ("solve", "starts", [1, 2, 5]),
+        ("solve", "n_positive", [3, 1]),
+        ("solve", "n_positive", [1, -1]),
     ],
 )
 def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
@@ -388,9 +391,9 @@ def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
         ("weigh", "width", 2**62, "weights does not fit width"),
         ("spread", "width", 0, "matrix does not fit"),
         ("spread", "width", 29, "matrix does not fit"),
-        ("gram", "height", 0, "values does not fit height"),
-        ("gram", "height", 2, "values does not fit height"),
-        ("gram", "height", 2**62, "values does not fit height"),
+        ("solve", "height", 0, "values does not fit height"),
+        ("solve", "height", 2, "values does not fit height"),
+        ("solve", "height", 2**62, "values does not fit height"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(function, name, value, said):

@@ -87,9 +87,9 @@ def test_a_tolerance_too_loose_to_learn_anything_is_an_error():
 
 
 def test_a_solver_stopped_at_its_iteration_limit_says_so(monkeypatch):
-    monkeypatch.setattr(libsvm, "_iteration_limit", lambda n_rows: 10)
+    monkeypatch.setattr(libsvm, "iteration_limit", lambda n_rows: 10)
     assert not train(KERNELS[2]).converged
-    monkeypatch.setattr(libsvm, "_iteration_limit", lambda n_rows: 10_000)
+    monkeypatch.setattr(libsvm, "iteration_limit", lambda n_rows: 10_000)
     assert train(KERNELS[2]).converged
 
 

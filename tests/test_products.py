@@ -10,9 +10,9 @@ from resvm_cli.ensemble import fit as fitting
 from resvm_cli.ensemble.methods import problems, settle
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.svm import libsvm, products
+from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import LIBSVM_KERNELS, Kernel
-from resvm_cli.svm.nodes import Arena, GramArena
+from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
 
@@ -29,7 +29,7 @@ def whole_bag(rows):
 
 @pytest.mark.parametrize("kind", [DenseBag, SparseBag])
 @pytest.mark.parametrize("name", OF_FEATURES)
-def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name, kind, monkeypatch):
+def test_kernel_values_have_the_solution_that_libsvm_finds_from_rows(name, kind, monkeypatch):
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)
     problem = Problem(positive, unlabeled, 2.0, 1.0, KERNELS[name], 1e-6, 100.0)
@@ -37,8 +37,8 @@ def test_libsvm_finds_the_same_solution_from_kernel_values_as_from_rows(name, ki
     monkeypatch.setattr(products, "LEAST_DENSITY", 0.0 if kind is DenseBag else 2.0)
     bag = whole_bag(rows)
     assert isinstance(bag, kind)
-    gram = GramArena(kernel_values(KERNELS[name], bag.dot_products()), np.arange(60))
-    pooled = libsvm.train(problem, gram, positive, unlabeled)
+    values = kernel_values(KERNELS[name], bag.dot_products())
+    pooled = smo.solve(values, smo.Bags.of([(positive, unlabeled)]), [[problem]]).solution(0)
     assert np.array_equal(pooled.support, plain.support)
     np.testing.assert_allclose(pooled.coefficients, plain.coefficients, atol=1e-4)
     assert pooled.rho == pytest.approx(plain.rho, abs=1e-4)
@@ -108,7 +108,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
 
     by_product = judged()
     monkeypatch.setattr(products, "MOST_ROWS", 0)
-    monkeypatch.setattr(fitting, "GramArena", None)  # must not be used now
+    monkeypatch.setattr(smo, "solve", None)  # must not be used now
     by_rows = judged()
     np.testing.assert_allclose(by_rows, by_product, atol=1e-5)
 
@@ -120,11 +120,13 @@ def test_rows_drawn_twice_take_no_more_room(monkeypatch):
     drawn = fitting.rows_drawn(tasks)
     sizes = []
 
-    def spying(values, numbers):
-        sizes.append(len(numbers))
-        return GramArena(values, numbers)
+    real = smo.solve
 
-    monkeypatch.setattr(fitting, "GramArena", spying)
+    def spying(values, *rest):
+        sizes.append(len(values))
+        return real(values, *rest)
+
+    monkeypatch.setattr(smo, "solve", spying)
     fitting.fit(
         tasks,
         Rows.from_dense(X[:25]),

@@ -17,7 +17,7 @@ from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import DataError, SolverError
 from resvm_cli.randomness import fold_seed
-from resvm_cli.svm import libsvm
+from resvm_cli.svm import smo
 from resvm_cli.tuning.criteria import METRIC_NAMES, JudgedRows, criterion, score
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.growth import OVERLAP, SCORE_TOLERANCE, Growth, grow
@@ -212,14 +212,16 @@ def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
     made = judge()
     other = Task(replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0))), 8)
     (expected,) = made.scores([other])
-    real = libsvm.train
+    real = smo.solve
 
-    def failing(problem, *rest):
-        if problem.c_unl == 0.7:
-            raise SolverError("no")
-        return real(problem, *rest)
+    def failing(values, bags, problems):
+        solved = real(values, bags, problems)
+        for line, (first, *_) in enumerate(problems):
+            if first.c_unl == 0.7:
+                solved.rhos[line, -1] = np.nan
+        return solved
 
-    monkeypatch.setattr(libsvm, "train", failing)
+    monkeypatch.setattr(smo, "solve", failing)
     failed, found = made.scores([TASK, other])
     assert isinstance(failed, SolverError)
     assert found == expected

@@ -12,9 +12,9 @@ import numpy as np
 from resvm_cli import parallel
 from resvm_cli.dataset import IntArray, Rows, distinct
 from resvm_cli.ensemble.model import Ensemble, Group, Member
-from resvm_cli.svm import gram, libsvm
+from resvm_cli.svm import gram, libsvm, smo
 from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena, GramArena
+from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import LinearSolution, Problem
 from resvm_cli.svm.products import BagRows, SparseBag, bag_values
 
@@ -182,16 +182,18 @@ class Trainer:
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
-        """By LIBSVM, with kernel values made in the way that suits the bag."""
-        libsvm.use_threads(self._inner_threads)
+        """LIBSVM's solution, with kernel values made in the way that suits the bag."""
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
         bag = self._bag_rows.bag(numbers, problem.kernel)
         if bag is not None:
             values = bag_values(problem.kernel, bag)
-            arena = GramArena(values, np.arange(len(numbers)))
-            solution = libsvm.train(problem, arena, place[: len(positive)], place[len(positive) :])
+            places = place[: len(positive)], place[len(positive) :]
+            solved = smo.solve(values, smo.Bags.of([places]), [[problem]])
+            solved.require_sound(0)
+            solution = solved.solution(0)
         else:
+            libsvm.use_threads(self._inner_threads)
             solution = libsvm.train(problem, self._arena, positive, unlabeled)
         coefficients = np.bincount(
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)

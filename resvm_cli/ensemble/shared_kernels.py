@@ -19,11 +19,10 @@ from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.ensemble.fit import fit, rows_drawn
 from resvm_cli.ensemble.model import Predictor
 from resvm_cli.errors import ResvmError, SolverError
-from resvm_cli.svm import _blocks, libsvm
+from resvm_cli.svm import _blocks, smo
 from resvm_cli.svm.kernels import Kernel, powers
-from resvm_cli.svm.nodes import GramArena
 from resvm_cli.svm.pool import Uses
-from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 
 BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
@@ -123,6 +122,7 @@ class _FromMatrix(KernelTrainer):
         self._values = values
         self._n_positives = n_positives
         self._bag_by_bag = bag_by_bag
+        self._judged: tuple[IntArray, FloatArray] | None = None
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
@@ -130,23 +130,23 @@ class _FromMatrix(KernelTrainer):
         if ensembles[0][0].solver == "liblinear":
             yield from self._bag_by_bag.ensemble_values(ensembles, rows)
             return
-        libsvm.use_threads(1)
+        offset = self._n_positives
+        bags = smo.Bags.of([(each.positive, each.unlabeled + offset) for each in ensembles[0]])
         supports = [_Support() for _ in ensembles]
-        for same_bag in zip(*ensembles, strict=True):
-            first = same_bag[0]
-            bag = np.concatenate([first.positive, first.unlabeled + self._n_positives])
-            arena = GramArena(self._values, bag)
-            places = np.arange(len(bag))
-            parts = places[: len(first.positive)], places[len(first.positive) :]
-            for problem, support in zip(same_bag, supports, strict=True):
-                if support.error is None:
-                    try:
-                        support.add(bag, libsvm.train(problem, arena, *parts))
-                    except SolverError as error:
-                        support.error = error
-        lines = self._values if rows is None else np.take(self._values, rows, axis=1)
+        for piece in bags.pieces(len(ensembles)):
+            problems = [ensemble[piece.start : piece.stop] for ensemble in ensembles]
+            solved = smo.solve(self._values, bags.part(piece), problems)
+            for line, support in enumerate(supports):
+                support.add(solved, line, piece)
+        lines = self._values if rows is None else self._lines_of(rows)
         for support in supports:
             yield support.error or support.values(lines)
+
+    def _lines_of(self, rows: IntArray) -> FloatArray:
+        """Values of all rows with some: the same for every kind of bag of a fold."""
+        if self._judged is None or self._judged[0] is not rows:
+            self._judged = rows, np.take(self._values, rows, axis=1)
+        return self._judged[1]
 
 
 class _Support:
@@ -155,27 +155,40 @@ class _Support:
     def __init__(self) -> None:
         self.error: SolverError | None = None
         self._rows: list[IntArray] = []
+        self._members: list[IntArray] = []
         self._coefficients: list[FloatArray] = []
-        self._rho: list[float] = []
+        self._rho: list[FloatArray] = []
 
-    def add(self, bag: IntArray, solution: Solution) -> None:
-        self._rows.append(bag[solution.support])
-        self._coefficients.append(solution.coefficients)
-        self._rho.append(solution.rho)
+    def add(self, solved: smo.Solved, line: int, members: range) -> None:
+        """What was solved for these members; the first that failed says why."""
+        if self.error is not None:
+            return
+        try:
+            solved.require_sound(line)
+        except SolverError as error:
+            self.error = error
+            return
+        used = np.flatnonzero(solved.coefficients[line])
+        bags = solved.bags
+        self._rows.append(bags.numbers[used])
+        self._members.append(np.searchsorted(bags.starts, used, "right") - 1 + members.start)
+        self._coefficients.append(solved.coefficients[line, used])
+        self._rho.append(solved.rhos[line])
 
     def values(self, lines: FloatArray) -> FloatArray:
         """Each member's values of some rows, from the kernel values of all with those."""
-        n_members = len(self._rows)
+        rho = np.concatenate(self._rho)
+        n_members = len(rho)
         uses = Uses.of(
             np.concatenate(self._rows),
-            np.repeat(np.arange(n_members), [len(rows) for rows in self._rows]),
+            np.concatenate(self._members),
             np.concatenate(self._coefficients),
             len(lines),
             n_members,
         )
         sums = np.zeros((n_members, lines.shape[1]))
         _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
-        sums -= np.array(self._rho)[:, None]
+        sums -= rho[:, None]
         return sums
 
 

@@ -36,8 +36,9 @@ NUMBER_BYTES = 12  # of a row that is held: an index and a value
 DRAWN_BYTES = 100  # for each number of a row that bags draw from: copies, and text in the end
 POOL_BYTES = 16  # for each cell of the support rows that judge
 JUDGED_BYTES = 24  # for each value of a member on a row that is judged
-MATRIX_BYTES = 24  # for each pair of a bag's rows: a kernel value and LIBSVM's node
+MATRIX_BYTES = 8  # for each pair of a bag's rows: a kernel value
 CACHED_BYTES = 4  # LIBSVM's own, for each pair
+LINE_BYTES = 8  # for each pair: what the solver has of kernel values where they are known
 NODE_BYTES = 16
 LISTED_BYTES = 150  # for each row of a ranking
 LEAST_CACHE_MB = 10.0
@@ -187,11 +188,11 @@ class _Rows:
 
     def bag_bytes(self, n_rows: float, pairs: float, cache_mb: float) -> float:
         """What a thread holds of a bag: its kernel matrix, or LIBSVM's cache alone."""
-        cache = min(cache_mb * 1e6, CACHED_BYTES * pairs)
         if n_rows > MOST_ROWS:
-            return cache
+            return min(cache_mb * 1e6, CACHED_BYTES * pairs)
         cells = n_rows * self.width if self._dense else 3 * n_rows * self.of_unl
-        return cache + MATRIX_BYTES * n_rows**2 + 8 * min(cells, MOST_CELLS)
+        lines = min(cache_mb * 1e6, LINE_BYTES * pairs)
+        return lines + MATRIX_BYTES * n_rows**2 + 8 * min(cells, MOST_CELLS)
 
     @property
     def _dense(self) -> bool:
@@ -258,8 +259,8 @@ def tuning_need(
     pairs = largest_bag**2
     if shared:
         held += 8.0 * n_rows**2
-        cache = min(cache_mb * 1e6, CACHED_BYTES * pairs)
-        return Need(held, ((0.0, 8.0 * n_rows**2 + NODE_BYTES * pairs + cache),))
+        lines = min(cache_mb * 1e6, LINE_BYTES * pairs)
+        return Need(held, ((0.0, 8.0 * n_rows**2 + lines),))
     each = rows.bag_bytes(largest_bag, pairs, cache_mb)
     each += rows.pool_bytes(n_rows, NEVER_DENSE_CELLS) + NODE_BYTES * numbers
     return Need(held, ((0.0, each),))

@@ -1,5 +1,5 @@
-/* Arithmetic between rows, blocks and members that no numpy call does in one pass; and, beside it,
- * what LIBSVM is handed of it, and what it says.
+/* Arithmetic between rows, blocks and members that no numpy call does in one pass; the solver of bags
+ * whose kernel values are known (smo.h); and what LIBSVM says.
  *
  * Each result is a sum in one fixed order, whatever its neighbours are. The cores know nothing of
  * Python, so that the fuzz target can include this file; they check every number they are given
@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "smo.h"
 
 /* One binary for every x86-64: the loader picks the widest vectors. No multiplication is fused with
  * an addition (-ffp-contract=off), unless it says so, and so all give the same bits. Without such a
@@ -357,29 +359,6 @@ static const char *spread_rows(const struct rows *rows, const int64_t *numbers, 
     return wrong;
 }
 
-/* LIBSVM's svm_node. */
-struct node {
-    int32_t index;
-    double value;
-};
-
-/* Kernel values between some rows as LIBSVM wants them: for each row a line of nodes, its serial
- * number and then its value with every row. The indices of such nodes are not looked at. */
-static const char *fill_nodes(const double *values, size_t height, const int64_t *numbers,
-                              size_t n_numbers, struct node *nodes)
-{
-    if (!are_below(numbers, n_numbers, height))
-        return "numbers does not fit height: values has no line of one";
-    for (size_t i = 0; i < n_numbers; i++) {
-        const double *line = values + (size_t)numbers[i] * height;
-        struct node *at = nodes + i * (n_numbers + 1);
-        *at++ = (struct node){0, (double)(i + 1)};
-        for (size_t j = 0; j < n_numbers; j++)
-            at[j] = (struct node){0, line[numbers[j]]};
-    }
-    return NULL;
-}
-
 /* The entries of rows by column instead, in the order of rows: starts gets one more than there are
  * columns, lines the row of each entry and `transposed` its value. */
 static const char *transpose_rows(const struct rows *rows, int64_t *starts, size_t n_columns,
@@ -482,20 +461,19 @@ struct array {
     Py_buffer buffer;
 };
 
-/* Formats as in Python's struct, where an int64 is `l` or `q`, by system; padding of nodes varies too. */
+/* Formats as in Python's struct, where an int64 is `l` or `q`, by system. */
 #define ARRAY(name, format, other, type, kind, written) \
     {name, format, other, kind, sizeof(type), written, {0}}
 #define INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 0)
 #define INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 0)
 #define FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 0)
 #define FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 0)
+#define WRITTEN_FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 1)
 #define WRITTEN_INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 1)
 #define WRITTEN_INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 1)
 #define WRITTEN_UINT64(name) ARRAY(name, "L", "Q", uint64_t, "uint64", 1)
 #define WRITTEN_FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 1)
 #define WRITTEN_BOOL(name) ARRAY(name, "?", "?", unsigned char, "bool", 1)
-#define WRITTEN_NODES(name) \
-    ARRAY(name, "T{i:index:xxxxd:value:}", "T{i:index:d:value:}", struct node, "nodes", 1)
 
 /* For PyArg_ParseTuple: hold an array's buffer, or say by its name what is wrong with it. */
 static int take(PyObject *object, void *address)
@@ -819,29 +797,53 @@ static PyObject *spread(PyObject *Py_UNUSED(module), PyObject *args)
     return FINISH(arrays, wrong);
 }
 
-PyDoc_STRVAR(gram_doc,
-"gram(values, height, numbers, nodes)\n"
+PyDoc_STRVAR(solve_doc,
+"solve(values, height, numbers, starts, n_positive, settings, room, coefficients, rhos, steps)\n"
 "\n"
-"The kernel values (height x height) between the rows of these numbers as LIBSVM's nodes.");
+"Several SVMs on each of several bags, given the kernel values (height x height) of the rows that\n"
+"bags are drawn from. The numbers of bag b lie from starts[b] on, those of P first. Of each SVM the\n"
+"settings are the penalties of P and U and the tolerance, first SVM of every bag, then the second. The\n"
+"room holds lines of the largest bag, LEAST_LINES or more, and LINE_END.");
 
-static PyObject *gram(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *solve(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    struct array arrays[] = {FLOAT64("values"), INT64("numbers"), WRITTEN_NODES("nodes")};
+    struct array arrays[] = {FLOAT64("values"), INT64("numbers"), INT64("starts"),
+                             INT64("n_positive"), FLOAT64("settings"), WRITTEN_FLOAT32("room"),
+                             WRITTEN_FLOAT64("coefficients"), WRITTEN_FLOAT64("rhos"),
+                             WRITTEN_INT64("steps")};
     Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&nO&O&", take, &arrays[0], &given, take, &arrays[1], take,
-                          &arrays[2]))
+    if (!PyArg_ParseTuple(args, "O&nO&O&O&O&O&O&O&O&", take, &arrays[0], &given, take, &arrays[1],
+                          take, &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5],
+                          take, &arrays[6], take, &arrays[7], take, &arrays[8]))
         return NULL;
-    size_t height = given > 0 ? (size_t)given : 0, n_numbers = count(&arrays[1]);
+    struct bags bags = {arrays[0].buffer.buf, given > 0 ? (size_t)given : 0, arrays[1].buffer.buf,
+                        arrays[2].buffer.buf, arrays[3].buffer.buf, count(&arrays[1]),
+                        count(&arrays[3]), 0, arrays[4].buffer.buf, arrays[5].buffer.buf,
+                        count(&arrays[5])};
     const char *wrong = NULL;
-    if (height == 0 || !is_product(count(&arrays[0]), height, height))
+    if (bags.n_bags)
+        bags.n_problems = count(&arrays[7]) / bags.n_bags;
+    if (!is_product(count(&arrays[0]), bags.height, bags.height))
         wrong = "values does not fit height";
-    else if (!is_product(count(&arrays[2]), n_numbers, n_numbers + 1))
-        wrong = "nodes does not fit numbers";
+    else if (count(&arrays[2]) != bags.n_bags + 1)
+        wrong = "starts does not fit n_positive: it must have one more than there are bags";
+    else if (!is_product(count(&arrays[7]), bags.n_bags, bags.n_problems))
+        wrong = "rhos does not fit n_positive";
+    else if (count(&arrays[8]) != count(&arrays[7]))
+        wrong = "steps does not fit rhos";
+    else if (!is_product(count(&arrays[4]), 3, count(&arrays[7])))
+        wrong = "settings does not fit rhos";
+    else if (!is_product(count(&arrays[6]), bags.n_numbers, bags.n_problems))
+        wrong = "coefficients does not fit numbers and rhos";
     if (!wrong) {
         Py_BEGIN_ALLOW_THREADS
-        wrong = fill_nodes(arrays[0].buffer.buf, height, arrays[1].buffer.buf, n_numbers,
-                           arrays[2].buffer.buf);
+        wrong = solve_bags(&bags, widest_passes(), arrays[6].buffer.buf, arrays[7].buffer.buf,
+                           arrays[8].buffer.buf);
         Py_END_ALLOW_THREADS
+    }
+    if (wrong == no_room) {
+        FINISH(arrays, NULL);
+        return PyErr_NoMemory();
     }
     return FINISH(arrays, wrong);
 }
@@ -937,7 +939,7 @@ static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents
                                 {"multiply", multiply, METH_VARARGS, multiply_doc},
                                 {"mark", mark, METH_VARARGS, mark_doc},
                                 {"spread", spread, METH_VARARGS, spread_doc},
-                                {"gram", gram, METH_VARARGS, gram_doc},
+                                {"solve", solve, METH_VARARGS, solve_doc},
                                 {"transpose", transpose, METH_VARARGS, transpose_doc},
                                 {"rank", rank, METH_VARARGS, rank_doc},
                                 {"listener", listener, METH_NOARGS, listener_doc},
@@ -954,6 +956,8 @@ PyMODINIT_FUNC PyInit__blocks(void)
     if (module && (PyModule_AddIntConstant(module, "TILE", TILE) < 0 ||
                    PyModule_AddIntConstant(module, "STEP", STEP) < 0 ||
                    PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0 ||
+                   PyModule_AddIntConstant(module, "LINE_END", LINE_END) < 0 ||
+                   PyModule_AddIntConstant(module, "LEAST_LINES", LEAST_LINES) < 0 ||
                    PyModule_AddIntConstant(module, "OWN_POWERS", OWN_POWERS) < 0))
         Py_CLEAR(module);
     return module;

@@ -3,6 +3,8 @@ from typing import Any
 TILE: int
 STEP: int
 TOGETHER: int
+LINE_END: int
+LEAST_LINES: int
 OWN_POWERS: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
@@ -56,7 +58,19 @@ def spread(
     width: int,
     /,
 ) -> None: ...
-def gram(values: Any, height: int, numbers: Any, nodes: Any, /) -> None: ...
+def solve(
+    values: Any,
+    height: int,
+    numbers: Any,
+    starts: Any,
+    n_positive: Any,
+    settings: Any,
+    room: Any,
+    coefficients: Any,
+    rhos: Any,
+    steps: Any,
+    /,
+) -> None: ...
 def transpose(
     starts: Any,
     indices: Any,

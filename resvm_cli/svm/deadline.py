@@ -15,10 +15,13 @@ from resvm_cli import parallel
 from resvm_cli.errors import MemberTimeout
 
 _running: dict[int, tuple[float, str]] = {}  # by thread: since when, and what
+_limited = False
 
 
 def limit_members(seconds: float) -> None:
     """Give up once a member takes longer than this."""
+    global _limited
+    _limited = True
 
     def watch() -> None:
         now = time.monotonic()
@@ -31,6 +34,11 @@ def limit_members(seconds: float) -> None:
                 )
 
     parallel.watch_by(watch)
+
+
+def members_are_limited() -> bool:
+    """Whether it matters how long one member takes."""
+    return _limited
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from resvm_cli.dataset import IntArray
 from resvm_cli.errors import SolverError
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.deadline import timed
-from resvm_cli.svm.nodes import Arena, GramArena
-from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
 from resvm_cli.svm.solver_libraries import (
     PRINT_FUNCTION,
     find_shared_object,
@@ -28,7 +28,6 @@ from resvm_cli.svm.solver_libraries import (
 )
 
 C_SVC = 0
-PRECOMPUTED = 4
 
 
 class _Parameter(Structure):
@@ -101,9 +100,7 @@ def use_threads(count: int) -> None:
         limit(c_int(1 if count == 1 else min(count, os.cpu_count() or 1)))
 
 
-def train(
-    problem: Problem, arena: Arena | GramArena, positive: IntArray, unlabeled: IntArray
-) -> Solution:
+def train(problem: Problem, arena: Arena, positive: IntArray, unlabeled: IntArray) -> Solution:
     """Solve one problem whose bag is these rows of the arena."""
     library = _library()
     bag = np.concatenate([positive, unlabeled])
@@ -114,7 +111,7 @@ def train(
     kernel = problem.kernel
     parameter = _Parameter(
         svm_type=C_SVC,
-        kernel_type=PRECOMPUTED if arena.precomputed else kernel.number,
+        kernel_type=kernel.number,
         degree=kernel.degree,
         gamma=kernel.gamma,
         coef0=kernel.coef0,
@@ -135,7 +132,7 @@ def train(
     if not model:
         raise SolverError("LIBSVM returned no model")
     try:
-        return _solution(model.contents, _iteration_limit(len(bag)))
+        return _solution(model.contents, iteration_limit(len(bag)))
     finally:
         library.svm_free_and_destroy_model(byref(model))
 
@@ -146,26 +143,13 @@ def _copied(pointer: Any, size: int, kind: type[Any]) -> Any:
     return np.frombuffer(ctypes.string_at(pointer, size * kept.itemsize), kept)
 
 
-def _iteration_limit(n_rows: int) -> int:
-    return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
-
-
 def _solution(model: _Model, limit: int) -> Solution:
     # svm.cpp: labels +1 and -1 always come in the order (1, -1), so psi > 0 means positive
     if model.nr_class != 2 or model.label[0] != 1:
         raise SolverError("LIBSVM returned a model of other classes than 1 and -1")
     size = model.l
-    if size == 0:
-        raise SolverError(
-            "LIBSVM stopped before it found a support vector",
-            "lower -e/--tolerance; or scale the features, if kernel values overflow",
-        )
     support = _copied(model.sv_indices, size, np.int32).astype(np.int64) - 1
     coefficients = _copied(model.sv_coef[0], size, np.float64)
     rho = float(model.rho[0])
-    if not (np.isfinite(coefficients).all() and np.isfinite(rho)):
-        raise SolverError(
-            "LIBSVM returned numbers that are not finite",
-            "scale the features, or choose smaller penalties, gamma, coef0 or degree",
-        )
+    require_sound(size, np.append(coefficients, rho))
     return Solution(support, coefficients, rho, _blocks.heard() < limit)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from resvm_cli.dataset import FloatArray, IntArray, Rows
+from resvm_cli.errors import SolverError
 from resvm_cli.svm.kernels import Kernel
 
 SolverName: TypeAlias = Literal["libsvm", "liblinear"]
@@ -46,3 +49,22 @@ class LinearSolution:
     weights: Rows  # one row
     rho: float
     converged: bool
+
+
+def iteration_limit(n_rows: int) -> int:
+    """Where LIBSVM leaves a problem of so many rows as it is."""
+    return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
+
+
+def require_sound(n_support: int, numbers: FloatArray) -> None:
+    """Refuse a solution that has no support vectors, or numbers that are none."""
+    if n_support == 0:
+        raise SolverError(
+            "LIBSVM stopped before it found a support vector",
+            "lower -e/--tolerance; or scale the features, if kernel values overflow",
+        )
+    if not np.isfinite(numbers).all():
+        raise SolverError(
+            "LIBSVM returned numbers that are not finite",
+            "scale the features, or choose smaller penalties, gamma, coef0 or degree",
+        )

@@ -17,6 +17,7 @@ from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.errors import CommandLineError
 from resvm_cli.svm import _blocks, gram
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.room import Room
 
 # Beyond these sizes LIBSVM makes kernel values from rows as it needs them. A kernel matrix of so
 # many rows takes 100 MB as its nodes; so do the cells, or the entries while they are multiplied.
@@ -29,6 +30,8 @@ MOST_PRODUCT_CELLS = 1 << 26
 MOST_MATRIX_ROWS = 16_000
 # Share of non-zeros from which dense products are faster: 0.1 to 0.2, by processor.
 LEAST_DENSITY = 0.1
+
+_bag_products = Room(np.float64)
 
 
 class SparseMatrix:
@@ -118,10 +121,10 @@ class DenseBag:
     features: IntArray
     matrix: FloatArray
 
-    def dot_products(self) -> FloatArray:
+    def dot_products(self, out: FloatArray | None = None) -> FloatArray:
         """rows x rows; they may overflow, as LIBSVM's do."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.matrix @ self.matrix.T
+            return np.matmul(self.matrix, self.matrix.T, out=out)
 
     def combined(self, coefficients: FloatArray) -> Rows:
         """The sum of the rows, each times its coefficient, as one sparse row."""
@@ -183,7 +186,7 @@ def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
 
 
 def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
-    """rows x rows of a bag."""
+    """rows x rows of a bag; they last until this thread asks for those of another."""
     if kernel.looks_up:
         assert isinstance(bag, SparseBag)
         return gram.kernel_matrix(bag.as_written())
@@ -191,7 +194,10 @@ def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
         assert isinstance(bag, SparseBag)
         kernel.norms(bag.rows)  # refuses what cannot be counts
         return kernel_values(kernel, bag.dot_products(smaller=True))
-    return kernel_values(kernel, bag.dot_products())
+    if isinstance(bag, SparseBag):
+        return kernel_values(kernel, bag.dot_products())
+    count = len(bag.matrix)
+    return kernel_values(kernel, bag.dot_products(_bag_products.of(count**2).reshape(count, count)))
 
 
 def dot_products(rows: Rows) -> FloatArray:

@@ -142,16 +142,62 @@ static int by_column(void)
     return done;
 }
 
-static int as_nodes(void)
+/* Bags of random rows, often with wrong numbers; every width of vectors must give the same bits. */
+static int solved(void)
 {
-    size_t height = 1 + below(8), count = below(10);
-    double *values = numbers(height * height);
-    int64_t *chosen = row_numbers(count, height);
-    struct node *nodes = room(count * (count + 1), sizeof *nodes);
-    int done = !fill_nodes(values, height, chosen, count, nodes);
-    if (done && count > 0 && nodes[0].value != 1.0)
-        violated("the first serial number is not 1");
-    free(values), free(chosen), free(nodes);
+    size_t n_features = 1 + below(4), height = 1 + below(40), n_bags = 1 + below(3), most = 1;
+    size_t n_problems = 1 + below(2), n_numbers = 0;
+    double *rows = numbers(height * n_features), *values = room(height * height, sizeof *values);
+    for (size_t i = 0; i < height; i++)
+        for (size_t j = 0; j < height; j++) {
+            double sum = 0.0;
+            for (size_t k = 0; k < n_features; k++)
+                sum += rows[i * n_features + k] * rows[j * n_features + k];
+            values[i * height + j] = below(100000) ? sum * 0.01 : NAN;
+        }
+    int64_t *starts = room(n_bags + 1, sizeof *starts), *n_positive = room(n_bags, sizeof *starts);
+    starts[0] = 0;
+    for (size_t bag = 0; bag < n_bags; bag++) {
+        size_t count = 1 + below(50);
+        most = count > most ? count : most;
+        n_numbers += count;
+        starts[bag + 1] = below(40) ? (int64_t)n_numbers : (int64_t)next_random();
+        n_positive[bag] = below(40) ? (int64_t)below(count + 1) : (int64_t)next_random();
+    }
+    int64_t *chosen = room(n_numbers, sizeof *chosen), *steps[3];
+    for (size_t i = 0; i < n_numbers; i++)
+        chosen[i] = below(2000) ? (int64_t)below(height) : (int64_t)next_random();
+    double *settings = room(3 * n_bags * n_problems, sizeof *settings);
+    for (size_t i = 0; i < n_bags * n_problems; i++) {
+        settings[3 * i] = 0.01 * (double)(1 + below(300));
+        settings[3 * i + 1] = 0.01 * (double)(1 + below(300));
+        settings[3 * i + 2] = below(2) ? 0.001 : 0.1;
+    }
+    size_t n_room = (LEAST_LINES + below(2 * most)) * most + LINE_END - (below(40) == 0);
+    float *lines = room(n_room, sizeof *lines);
+    struct bags bags = {values, height, chosen, starts, n_positive, n_numbers, n_bags, n_problems,
+                        settings, lines, n_room};
+    double *coefficients[3], *rhos[3];
+    int done = 1, n_widths = 0;
+    for (int width = 0; width < 3; width++) {
+        struct passes passes = passes_of(width);
+        if (!passes.descend)
+            continue;
+        int last = n_widths++;
+        coefficients[last] = room(n_problems * n_numbers, sizeof *coefficients[last]);
+        rhos[last] = room(n_problems * n_bags, sizeof *rhos[last]);
+        steps[last] = room(n_problems * n_bags, sizeof *steps[last]);
+        done &= !solve_bags(&bags, passes, coefficients[last], rhos[last], steps[last]);
+        if (done && last &&
+            (memcmp(rhos[0], rhos[last], n_problems * n_bags * sizeof *rhos[last]) ||
+             memcmp(coefficients[0], coefficients[last],
+                    n_problems * n_numbers * sizeof *coefficients[last])))
+            violated("a width of vectors changes a solution");
+    }
+    for (int width = 0; width < n_widths; width++)
+        free(coefficients[width]), free(rhos[width]), free(steps[width]);
+    free(rows), free(values), free(starts), free(n_positive), free(chosen), free(settings);
+    free(lines);
     return done;
 }
 
@@ -171,7 +217,7 @@ static void heard(void)
 int main(int argc, char **argv)
 {
     time_t stop = time(NULL) + (time_t)(argc > 1 ? atof(argv[1]) : 10);
-    int (*targets[])(void) = {pooled, sparse, by_column, as_nodes};
+    int (*targets[])(void) = {pooled, sparse, by_column, solved};
     unsigned long long runs = 0, refused[4] = {0};
     while (runs % 1024 || time(NULL) < stop) {
         for (int i = 0; i < 4; i++)

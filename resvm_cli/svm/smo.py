@@ -1,0 +1,125 @@
+"""LIBSVM's solution, to the bit, of bags whose kernel values are known: many SVMs in one call.
+
+LIBSVM itself takes such values as nodes, and looks each of them up through another row's serial
+number. Here lines of values lie as vectors read them (smo.h). A call is outside the GIL for all its
+problems: threads do not wait for each other where a problem takes a tenth of a millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.svm import _blocks
+from resvm_cli.svm.deadline import members_are_limited, timed
+from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
+from resvm_cli.svm.room import Room
+
+MOST_COEFFICIENTS = 1 << 20  # of one call: what is made of them is held besides
+
+_lines = Room(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Rows of several bags by their numbers, one bag after the other, those of P first in each."""
+
+    numbers: IntArray
+    starts: IntArray
+    n_positive: IntArray
+
+    @classmethod
+    def of(cls, bags: Sequence[tuple[IntArray, IntArray]]) -> Bags:
+        """From the rows of P and of U in each."""
+        lengths = [len(positive) + len(unlabeled) for positive, unlabeled in bags]
+        return cls(
+            np.concatenate([part for bag in bags for part in bag]),
+            np.cumsum([0, *lengths]),
+            np.array([len(positive) for positive, _ in bags], np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.n_positive)
+
+    def part(self, some: range) -> Bags:
+        """Some bags in a row."""
+        starts = self.starts[some.start : some.stop + 1]
+        numbers = self.numbers[starts[0] : starts[-1]]
+        return Bags(numbers, starts - starts[0], self.n_positive[some.start : some.stop])
+
+    def pieces(self, n_problems: int) -> Iterator[range]:
+        """Bags for one call, where each has so many problems."""
+        most_rows = int(np.diff(self.starts).max())
+        step = max(1, MOST_COEFFICIENTS // (n_problems * most_rows))
+        for first in range(0, len(self), step):
+            yield range(first, min(first + step, len(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The same number of SVMs on each of some bags."""
+
+    bags: Bags
+    coefficients: FloatArray  # SVMs of a bag x rows of all bags
+    rhos: FloatArray  # SVMs of a bag x bags
+    converged: npt.NDArray[np.bool_]
+
+    def require_sound(self, line: int) -> None:
+        """Refuse what is no answer, of the first bag that has none."""
+        with np.errstate(invalid="ignore"):
+            supports = np.add.reduceat(np.abs(self.coefficients[line]) > 0, self.bags.starts[:-1])
+            sums = np.add.reduceat(self.coefficients[line], self.bags.starts[:-1])
+        for n_support, total, rho in zip(supports, sums, self.rhos[line], strict=True):
+            require_sound(int(n_support), np.array([total, rho]))
+
+    def solution(self, line: int) -> Solution:
+        """That of the only bag."""
+        support = np.flatnonzero(self.coefficients[line])
+        return Solution(
+            support,
+            self.coefficients[line, support],
+            float(self.rhos[line, 0]),
+            bool(self.converged[line, 0]),
+        )
+
+
+def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]) -> Solved:
+    """SVMs on bags of rows whose kernel values, all with all, are given.
+
+    ``problems`` are lines of one a bag; only penalties, tolerance and cache are looked at.
+    """
+    shape = len(problems), len(bags)
+    cache_mb = problems[0][0].cache_mb
+    settings = np.array([[(p.c_pos, p.c_unl, p.tolerance) for p in line] for line in problems])
+    coefficients = np.empty((len(problems), len(bags.numbers)))
+    rhos, steps = np.empty(shape), np.empty(shape, np.int64)
+    if members_are_limited():  # by their time: each is a call of its own
+        parts = [(line, number) for line in range(len(problems)) for number in range(len(bags))]
+        for line, number in parts:
+            bag = bags.part(range(number, number + 1))
+            own = coefficients[line, bags.starts[number] : bags.starts[number + 1]]
+            place = line, slice(number, number + 1)
+            with timed(problems[line][number].name):
+                _call(values, bag, cache_mb, settings[place], own, rhos[place], steps[place])
+    else:
+        _call(values, bags, cache_mb, settings, coefficients, rhos, steps)
+    limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])
+    return Solved(bags, coefficients, rhos, steps < limits)
+
+
+def _call(
+    values: FloatArray,
+    bags: Bags,
+    cache_mb: float,
+    settings: FloatArray,
+    *found: FloatArray | IntArray,
+) -> None:
+    most_rows = int(np.diff(bags.starts).max())
+    n_lines = min(2 * most_rows, int(cache_mb * 1e6) // (4 * most_rows))
+    room = _lines.of(max(n_lines, _blocks.LEAST_LINES) * most_rows + _blocks.LINE_END)
+    given = values, len(values), bags.numbers, bags.starts, bags.n_positive, settings
+    _blocks.solve(*given, room, *found)

@@ -1,0 +1,109 @@
+/* The passes over all rows of a bag that smo.h makes in each step, LANES numbers at a time.
+ *
+ * Included once for each width of vectors, with LANES, TARGET, NAMED(name) and
+ * LARGEST_DOUBLE and LARGEST_WORD(into, lanes) defined. Each lane
+ * keeps its own best row, and the best of the lanes is the one that a loop from the first row to the
+ * last would have found: of equal ones the last. So the width changes no bit. */
+
+typedef double NAMED(doubles) __attribute__((vector_size(8 * LANES)));
+typedef int64_t NAMED(words) __attribute__((vector_size(8 * LANES)));
+typedef float NAMED(floats) __attribute__((vector_size(4 * LANES)));
+
+#define DOUBLES NAMED(doubles)
+#define WORDS NAMED(words)
+#define FLOATS NAMED(floats)
+#define CHOSEN(mask, one, other) \
+    ((DOUBLES)(((mask) & (WORDS)(one)) | (~(mask) & (WORDS)(other))))
+#define LOADED(type, variable, address) \
+    type variable;                      \
+    memcpy(&variable, address, sizeof variable)
+
+static inline __attribute__((always_inline)) TARGET struct row_choice
+NAMED(best_lane)(DOUBLES best, WORDS rows)
+{
+    struct row_choice choice;
+    LARGEST_DOUBLE(choice.value, best);
+    /* lanes that have no row have -1 */
+    WORDS best_rows = ((WORDS)(best == (DOUBLES){0} + choice.value) & (rows + 1)) - 1;
+    LARGEST_WORD(choice.row, best_rows);
+    return choice;
+}
+
+/* slopes += one * by_one + other * by_other; and the row that may rise whose slope is least. Up to
+ * LANES - 1 slopes behind the last change too, and lines are read as far. */
+TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one, double by_one,
+                                               const float *other, double by_other,
+                                               const int64_t *rises, size_t count)
+{
+    const WORDS limit = (WORDS){0} + (int64_t)count;
+    DOUBLES best = (DOUBLES){0} - INFINITY;
+    WORDS rows = (WORDS){0} - 1, at;
+    for (int lane = 0; lane < LANES; lane++)
+        at[lane] = lane;
+    for (size_t i = 0; i < count; i += LANES) {
+        LOADED(DOUBLES, slope, slopes + i);
+        LOADED(FLOATS, of_one, one + i);
+        LOADED(FLOATS, of_other, other + i);
+        LOADED(WORDS, marks, rises + i);
+        slope += __builtin_convertvector(of_one, DOUBLES) * by_one +
+                 __builtin_convertvector(of_other, DOUBLES) * by_other;
+        memcpy(slopes + i, &slope, sizeof slope);
+        WORDS better = marks & (WORDS)(at < limit) & (WORDS)(-slope >= best);
+        best = CHOSEN(better, -slope, best);
+        rows = (better & at) | (~better & rows);
+        at += LANES;
+    }
+    return NAMED(best_lane)(best, rows);
+}
+
+/* The row that may fall by which the objective gains most together with the one that rises, whose
+ * kernel values and diagonal are given; and the steepest slope of those that may fall. */
+TARGET static struct row_choice NAMED(partner)(const double *slopes, const float *values,
+                                               const double *diagonal, double own_diagonal,
+                                               double rise, const int64_t *falls, size_t count,
+                                               double *steepest)
+{
+    const WORDS limit = (WORDS){0} + (int64_t)count;
+    const DOUBLES tiny = (DOUBLES){0} + TINY_CURVATURE;
+    DOUBLES best = (DOUBLES){0} - INFINITY, most = best;
+    WORDS rows = (WORDS){0} - 1, at;
+    for (int lane = 0; lane < LANES; lane++)
+        at[lane] = lane;
+    for (size_t i = 0; i < count; i += LANES) {
+        LOADED(DOUBLES, slope, slopes + i);
+        LOADED(DOUBLES, square, diagonal + i);
+        LOADED(FLOATS, value, values + i);
+        LOADED(WORDS, marks, falls + i);
+        WORDS allowed = marks & (WORDS)(at < limit);
+        most = CHOSEN(allowed & (WORDS)(slope >= most), slope, most);
+        DOUBLES drop = slope + rise, drops = drop * drop;
+        DOUBLES curve = (square + own_diagonal) - 2.0 * __builtin_convertvector(value, DOUBLES);
+        curve = CHOSEN((WORDS)(curve > 0.0), curve, tiny);
+        allowed &= (WORDS)(drop > 0.0);
+        DOUBLES gain = drops / curve;
+        WORDS better = allowed & (WORDS)(gain >= best);
+        best = CHOSEN(better, gain, best);
+        rows = (better & at) | (~better & rows);
+        at += LANES;
+    }
+    LARGEST_DOUBLE(*steepest, most);
+    return NAMED(best_lane)(best, rows);
+}
+
+/* sums += line * by. */
+TARGET static void NAMED(add_line)(double *sums, const float *line, double by, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sums[i] += line[i] * by;
+}
+
+#undef DOUBLES
+#undef WORDS
+#undef FLOATS
+#undef CHOSEN
+#undef LOADED
+#undef LANES
+#undef TARGET
+#undef LARGEST_DOUBLE
+#undef LARGEST_WORD
+#undef NAMED
