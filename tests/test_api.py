@@ -16,7 +16,7 @@ from scipy.sparse import coo_matrix, csr_array, csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
-from resvm_cli import api
+from resvm_cli import results
 from resvm_cli.ensemble import parts
 from resvm_cli.errors import ModelError
 from tests.conftest import ROOT, write_svm
@@ -150,7 +150,7 @@ def test_predictions_are_those_of_predict(labelled, decision, resvm, tmp_path):
 def test_rows_are_judged_alike_in_blocks_of_any_size(labelled, monkeypatch):
     model = resvm_cli.fit(labelled.X, labelled.y, **SMALL)
     whole = model.decision_values(labelled.X)
-    monkeypatch.setattr(api, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(results, "ROWS_AT_ONCE", 7)
     np.testing.assert_array_equal(model.decision_values(labelled.X), whole)
     assert model.decision_values(labelled.X[:0]).shape == (0,)
 
@@ -338,7 +338,7 @@ def test_rows_that_cannot_be_used_are_refused(labelled):
     for bad, labels, message in (
         (X, y[:5], "y has 5 labels, and X has 130 rows"),
         (X[0], y, "X has 1 dimensions"),
-        (np.where(X[3, 1] == X, np.nan, X), y, "not finite"),
+        (np.where(X[3, 1] == X, np.nan, X), y, "row 3, column 1 of X: nan; every value"),
         (X, np.ones(130), "none is left as unlabeled"),
     ):
         with pytest.raises(ValueError, match=message):

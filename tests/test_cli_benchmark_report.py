@@ -134,7 +134,7 @@ def test_a_half_line_ends_with_3_and_names_the_place(folder, resvm, tmp_path):
     [
         (["nowhere"], 5, "there is no such directory"),
         (["paper", "paper"], 2, "the first directory once more"),
-        (["paper", "fast", "own"], 2, "3 directories were given"),
+        (["paper", "fast", "own"], 2, "the directories are of 3 runs"),
         (["paper", "--csv", "-", "--json"], 2, "only one of"),
         (["paper", "own"], 3, "no cell in common"),
         ([], 2, "DIR"),

@@ -119,7 +119,7 @@ def test_rows_judged_a_few_at_a_time_get_the_same_lines(
 ):
     """So that the memory of many members is bounded."""
     judged = []
-    judge = predict_job._BlockJudge.judge
+    judge = predict_job.BlockJudge.judge
 
     def counted(self, block):
         judged.append(len(block))
@@ -139,7 +139,7 @@ def test_rows_judged_a_few_at_a_time_get_the_same_lines(
         return (tmp_path / name).read_bytes()
 
     whole = written("whole")
-    monkeypatch.setattr(predict_job._BlockJudge, "judge", counted)
+    monkeypatch.setattr(predict_job.BlockJudge, "judge", counted)
     monkeypatch.setattr(predict_job, "MOST_CELLS", cells)
     assert written("parts") == whole
     assert sum(judged) == 300
