@@ -21,10 +21,10 @@ import numpy as np
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.ensemble.model import RULE_NAMES
-from resvm_cli.errors import CommandLineError, FileError, ModelError
+from resvm_cli.errors import CommandLineError, ModelError
 from resvm_cli.files.atomic import TEMPORARY, whole_file
 from resvm_cli.files.member_files import MEMBERS, member_name, read_bounded
-from resvm_cli.files.model_dir import planned, read_manifest
+from resvm_cli.files.model_dir import planned
 from resvm_cli.files.model_text import MemberText
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
@@ -368,18 +368,6 @@ def remove(path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(f"{path}/{HEADER}")
         shutil.rmtree(path)
-
-
-def is_in_model(path: str, model: str) -> bool:
-    """Whether a model has all members of a part, to the byte: then the part is of no more use."""
-    try:
-        part = PartDirectory.read(path)
-        entries = read_manifest(model)["members"]
-        return len(entries) == len(part.members) and all(
-            part.record(number).sha256 == entries[number]["sha256"] for number in part.members
-        )
-    except (ModelError, FileError):
-        return False
 
 
 def _record_name(path: str, number: int) -> str:

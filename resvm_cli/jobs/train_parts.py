@@ -226,11 +226,7 @@ def discard_left_beside(target: str) -> None:
     if not os.path.lexists(place):
         return
     with suppress(OSError):
-        if (
-            part_dir.is_blank(Path(place))
-            or part_dir.is_in_model(place, target)
-            or _is_of_model(place, target)
-        ):
+        if part_dir.is_blank(Path(place)) or _is_of_model(place, target):
             part_dir.remove(place)
     if os.path.lexists(target):
         remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
