@@ -13,7 +13,9 @@ from scipy import sparse
 from resvm_cli.dataset import Rows
 from resvm_cli.ensemble.fit import Trainer
 from resvm_cli.ensemble.methods import problems, settle
+from resvm_cli.ensemble.model import Predictor
 from resvm_cli.ensemble.model_plan import ModelPlan
+from resvm_cli.ensemble.out_of_bag import stored_values
 from resvm_cli.ensemble.params import ResvmParams, Setting
 from resvm_cli.ensemble.parts import JudgedNumbers, train_part
 from resvm_cli.ensemble.pu_data import MemoryData
@@ -24,6 +26,7 @@ from resvm_cli.jobs.train import TrainingChoice, save, train, train_on
 from resvm_cli.jobs.train_parts import train_members
 from resvm_cli.jobs.training_input import TrainingInput
 from resvm_cli.shares import as_ranges
+from resvm_cli.svm.pool import BLOCK_ROWS
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(12)
@@ -83,6 +86,20 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
         for members in (range(1), range(4, 9), range(8, 9)):
             alone = train_part(plan, members, given).values
             assert alone.tobytes() == whole[members.start : members.stop].tobytes(), name
+
+
+@pytest.mark.parametrize("name", ["rbf", "linear"])
+def test_threads_that_share_the_judged_rows_change_no_value(name):
+    given = data()
+    params = ResvmParams(n_models=9, n_unl=20, **SETTINGS[name][0])
+    plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+    ensemble = train_part(plan, range(9), given).fitted.ensemble
+    rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
+    absent = RNG.random((len(rows), 9)) < 0.7
+    judge = Predictor.apart_from_others(ensemble, rows, 7)
+    expected = np.where(absent, judge.member_values(rows), np.nan).T
+    for workers in (1, 2, 5):
+        assert stored_values(ensemble, rows, absent, 7, workers).tobytes() == expected.tobytes()
 
 
 def test_a_csr_matrix_gives_the_model_of_the_same_rows_in_files(tmp_path):

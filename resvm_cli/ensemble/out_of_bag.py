@@ -190,17 +190,28 @@ class Absences:
         return absent
 
 
-def stored_values(ensemble: Ensemble, rows: Rows, absent: BoolArray, n_columns: int) -> FloatArray:
+def stored_values(
+    ensemble: Ensemble, rows: Rows, absent: BoolArray, n_columns: int, workers: int = 1
+) -> FloatArray:
     """members x rows: what each member says of the rows it has not seen, nan of the others.
 
     No member's values depend on which others there are, so that parts of an ensemble, judged
-    elsewhere, join to the same bytes.
+    elsewhere, join to the same bytes; and none of a row on its neighbours, so that threads may each
+    take some.
     """
     result = np.full((len(ensemble.members), len(rows)), np.nan)
+    pieces = [slice(at, min(at + BLOCK_ROWS, len(rows))) for at in range(0, len(rows), BLOCK_ROWS)]
     for first, last in _batches(ensemble, n_columns):
         judge = Predictor.apart_from_others(ensemble.part(first, last), rows, n_columns)
-        values = judge.member_values(rows).T
-        np.copyto(result[first:last], values, where=absent[:, first:last].T)
+
+        def fill(
+            piece: slice, judge: Predictor = judge, members: slice = slice(first, last)
+        ) -> None:
+            values = judge.member_values(rows.slice(piece.start, piece.stop)).T
+            np.copyto(result[members, piece], values, where=absent[piece, members].T)
+
+        for _ in parallel.run(fill, pieces, workers):
+            pass
     return result
 
 

@@ -133,7 +133,8 @@ def train_runs(
         values = np.zeros((len(some), 0))
         if len(judged):
             absent = Absences(some, training_rows).absent(places, unscaled)
-            values = stored_values(fitted.ensemble, judged_rows, absent, n_columns)
+            judging = parallel.available_cores() if parallel.elsewhere() else n_workers
+            values = stored_values(fitted.ensemble, judged_rows, absent, n_columns, judging)
         done += len(run)
         yield Part(plan, run, fitted, judged, values, some, drawn, unlabeled)
 

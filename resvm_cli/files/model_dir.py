@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from resvm_cli import parallel
 from resvm_cli.ensemble import bags
 from resvm_cli.ensemble.decision import DecisionRule
 from resvm_cli.ensemble.methods import Plan
@@ -45,6 +46,7 @@ MANIFEST = "manifest.json"
 OUT_OF_BAG = "out_of_bag.tsv"
 LARGEST_MANIFEST = 1 << 28
 LONGEST_NAME = 200
+WRITING_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -124,17 +126,19 @@ def save(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
         (directory / MEMBERS).mkdir()
-        entries = []
-        for number, member in enumerate(members):
+
+        def write(task: tuple[int, MemberText]) -> dict[str, Any]:
+            number, member = task
             (directory / member_name(number)).write_bytes(member.text)
-            entries.append(
-                {
-                    "file": member_name(number),
-                    "sha256": hashlib.sha256(member.text).hexdigest(),
-                    "bytes": len(member.text),
-                    "support_vectors": member.n_support,
-                }
-            )
+            return {
+                "file": member_name(number),
+                "sha256": hashlib.sha256(member.text).hexdigest(),
+                "bytes": len(member.text),
+                "support_vectors": member.n_support,
+            }
+
+        # while one is written, the next one is put into words
+        entries = list(parallel.stream(write, enumerate(members), lambda: WRITING_THREADS))
         judged = None
         if out_of_bag is not None:
             text = out_of_bag.format()

@@ -1,0 +1,194 @@
+"""What a second core gives. ``python -m perf.scaling --data-dir DIR``.
+
+The same work by one thread, by two threads, by a Dask cluster on loopback with one and with two
+workers, and by two processes at once that share nothing, which is what the machine has to give.
+Ways take turns, and of each the fastest turn counts. Gains are over one thread, those of the
+cluster over one worker; whatever was written must be the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perf.measure import THREAD_VARIABLES
+
+PATIENCE = 900.0
+START_SECONDS = 60.0
+PU = ["-P", "data/pos.svm", "-U", "data/unl.svm", "-q"]
+RANDOM = ["--search", "random", "--no-extend", "--trials"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command, and the file that says whether two of its outputs are the same."""
+
+    what: str
+    words: list[str]
+    compared: str
+
+
+WORK = {
+    "train": Work(
+        "train 4,000 members of 400 + 800 rows",
+        ["train", *PU, "--n-models", "4000", "--n-pos", "400", "--n-unl", "800"],
+        "manifest.json",
+    ),
+    "members": Work(
+        "train 800 members of 100 + 1,000 rows",
+        ["train", *PU, "--n-models", "800", "--n-pos", "100", "--n-unl", "1000"],
+        "manifest.json",
+    ),
+    "tune": Work(
+        "tune out of bag, 150 candidates",
+        ["tune", *PU, "--oob", *RANDOM, "150"],
+        "trials.jsonl",
+    ),
+    "folds": Work(
+        "tune by 10 folds, 25 candidates",
+        ["tune", *PU, "-v", "10", *RANDOM, "25"],
+        "trials.jsonl",
+    ),
+}
+WAYS = ("one thread", "two threads", "two processes", "one worker", "two workers")
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
+
+
+class Bench:
+    """A folder with P and U, and outputs that are numbered: none is written where one was removed.
+
+    ext4 passes over what was deleted a moment ago, and a file that is made takes ten times as long.
+    """
+
+    def __init__(self, folder: Path, data_dir: Path) -> None:
+        self.folder = folder
+        self._n_outputs = 0
+        source = data_dir / "covtype.libsvm.binary.scale"
+        source = source if source.exists() else source.with_name(source.name + ".gz")
+        words = ["simulate", "--data", str(source.resolve()), "--positive-label", "2", "-q"]
+        words += ["--n-pos", "500", "--n-unl", "5000", "--contamination-unl", "0.2"]
+        self._run(*words, "--test-pos", "10", "--test-neg", "10", outputs=["data"])
+
+    def _run(self, *words: str, outputs: Sequence[str]) -> float:
+        """Seconds until the last of so many programs, started at once, has ended."""
+        program = str(Path(sys.executable).with_name("resvm"))
+        started = time.monotonic()
+        processes = [
+            subprocess.Popen([program, *words, "-o", name], cwd=self.folder, env=environment())
+            for name in outputs
+        ]
+        try:
+            for process in processes:
+                if process.wait(PATIENCE):
+                    raise SystemExit(f"{' '.join(words)}: exit code {process.returncode}")
+        finally:
+            for process in processes:
+                process.kill()
+        return time.monotonic() - started
+
+    def timed(self, work: Work, way: str) -> tuple[float, str]:
+        """Seconds, and the digest of what was written."""
+        outputs = []
+        for _ in range(2 if way == "two processes" else 1):
+            self._n_outputs += 1
+            outputs.append(f"out-{self._n_outputs}")
+        if "worker" in way:
+            with self._cluster(1 if way == "one worker" else 2) as file:
+                seconds = self._run(*work.words, "--cluster", file, outputs=outputs)
+        else:
+            threads = "2" if way == "two threads" else "1"
+            seconds = self._run(*work.words, "-j", threads, outputs=outputs)
+        content = (self.folder / outputs[0] / work.compared).read_bytes()
+        return seconds, hashlib.sha256(content).hexdigest()
+
+    @contextmanager
+    def _cluster(self, n_workers: int) -> Iterator[str]:
+        """The file of a scheduler on loopback that has so many workers of one thread."""
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        at = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
+        worker = ["worker", *at, "--nthreads", "1", "--local-directory", str(self.folder)]
+        processes = [self._dask("scheduler", *at, "--port", "0", "--no-show")]
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while not file.exists():
+                if time.monotonic() > deadline:
+                    raise SystemExit("the scheduler did not start")
+                time.sleep(0.1)
+            processes += [self._dask(*worker) for _ in range(n_workers)]
+            from distributed import Client
+
+            with Client(scheduler_file=str(file), timeout=START_SECONDS) as client:
+                client.wait_for_workers(n_workers, timeout=START_SECONDS)
+            yield str(file)
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _dask(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{name}", *words],
+            cwd=self.folder,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def gains(seconds: dict[str, float]) -> dict[str, float]:
+    """How many times as much is done in the time of one thread, or of one worker."""
+    found = {}
+    for way, taken in seconds.items():
+        base = seconds.get("one worker" if "worker" in way else "one thread", taken)
+        found[way] = base / taken * (2 if way == "two processes" else 1)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m perf.scaling", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, required=True, help="where covtype's file is")
+    parser.add_argument("--only", nargs="+", choices=WORK, default=list(WORK))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="every turn's seconds")
+    given = parser.parse_args()
+    told = {}
+    with tempfile.TemporaryDirectory(prefix="resvm-scaling-") as name:
+        bench = Bench(Path(name), given.data_dir)
+        for key in given.only:
+            taken: dict[str, list[float]] = {way: [] for way in given.ways}
+            digests = set()
+            for _ in range(given.turns):
+                for way, times in taken.items():
+                    seconds, digest = bench.timed(WORK[key], way)
+                    times.append(seconds)
+                    digests.add(digest)
+                    print(f"{key}, {way}: {seconds:.1f} s", file=sys.stderr, flush=True)
+            best = {way: min(times) for way, times in taken.items()}
+            told[key] = {"seconds": taken, "same_bytes": len(digests) == 1}
+            print(f"{WORK[key].what}{'' if len(digests) == 1 else ': NOT THE SAME BYTES'}")
+            for way, gain in gains(best).items():
+                print(f"  {way:14} {best[way]:7.2f} s  {gain:5.2f}x", flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
