@@ -21,14 +21,20 @@ class Ensemble:
     """Members of one kernel over one P and U, trained by resvm and by any peer."""
 
     def __init__(
-        self, bench: Bench, problem: Problem, kernel: Literal["linear", "rbf"], n_models: int
+        self,
+        bench: Bench,
+        problem: Problem,
+        kernel: Literal["linear", "rbf"],
+        n_models: int,
+        c_unl: float = 1.0,
     ) -> None:
         self.bench = bench
         self.problem = problem
         self.kernel = kernel
         self.n_models = n_models
+        self.c_unl = c_unl
         self._n_aside = 0
-        self.folder = bench.folder / f"{problem.name}.{kernel}.{n_models}"
+        self.folder = bench.folder / f"{problem.name}.{kernel}.{n_models}.{c_unl:g}"
         self.folder.mkdir(exist_ok=True)
 
     def resvm_train(self, target: Path, solver: str, threads: int | None) -> Steps:
@@ -37,6 +43,7 @@ class Ensemble:
         return self.bench.resvm(
             *("train", "-q", "-P", self.problem.positives, "-U", self.problem.unlabeled),
             *("-t", self.kernel, "--n-models", self.n_models, "--solver", solver),
+            *("-c", self.c_unl),
             *("--n-pos", sizes.n_pos, "--n-unl", sizes.n_unl, "-o", target),
             threads=threads,
         )
@@ -70,6 +77,7 @@ class Ensemble:
                 n_pos=sizes.n_pos,
                 n_unl=sizes.n_unl,
                 w_pos=parameters["w_pos"],
+                c_unl=self.c_unl,
             ),
             sizes.rows_pos,
             sizes.rows_unl,

@@ -41,6 +41,10 @@ TINY = replace(
     large_rows=(20, 60),
     large_bag=(5, 20),
     large_test_rows=50,
+    hard_rows=(20, 60),
+    hard_bag=(5, 10),
+    ranked_rows=200,
+    scored_rows=500,
     many_members=4,
     part_rows=(50, 100),
     repeats=1,
@@ -56,6 +60,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def first_group(bench: Bench, name: str, cases: slice = slice(None)) -> Group:
     group = next(KINDS[name].groups(bench))
     return replace(group, cases=group.cases[cases])
+
+
+def case(group: Group, name: str) -> Case:
+    return next(case for case in group.cases if case.name == name)
 
 
 def quiet(text: str) -> None:
@@ -147,6 +155,22 @@ def test_larger_bags_and_many_members_have_work_for_all_that_are_here(bench):
     assert [row.agrees for row in rows] == [True] * 3
     assert all(row.cpu_seconds for row in rows)
     assert [row.agrees for row in compete(one_row, TINY, quiet).rows] == [True] * 4
+
+
+def test_members_with_large_penalties_agree_with_those_of_scikit_learn(bench):
+    *_, hard, _ = KINDS["large"].groups(bench)
+    assert hard.title.endswith("C_U 100")
+    (row,) = compete(replace(hard, cases=[case(hard, SVC)]), TINY, quiet).rows
+    assert row.agrees
+
+
+def test_areas_of_a_score_are_those_of_scikit_learn(bench):
+    ranking, scoring = KINDS["analysis"].groups(bench)
+    assert [row.agrees for row in compete(ranking, TINY, quiet).rows] == [True] * 2
+    rows = compete(scoring, TINY, quiet).rows
+    assert [row.agrees for row in rows] == [True] * 3
+    (bench.folder / "scored.sklearn.json").write_text('{"average_precision": 0.5, "roc_auc": 0.5}')
+    assert not scoring.cases[2].check().agrees
 
 
 def test_ensemblesvm_gets_the_same_bags_by_row_numbers(bench, monkeypatch):

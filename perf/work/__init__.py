@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perf.bench import Bench
 from perf.case import Group
-from perf.work import large, million, parse, predict, startup, train, tune
+from perf.work import analysis, large, million, parse, predict, startup, train, tune
 
 
 @dataclass(frozen=True)
@@ -20,5 +20,5 @@ class Work:
 
 KINDS = {
     module.__name__.rpartition(".")[2]: Work(module.TITLE, module.groups)
-    for module in (startup, parse, train, predict, large, million, tune)
+    for module in (startup, parse, train, predict, large, analysis, million, tune)
 }

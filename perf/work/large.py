@@ -5,46 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from perf.bench import Bench
 from perf.case import Asked, Case, Group
-from perf.data import COVTYPE, MNIST, MNIST_TEST
+from perf.data import COVTYPE, IJCNN, IJCNN_TEST, MNIST, MNIST_TEST
 from perf.ensembles import Ensemble
 from perf.programs import INTELEX, programs
 from perf.work import predict, train
 
 TITLE = "Larger bags, and many members"
 FASTER_THAN_INTELEX = 3.0
+KERNELS: tuple[Literal["linear", "rbf"], ...] = ("linear", "rbf")
 
 
 def groups(bench: Bench) -> Iterator[Group]:
     sizes = bench.sizes
-    larger = replace(
-        sizes,
-        rows_pos=sizes.large_rows[0],
-        rows_unl=sizes.large_rows[1],
-        n_pos=sizes.large_bag[0],
-        n_unl=sizes.large_bag[1],
-        test_rows=sizes.large_test_rows,
-        generated_rows=2 * sum(sizes.large_rows),
-    )
-    large = replace(bench, sizes=larger, data=bench.data.sized(larger))
+    large = _with_bags(bench, sizes.large_rows, sizes.large_bag)
     problem = large.data.problem(COVTYPE, COVTYPE, 1, bench.command)
-    for kernel in ("linear", "rbf"):
+    for kernel in KERNELS:
         ensemble = Ensemble(large, problem, kernel, sizes.large_members)
-        what = (
-            f"{sizes.large_members} {kernel} members of {larger.n_pos} + {larger.n_unl:,} rows"
-            f" ({large.data.describe(COVTYPE)})"
-        )
+        what = _described(ensemble, COVTYPE)
+        yield _training(ensemble, what)
         yield Group(
-            f"train {what}",
-            [
-                *train.resvm(ensemble),
-                *(train.peer(ensemble, program) for program in programs(ensemble)),
-            ],
-        )
-        yield Group(
-            f"predict {larger.test_rows:,} rows, {what}",
+            f"predict {large.sizes.test_rows:,} rows, {what}",
             [
                 *predict.resvm(ensemble),
                 *(predict.peer(ensemble, program) for program in programs(ensemble)),
@@ -59,7 +43,42 @@ def groups(bench: Bench) -> Iterator[Group]:
                 ),
             ),
         )
+    hard = _with_bags(bench, sizes.hard_rows, sizes.hard_bag)
+    problem = hard.data.problem(IJCNN, IJCNN_TEST, 1, bench.command)
+    for kernel in KERNELS:
+        ensemble = Ensemble(hard, problem, kernel, sizes.large_members, sizes.hard_penalty)
+        what = _described(ensemble, IJCNN)
+        yield _training(ensemble, f"{what}, C_U {sizes.hard_penalty:g}")
     yield _one_row(bench)
+
+
+def _with_bags(bench: Bench, rows: tuple[int, int], bag: tuple[int, int]) -> Bench:
+    """The same with larger sets and bags."""
+    sizes = bench.sizes
+    rows_pos, rows_unl = rows
+    larger = replace(
+        sizes,
+        rows_pos=rows_pos,
+        rows_unl=rows_unl,
+        n_pos=bag[0],
+        n_unl=bag[1],
+        test_rows=sizes.large_test_rows,
+        generated_rows=20 * rows_pos + 2 * rows_unl,  # one in ten may be positive
+    )
+    return replace(bench, sizes=larger, data=bench.data.sized(larger))
+
+
+def _described(ensemble: Ensemble, name: str) -> str:
+    sizes = ensemble.bench.sizes
+    return (
+        f"{ensemble.n_models} {ensemble.kernel} members of {sizes.n_pos} + {sizes.n_unl:,} rows"
+        f" ({ensemble.bench.data.describe(name)})"
+    )
+
+
+def _training(ensemble: Ensemble, what: str) -> Group:
+    peers = (train.peer(ensemble, program) for program in programs(ensemble))
+    return Group(f"train {what}", [*train.resvm(ensemble), *peers])
 
 
 def _one_row(bench: Bench) -> Group:
