@@ -157,6 +157,15 @@ def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm,
     assert "roc_auc_minus_first" not in first
 
 
+def test_the_page_names_the_command(folder, resvm, tmp_path):
+    arguments = ["score", "a.num", "--labels", "zeros", "--bootstrap", 0, "-q"]
+    assert resvm(*arguments, "--html", tmp_path / "page.html", cwd=folder).code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert '"command": "resvm score a.num --labels zeros --bootstrap 0 -q' in page.replace(
+        '"command":"', '"command": "'
+    )
+
+
 def test_files_in_another_order_are_joined_by_id(folder, resvm):
     options = ["--positive-ids", "ids", "--json"]
     straight = resvm("score", "a.pred", "b.pred", *options, cwd=folder)
