@@ -15,7 +15,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 SAMPLE = FOLDER.parent / "sample_data" / "digits"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTH, HEIGHT = 1000, 1020
+WIDTH, HEIGHT = 1160, 1080
 PATIENCE_SECONDS = 300
 
 
@@ -25,10 +25,13 @@ def main() -> None:
         raise SystemExit(f"none of {', '.join(BROWSERS)} is on the PATH")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "ranking.html"
-        rank = [sys.executable, "-m", "resvm_cli", "rank", "-q", "--html", str(page)]
-        for option, name in (("-P", "pos.svm"), ("-U", "unl.svm")):
-            rank += [option, str(SAMPLE / name)]
-        subprocess.run(rank, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_SECONDS)
+        for name in ("pos.svm", "unl.svm"):  # the page shows names as they are given
+            shutil.copy(SAMPLE / name, folder)
+        rank = [sys.executable, "-m", "resvm_cli", "rank", "-P", "pos.svm", "-U", "unl.svm"]
+        rank += ["--html", page.name, "-q"]
+        subprocess.run(
+            rank, cwd=folder, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_SECONDS
+        )
         subprocess.run(
             [
                 browser,

@@ -16,7 +16,17 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+except ModuleNotFoundError as problem:
+    if (problem.name or "").partition(".")[0] != "sklearn":
+        raise
+    raise ModuleNotFoundError(
+        "resvm_cli.sklearn needs scikit-learn, which is not installed: pip install"
+        " 'resvm-cli[sklearn]'; resvm_cli.fit, rank and tune do without",
+        name="sklearn",
+    ) from None
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target

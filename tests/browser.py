@@ -22,6 +22,20 @@ QUIET = ("background-networking", "component-update", "sync", "quic")
 LEAVING_SECONDS = 10
 
 
+# a pixel of touching is none of overlap
+OVERLAPS = """[...document.querySelectorAll('figure svg')].flatMap((svg) => {
+  const edge = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].map(
+    (one) => [one.textContent, one.getBoundingClientRect()]);
+  const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+    && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const pairs = texts.flatMap(([name, box], i) => texts.slice(i + 1)
+    .filter(([, other]) => over(box, other)).map(([second]) => `${name} | ${second}`));
+  const cut = texts.filter(([, box]) => box.left < edge.left - 1 || box.right > edge.right + 1);
+  return [...pairs, ...cut.map(([name]) => `${name} is cut`)];
+})"""
+
+
 def find() -> str | None:
     """The first browser on the PATH."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
@@ -187,6 +201,11 @@ class Browser:
         if folder := os.environ.get("SCREENSHOTS"):
             Path(folder).mkdir(parents=True, exist_ok=True)
             self.screenshot(Path(folder) / f"{name}.png")
+
+    def overlapping_texts(self) -> list[str]:
+        """Texts of charts that lie over each other or over the edge of their chart."""
+        found: list[str] = self.run(OVERLAPS)
+        return found
 
     def requests(self) -> list[str]:
         """The addresses that the page asked for."""

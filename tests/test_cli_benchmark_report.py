@@ -31,6 +31,14 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_data_without_a_file_are_said_to_be_drawn(resvm, tmp_path):
+    lines = fake.results(repetitions=2, tasks=["synthetic"])
+    data = {"synthetic": {"file": "", "digest": ""}}
+    fake.write(tmp_path / "run", lines, fake.plan(tasks=["synthetic"], missing=[], data=data))
+    text = resvm("benchmark", "report", tmp_path / "run").out.decode()
+    assert re.search(r"^synthetic +drawn, no file", text, re.M)
+
+
 def test_the_terminal_gets_every_chapter(folder, resvm):
     ran = resvm("benchmark", "report", folder / "paper")
     assert (ran.code, ran.err) == (0, "")

@@ -142,6 +142,52 @@ def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     assert "--id-column kind" not in told
 
 
+def test_labels_among_the_features_are_told(resvm, folder):
+    (folder / "l.csv").write_bytes(b"id,x,Outcome\na,1,hit\nb,2,no\n")
+    np.savez(folder / "l.npz", X=np.eye(3), y=np.array([1, 0, 0]))
+    warning = "is among the features; if it holds labels, they give the answer away"
+    for arguments, name in ((("l.csv", "--id-column", "id"), "Outcome"), (("l.npz",), "y")):
+        told = converted(resvm, folder, *arguments).err
+        assert f"the column '{name}' {warning}: --label-column {name}, or --drop {name}" in told
+    mended = converted(resvm, folder, "l.npz", "--label-column", "y")
+    assert warning not in mended.err
+    assert mended.out.decode().splitlines() == ["1 1:1", "0 2:1", "0 3:1"]
+    assert warning not in converted(resvm, folder, "l.npz", "--drop", "y").err
+
+
+def test_row_numbers_as_pandas_writes_them_are_told(resvm, folder):
+    (folder / "p.csv").write_bytes(b",0,1\n0,5,6\n1,7,8\n")
+    told = converted(resvm, folder, "p.csv").err
+    assert "the column 'unnamed 1' has no name in the file and is among the features" in told
+    named = converted(resvm, folder, "p.csv", "--id-column", "unnamed 1")
+    assert named.out.decode().splitlines() == ["0 1:5 2:6 # 0", "0 1:7 2:8 # 1"]
+    assert "no name" not in named.err
+
+
+def test_texts_that_are_labels_are_listed_where_a_number_was_expected(resvm, folder):
+    told = converted(resvm, folder, "d.csv", "--label-column", "y", code=3).err
+    assert "d.csv:2:5: the label is 'g'; a number was expected" in told
+    assert "labels in the first rows: g, h, (none)" in told
+
+
+@pytest.mark.parametrize(
+    "text", [b"a;x;z\nu;1,5;2\nv;-,25;3,5e1\n", b'a,x,z\nu,"1,5",2\nv,"-,25","3,5e1"\n']
+)
+def test_decimal_commas_are_read_where_they_are_asked_for(text, resvm, folder):
+    (folder / "e.csv").write_bytes(text)
+    ran = converted(resvm, folder, "e.csv", "--id-column", "a", "--decimal-comma")
+    assert ran.out.decode().splitlines() == ["0 1:1.5 2:2 # u", "0 1:-0.25 2:35 # v"]
+    # not one feature a value without a word
+    refused = converted(resvm, folder, "e.csv", "--id-column", "a", code=3).err
+    assert "'1,5' in the column 'x'; a number was expected" in refused
+    assert "--decimal-comma" in refused
+    refused = converted(resvm, folder, "e.csv", "--id-column", "a", "--drop", "x", code=3).err
+    assert "'3,5e1' in the column 'z'; a number was expected" in refused
+    assert "--decimal-comma" in refused
+    ran = converted(resvm, folder, "e.csv", "--columns", "x", "--categorical", "x")
+    assert ran.out.decode().splitlines() == ["0 1:1", "0 2:1"]
+
+
 def test_rows_that_were_left_out_have_their_places(resvm, folder):
     table = b"a,b\n" + b"1,2\n,3\n" * 6
     told = " ".join(converted(resvm, folder, "-", "--missing", "drop", stdin=table).err.split())

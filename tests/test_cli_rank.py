@@ -367,6 +367,7 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
         (("--auto", "--params", "x"), "exclude each other"),
         (("--json", "--format", "csv"), "exclude each other"),
         (("--force",), "goes with -o"),
+        (("-o", "my list.tsv"), "resvm rank ... > 'my list.tsv', without -o"),
         (("--format", "xml"), "tsv, csv or jsonl was expected"),
     ],
 )

@@ -157,6 +157,15 @@ def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm,
     assert "roc_auc_minus_first" not in first
 
 
+def test_the_page_names_the_command(folder, resvm, tmp_path):
+    arguments = ["score", "a.num", "--labels", "zeros", "--bootstrap", 0, "-q"]
+    assert resvm(*arguments, "--html", tmp_path / "page.html", cwd=folder).code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert '"command": "resvm score a.num --labels zeros --bootstrap 0 -q' in page.replace(
+        '"command":"', '"command": "'
+    )
+
+
 def test_files_in_another_order_are_joined_by_id(folder, resvm):
     options = ["--positive-ids", "ids", "--json"]
     straight = resvm("score", "a.pred", "b.pred", *options, cwd=folder)
@@ -165,6 +174,21 @@ def test_files_in_another_order_are_joined_by_id(folder, resvm):
     one, other = (json.loads(ran.out)["files"][1] for ran in (straight, shuffled))
     assert {**one, "file": ""} == {**other, "file": ""}
     assert (folder / "b.pred").read_text() != (folder / "b.shuffled").read_text()
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv", "jsonl"])
+def test_a_ranking_is_not_scored_by_labels_in_the_order_of_rows(
+    form, problem, model, resvm, tmp_path
+):
+    data = tmp_path / "data.svm"
+    data.write_bytes((problem / "pos.svm").read_bytes() + (problem / "unl.svm").read_bytes())
+    arguments = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "--model", model, "-q"]
+    ran = resvm("rank", *arguments, "--with-known", "--format", form)
+    (tmp_path / "ranking").write_bytes(ran.out)
+    ran = resvm("score", "ranking", "--labels", "data.svm", cwd=tmp_path)
+    assert ran.code == 3
+    assert "ranking is a ranking: its rows are not in the order of data.svm" in ran.err
+    assert "--positive-ids FILE" in ran.err
 
 
 def test_the_same_seed_gives_the_same_intervals(folder, report, resvm):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -42,6 +43,47 @@ FOREIGN = {
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_file_is_known_by_its_first_bytes(kind):
     assert kind_of(FOREIGN[kind]) == kind
+
+
+@pytest.mark.parametrize(
+    "first", [b"[Content_Types].xml", b"xl/workbook.xml", b"docProps/app.xml", b"_rels/.rels"]
+)
+def test_a_workbook_is_known_whichever_part_was_written_first(first):
+    head = b"PK\x03\x04" + bytes(22) + len(first).to_bytes(2, "little") + bytes(2) + first
+    assert kind_of(head) == "excel"
+
+
+SMILES_OPTIONS = {
+    b"CCO a-1\nCCC b\n": "--separator ' ' --no-header --smiles-column 1 --id-column 2",
+    b"CCO\ta-1\nCCC\tb\n": "--no-header --smiles-column 1 --id-column 2",
+    b"CCO\nCCC\n": "--no-header --smiles-column 1",
+    b"SMILES,Name of it\nCCO,a-1\n": "--smiles-column SMILES --id-column 'Name of it'",
+}
+
+
+@pytest.mark.parametrize("text", SMILES_OPTIONS)
+@pytest.mark.parametrize("name", ["mols.smi", "MOLS.SMILES"])
+def test_a_list_of_molecules_gets_the_line_that_makes_fingerprints(name, text, resvm, tmp_path):
+    (tmp_path / name).write_bytes(text)
+    line = f"resvm convert {name} {SMILES_OPTIONS[text]} -o data.svm"
+    for command in (("check", name), ("convert", name, "-o", "x.svm")):
+        ran = resvm(*command, cwd=tmp_path)
+        assert ran.code == 3
+        told = ran.err + ran.out.decode()
+        assert f"{name}: a list of molecules (SMILES), not svmlight text" in told
+        assert line in told
+    pytest.importorskip("rdkit")
+    ran = resvm(*shlex.split(line)[1:], cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    rows = (tmp_path / "data.svm").read_text().splitlines()
+    n_molecules = text.count(b"\n") - text.startswith(b"SMILES")
+    assert len(rows) == n_molecules
+    assert rows[0].endswith(" # a-1") == (b"a-1" in text)
+
+
+def test_svmlight_text_may_be_called_as_it_likes(resvm, tmp_path):
+    (tmp_path / "rows.smi").write_text("1 1:2\n0 2:3\n")
+    assert resvm("check", "rows.smi", cwd=tmp_path).code == 0
 
 
 @pytest.mark.parametrize(
@@ -126,3 +168,10 @@ def test_columns_of_usual_names_are_in_the_advice(problem, resvm, tmp_path):
     table.write_bytes(b"Compound ID;SMILES;Activity\nx;CC;1\ny;CO;0\n")
     told = resvm("train", "-P", table, "-U", problem / "unl.svm", "-o", tmp_path / "m").err
     assert "--id-column 'Compound ID' --smiles-column SMILES --label-column Activity" in told
+
+
+@pytest.mark.parametrize("name", ["Status", "outcome", "response"])
+def test_a_column_of_labels_does_not_become_features_by_the_advice(name, resvm, tmp_path):
+    (tmp_path / "a.csv").write_text(f"id,x,{name}\na,1,active\nb,2,inactive\n")
+    told = resvm("check", "a.csv", cwd=tmp_path).out.decode()
+    assert f"resvm convert a.csv --id-column id --label-column {name} -o data.svm" in told

@@ -84,8 +84,19 @@ def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(
     charts = browser.run("document.querySelectorAll('figure svg').length")
     assert charts == (0 if name == "bagging" else 2)
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.overlapping_texts() == []
     assert [one for one in browser.requests() if not one.startswith("data:")] == [path.as_uri()]
     assert browser.complaints() == []
+
+
+def test_the_expected_share_of_positives_has_its_unit(browser, pages):
+    browser.open(pages / "list.html", 1280)
+    tiles = browser.run(
+        "Object.fromEntries([...document.querySelectorAll('.tile')].map("
+        "(one) => [one.querySelector('span').textContent, one.querySelector('b').textContent]))"
+    )
+    assert tiles["positives of U, expected"] == "8.7 %"
+    assert tiles["rows of U ranked"] == "700"
 
 
 def test_rows_are_shown_page_by_page(browser, pages):

@@ -70,6 +70,16 @@ def test_every_command_of_a_page_prints_what_is_shown(page, tmp_path):
         ), command
 
 
+def test_pages_that_are_followed_one_after_another_train_models_of_different_names():
+    pages = [page for page in SESSIONS if re.search(r"README|/tutorial-|/howto-", page)]
+    assert len(pages) > 5
+    models: dict[str, str] = {}
+    for page in pages:
+        lines = [command for command, _ in SESSIONS[page] if command.startswith("resvm train ")]
+        for name in {found[1] for line in lines if (found := re.search(r" -o (\S+)", line))}:
+            assert models.setdefault(name, page) == page, name
+
+
 def test_the_sessions_cover_every_command():
     lines = [command for shown in SESSIONS.values() for command, _ in shown]
     used = {word for line in lines for word in re.findall(r"resvm ([a-z]+)", line)}

@@ -52,6 +52,8 @@ def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(
     assert browser.run("document.querySelectorAll('figure svg').length") == 4
     assert browser.run("document.querySelectorAll('svg .series').length") >= 3
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.overlapping_texts() == []
+    assert browser.run("document.getElementById('command').textContent").startswith("resvm score ")
     background = browser.run("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
     assert [one for one in browser.requests() if not one.startswith("data:")] == [path.as_uri()]

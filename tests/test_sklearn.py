@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from resvm_cli.sklearn import (
     pu_score,
 )
 from tests.conftest import write_svm
+from tests.programs import run
 from tests.test_api import options_of, snapshot
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
@@ -317,3 +319,11 @@ def test_a_tuned_estimator_is_shown_in_a_few_lines(rows):
     assert f"n_pos={tuned.params['n_pos']}" in shown
     again = clone(tuned)
     assert again.params == tuned.params
+
+
+def test_without_scikit_learn_the_import_names_the_pip_command():
+    blocked = "import sys; sys.modules['sklearn'] = None; import resvm_cli.sklearn"
+    ran = run([sys.executable, "-c", blocked])
+    assert ran.code == 1
+    assert "ModuleNotFoundError: resvm_cli.sklearn needs scikit-learn" in ran.err
+    assert "pip install 'resvm-cli[sklearn]'" in ran.err

@@ -78,6 +78,7 @@ def test_every_cell_has_its_line_and_column(monkeypatch):
         (b'a,b\n1,"2\n', r"t\.csv:2: not as CSV is written"),
         (b'a,b\n1,"2"3\n', r"t\.csv:2: not as CSV is written"),
         (b"1,2\n3,4\n", r"t\.csv:1: the first line holds numbers only"),
+        (b"a, 4.5 ,g\nb,3,h\n", r"t\.csv:1: '4\.5' is on the first line; are these column names"),
         (b"a,b,a\n1,2,3\n", r"t\.csv:1:5: the column 'a' comes twice, first as column 1"),
         (b"", r"t\.csv: no rows"),
         (b"\n \n", r"t\.csv: no rows"),
@@ -93,6 +94,14 @@ def test_without_names_columns_go_by_number():
     assert found.columns == ["1", "2"]
     assert rows(found) == [("1", "2"), ("3", "4")]
     assert table(b"1,2\n3,4", header=True).columns == ["1", "2"]
+    assert table(b"id,0.5\na,4", header=True).columns == ["id", "0.5"]
+
+
+def test_a_column_without_a_name_leaves_numbers_to_those_that_have_them():
+    assert table(b",a,\n0,3,4").columns == ["1", "a", "3"]
+    found = table(b",0,1\n0,3,4")  # as pandas writes an array
+    assert found.columns == ["unnamed 1", "0", "1"]
+    assert found.unnamed == ["unnamed 1"]
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name_and_a_column_without_name_has_its_number():

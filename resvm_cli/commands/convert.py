@@ -97,6 +97,10 @@ def convert(
             show_default="yes",
         ),
     ] = None,
+    decimal_comma: Annotated[
+        bool,
+        data_option("--decimal-comma", help="Numbers are written 0,5 and not 0.5."),
+    ] = False,
     array: Annotated[
         str | None,
         data_option(metavar="NAME", help=".npz, HDF5: the matrix, where there are several."),
@@ -171,6 +175,7 @@ def convert(
         like=like,
         separator={"tab": "\t", "\\t": "\t"}.get(separator or "", separator),
         header=header,
+        decimal_comma=decimal_comma,
         array=array,
         zero_based=zero_based,
     )

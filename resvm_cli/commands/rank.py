@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
+# A directory of such a name was meant to be the ranking.
+LISTINGS = (".tsv", ".csv", ".jsonl", ".txt", ".html")
 # What a stored model has settled already.
 OF_TRAINING = (
     *(name for name in names_of(MethodOptions) if name != "decision"),
@@ -179,6 +182,11 @@ def rank(
         _refuse_training(context, explicit)
     if listing.why_out is not None and ranking.why is None:
         raise CommandLineError("--why-out goes with --why N")
+    if output is not None and output.lower().endswith(LISTINGS):
+        raise CommandLineError(
+            f"-o is where the model is kept, a directory, and '{output}' is the name of a list",
+            f"the ranking goes to stdout: resvm rank ... > {shlex.quote(output)}, without -o",
+        )
     if force and output is None:
         raise CommandLineError("--force goes with -o/--output")
     choice, scale = method.choose(explicit, scale=data.scale, seed=seed)

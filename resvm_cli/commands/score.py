@@ -286,7 +286,7 @@ def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> No
             write(plots.curves(result, kind))
     if outputs.html is not None:
         with output(outputs.html) as write:
-            write(score_page.render(result))
+            write(score_page.render(result, terminal.command_line()))
     if outputs.curve is not None:
         with output(outputs.curve) as write:
             for part in machine.curve_lines(result):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from resvm_cli.errors import DataError
 from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of
@@ -23,8 +23,12 @@ HEAD = 1 << 12
 USUAL_NAMES = {
     "--id-column": ("id", "name", "compound id", "compound_id", "molecule", "gene", "gene_id"),
     "--smiles-column": ("smiles", "canonical_smiles", "canonical smiles"),
-    "--label-column": ("label", "labels", "y", "class", "target", "active", "activity", "hit"),
+    "--label-column": (
+        *("label", "labels", "y", "class", "target", "active", "activity", "hit"),
+        *("outcome", "status", "response"),
+    ),
 }
+SMILES_ENDINGS = (".smi", ".smiles", ".ism")
 _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x93NUMPY", "npy"),
     (b"\x89HDF\r\n\x1a\n", "hdf5"),
@@ -34,6 +38,7 @@ _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # whichever was written first
 _WORDS: dict[Kind, str] = {
     "table": "a table (CSV or the like)",
     "npy": "a NumPy array",
@@ -61,7 +66,7 @@ def kind_of(head: bytes) -> Kind:
         first_member = head[30 : 30 + int.from_bytes(head[26:28], "little")]
         if first_member.endswith(b".npy"):
             return "npz"
-        return "excel" if first_member.startswith((b"[Content_Types]", b"xl/")) else "zip"
+        return "excel" if first_member.startswith(_OFFICE) else "zip"
     line = first_line(head)
     words = line.split()
     if has_pairs(line):
@@ -73,6 +78,12 @@ def kind_of(head: bytes) -> Kind:
 def has_pairs(line: str) -> bool:
     """Whether a line has a pair index:value, as no first line of a table has."""
     return any(_PAIR.match(word) for word in line.split())
+
+
+def is_smiles(name: str, head: bytes) -> bool:
+    """Whether a file is called as lists of molecules are, and has no pairs index:value."""
+    stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name.lower())
+    return stem.endswith(SMILES_ENDINGS) and not has_pairs(first_line(head))
 
 
 def first_line(head: bytes) -> str:
@@ -110,9 +121,36 @@ def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
     """The same pieces, refused where they begin like another kind of file."""
     head, text = with_head(pieces)
+    if head and is_smiles(name, head):
+        refuse_smiles(name, head)
     if head and (kind := kind_of(head)) != "svmlight":
         raise ForeignFormat(f"{name}: {_WORDS[kind]}, not svmlight text", _advice(kind, head, name))
     yield from text
+
+
+def refuse_smiles(name: str, head: bytes) -> NoReturn:
+    """Such a list is SMILES and name, by a blank or a tab, mostly without column names."""
+    line = first_line(head).strip()
+    separator = separator_of(line) if any(mark in line for mark in "\t,;|") else " "
+    names = line.split(separator)
+    command = f"resvm convert {_path(name)}"
+    if separator == " " and len(names) > 1:
+        command += " --separator ' '"
+    if names[0].lower() in USUAL_NAMES["--smiles-column"]:
+        columns = [shlex.quote(text) for text in names]
+    else:
+        command += " --no-header"
+        columns = [str(number + 1) for number in range(len(names))]
+    command += f" --smiles-column {columns[0]}"
+    command += f" --id-column {columns[1]}" if len(columns) > 1 else ""
+    raise ForeignFormat(
+        f"{name}: a list of molecules (SMILES), not svmlight text",
+        f"make fingerprints of it: {command} -o data.svm",
+    )
+
+
+def _path(name: str) -> str:
+    return STDIN if name == name_of(STDIN) else shlex.quote(name)
 
 
 def _advice(kind: Kind, head: bytes, name: str) -> str:
@@ -122,8 +160,7 @@ def _advice(kind: Kind, head: bytes, name: str) -> str:
         return f"unpack it first: unzip {shlex.quote(name)}"
     if kind == "utf-16":
         return f"make UTF-8 of it: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)}"
-    path = STDIN if name == name_of(STDIN) else shlex.quote(name)
-    command = f"resvm convert {path}"
+    command = f"resvm convert {_path(name)}"
     if kind == "table":
         line = first_line(head)
         names = [cell.strip().strip('"') for cell in line.split(separator_of(line))]

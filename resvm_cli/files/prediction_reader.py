@@ -26,6 +26,7 @@ from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, text_lines
 
 VALUE, LABEL, ID = "decision_value", "label", "id"
+RANK_COLUMN = "rank"  # the rows are in the order of their values, not in that of their file
 OUT_OF_BAG_COLUMN = "members"  # by how many members a row was judged: those whose bags lack it
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
 PROVENANCES: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on", "unknown")
@@ -49,6 +50,7 @@ class Predictions:
     called: npt.NDArray[np.bool_] | None  # where its labels say positive; None without labels
     ids: list[str] | None
     provenance: Provenance
+    ranked: bool = False  # what rank wrote, best first
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,9 @@ def read_predictions(path: str, *, with_ids: bool = False) -> Predictions:
     text = chain([head.rest], pieces)
     ids: list[str] | None = None
     labels: npt.NDArray[np.floating[Any]] | None
+    ranked = RANK_COLUMN in head.names
     if head.form == "jsonl":
-        provenance, values, called, ids = _json_lines(text, name, head, with_ids)
+        provenance, values, called, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
         provenance = head.provenance
         if with_ids:
@@ -82,7 +85,7 @@ def read_predictions(path: str, *, with_ids: bool = False) -> Predictions:
         called = None if labels is None else _called(labels, name)
     if not len(values):
         _refuse_empty(name)
-    return Predictions(name, values, called, ids, provenance)
+    return Predictions(name, values, called, ids, provenance, ranked)
 
 
 def _head(pieces: Iterator[bytes], name: str) -> _Head:
@@ -257,11 +260,12 @@ def _json_label(label: Any, where: str) -> float:
 
 def _json_lines(
     text: Iterable[bytes], name: str, head: _Head, with_ids: bool
-) -> tuple[Provenance, FloatArray, npt.NDArray[np.bool_] | None, list[str] | None]:
+) -> tuple[Provenance, FloatArray, npt.NDArray[np.bool_] | None, list[str] | None, bool]:
     values: list[float] = []
     labels: list[float] = []
     ids: list[str] = []
     provenance = head.provenance
+    ranked = False
     for number, line in _lines(text, name, head.n_lines):
         where = f"{name}:{number}"
         record = _json_record(line)
@@ -278,7 +282,8 @@ def _json_lines(
             ids.append(str(record.get(ID, "")))
         if OUT_OF_BAG_COLUMN in record and provenance == "unknown":
             provenance = "out-of-bag"
+        ranked |= RANK_COLUMN in record
     if with_ids and not any(ids):
         _refuse_nameless(name)
     called = np.array(labels) == 1 if labels else None
-    return provenance, np.array(values), called, ids if with_ids else None
+    return provenance, np.array(values), called, ids if with_ids else None, ranked

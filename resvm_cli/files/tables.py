@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,6 +25,9 @@ CELLS_AT_ONCE = 1 << 14  # they stay in the cache
 MOST_ROWS = 1 << 12
 LEAST_ROWS = 1 << 6
 MOST_COLUMNS = 1 << 20
+COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
+FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
+ADVICE_ON_HEADERS = "add --no-header where there are none, --header where they are names"
 
 Column: TypeAlias = "Sequence[str] | FloatArray"  # numbers are nan where there is none
 
@@ -42,6 +46,7 @@ class Table(ABC):
 
     name: str
     columns: list[str]
+    unnamed: Sequence[str] = ()  # what columns are called here that have no name
 
     @abstractmethod
     def blocks(self) -> Iterator[TableBlock]:
@@ -56,8 +61,9 @@ def rows_at_once(n_columns: int) -> int:
 def unique_names(names: Sequence[str], place: Callable[[int], str]) -> list[str]:
     """Column names as they are, a number where there is none; none may come twice."""
     found: dict[str, int] = {}
+    given = {text.strip() for text in names}
     for number, text in enumerate(names):
-        name = text.strip() or str(number + 1)
+        name = text.strip() or unnamed(number, given)
         if name in found:
             raise DataError(
                 f"{place(number)}: the column '{name}' comes twice, first as column"
@@ -66,6 +72,12 @@ def unique_names(names: Sequence[str], place: Callable[[int], str]) -> list[str]
             )
         found[name] = number
     return list(found)
+
+
+def unnamed(number: int, given: Container[str]) -> str:
+    """What a column without a name is called: its number, unless another has that name."""
+    text = str(number + 1)
+    return f"unnamed {text}" if text in given else text
 
 
 def read_number(text: str) -> float:
@@ -90,12 +102,14 @@ class TextTable(Table):
         *,
         separator: str | None = None,
         header: bool | None = None,
+        decimal_comma: bool = False,
     ) -> None:
         """``pieces`` gives the text from the beginning; whether there is a header may be open."""
         self.name = name
         self._pieces = pieces
         self._separator = separator
         self._header = header
+        self._decimal_comma = decimal_comma
         self._started: Iterator[TableBlock] | None = self._read()
         self.columns = []
         self._first = next(self._started, None)
@@ -142,6 +156,8 @@ class TextTable(Table):
         if self._has_header(names, blank + 1):
             self._require_columns(names, blank + 1)
             self.columns = unique_names(names, _Places(self.name, blank, kept[:], separator)(0))
+            pairs = zip(names, self.columns, strict=True)
+            self.unnamed = [column for name, column in pairs if not name.strip()]
         else:
             self.columns = [str(number + 1) for number in range(len(names))]
             rows, before = record, blank
@@ -173,7 +189,14 @@ class TextTable(Table):
         if len(names) > 1 and all(map(_is_number, names)):
             raise DataError(
                 f"{self.name}:{line}: the first line holds numbers only; are these column names?",
-                "add --no-header where there are none, --header where they are names",
+                ADVICE_ON_HEADERS,
+            )
+        fraction = next((text for text in names if FRACTION.fullmatch(text.strip())), None)
+        if fraction is not None:  # whole numbers do name columns
+            raise DataError(
+                f"{self.name}:{line}: '{fraction.strip()}' is on the first line; are these column"
+                " names?",
+                ADVICE_ON_HEADERS,
             )
         return True
 
@@ -195,6 +218,8 @@ class TextTable(Table):
                         "is a separator missing, or is one part of a text that is not quoted?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
+        if self._decimal_comma:
+            columns = [list(map(_with_point, cells)) for cells in columns]
         return TableBlock(columns, len(rows), lambda row, column: places(row)(column))
 
 
@@ -239,6 +264,11 @@ class _Places:
 
     def _written(self, line: int, column: int) -> str:
         return f"{self._name}:{self._before + line + 1}:{column}"
+
+
+def _with_point(cell: Any) -> str:
+    text = str(cell)
+    return text.replace(",", ".") if COMMA_NUMBER.fullmatch(text.strip()) else text
 
 
 def _is_number(text: str) -> bool:

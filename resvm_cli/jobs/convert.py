@@ -28,7 +28,16 @@ from resvm_cli.files.feature_map import (
     FeatureMap,
     read_feature_map,
 )
-from resvm_cli.files.file_kinds import first_line, has_pairs, kind_of, require_svmlight, with_head
+from resvm_cli.files.file_kinds import (
+    USUAL_NAMES,
+    first_line,
+    has_pairs,
+    is_smiles,
+    kind_of,
+    refuse_smiles,
+    require_svmlight,
+    with_head,
+)
 from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import STDIN, Source, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
@@ -57,6 +66,7 @@ class ConvertRequest:
     like: str | None = None
     separator: str | None = None
     header: bool | None = None
+    decimal_comma: bool = False
     array: str | None = None
     zero_based: bool = False
 
@@ -164,6 +174,8 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
     if kind in ("excel", "zip", "utf-16"):
         next(require_svmlight(text, source.name))  # says what to do
     roles = request.roles
+    if is_smiles(source.name, head) and not (roles.asked or known):
+        refuse_smiles(source.name, head)
     # a single column has no separator to be known by, but no pairs either
     text_alone = request.separator is None and request.header is None and not roles.asked
     if kind == "svmlight" and (text_alone or has_pairs(first_line(head))):
@@ -182,7 +194,13 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
         return _Input(source.name, parsed, None, known)
     if kind in ("svmlight", "table"):
         separator = request.separator
-        table = TextTable(source.name, pieces, separator=separator, header=request.header)
+        table = TextTable(
+            source.name,
+            pieces,
+            separator=separator,
+            header=request.header,
+            decimal_comma=request.decimal_comma,
+        )
         features = TableFeatures(table, roles, known)
         return _Input(source.name, features.blocks, features, features.map)
     file = array_file(request.source, text)
@@ -384,6 +402,8 @@ def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator
             elif n_values == counted.n_rows > 1 and request.like is None:
                 note += f", no two rows alike; if they are names: --id-column {shlex.quote(name)}"
             yield note
+        if request.like is None:
+            yield from _doubts(table, request.roles)
         if table.categories and request.write_map is None and request.like is None:
             yield "--map FILE keeps which feature is which text, for the next file: --like FILE"
         if table.n_dropped:
@@ -396,3 +416,19 @@ def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator
         yield "qid: is kept in svmlight text only"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):
         yield "a .npy file holds features only; .npz keeps labels and ids too"
+
+
+def _doubts(table: TableFeatures, roles: ColumnRoles) -> Iterator[str]:
+    """Columns that became features and are perhaps something else."""
+    for name in table.feature_columns:
+        column = shlex.quote(name)
+        if roles.label is None and name.lower() in USUAL_NAMES["--label-column"]:
+            yield (
+                f"the column '{name}' is among the features; if it holds labels, they give the"
+                f" answer away: --label-column {column}, or --drop {column}"
+            )
+        if name in table.unnamed:
+            yield (
+                f"the column '{name}' has no name in the file and is among the features; if it"
+                f" numbers the rows: --id-column {column}, or --drop {column}"
+            )

@@ -113,6 +113,12 @@ def _positives(request: ScoreRequest, judged: list[Predictions], warnings: list[
     labels = read_labels(request.labels)
     name = name_of(request.labels)
     for one in judged:
+        if one.ranked:
+            raise DataError(
+                f"{one.name} is a ranking: its rows are not in the order of {name}",
+                "join by name: --positive-ids FILE, a list of the ids of the positives (rows"
+                " without a name go by their number)",
+            )
         longer = len(one.values) - len(labels)
         if longer:
             which = one.name if longer > 0 else name

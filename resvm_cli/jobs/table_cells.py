@@ -10,8 +10,9 @@ import numpy as np
 
 from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
-from resvm_cli.files.tables import Column, TableBlock, is_plain, read_number
+from resvm_cli.files.tables import COMMA_NUMBER, Column, TableBlock, is_plain, read_number
 
+MOST_SHOWN = 5
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 
 
@@ -43,15 +44,29 @@ def _careful(block: TableBlock, cells: Sequence[str], at: int, name: str) -> Flo
             values[number] = read_number(cell)
         except ValueError:
             if cell.strip().lower() not in MISSING_WORDS:
-                column = shlex.quote(name)
-                raise DataError(
-                    f"{block.place(number, at)}: '{cell[:40]}' in the column '{name}';"
-                    " a number was expected",
-                    f"for one feature a text: --categorical {column}; to leave the column out:"
-                    f" --drop {column}",
-                ) from None
+                raise _no_number(block, number, at, name) from None
             values[number] = np.nan
     return values
+
+
+def _no_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
+    cell = texts_of(block.columns[at])[row]
+    column = shlex.quote(name)
+    hint = f"for one feature a text: --categorical {column}; to leave the column out:"
+    hint += f" --drop {column}"
+    if COMMA_NUMBER.fullmatch(cell.strip()):
+        hint = f"if its comma is a decimal one: --decimal-comma; {hint}"
+    return DataError(
+        f"{block.place(row, at)}: '{cell[:40]}' in the column '{name}'; a number was expected", hint
+    )
+
+
+def require_no_decimal_commas(block: TableBlock, at: int, name: str) -> None:
+    """Refuse a column of texts that are all numbers, were it not for their commas."""
+    cells = [text.strip() for text in texts_of(block.columns[at])]
+    there = [row for row, cell in enumerate(cells) if cell.lower() not in MISSING_WORDS]
+    if there and all(COMMA_NUMBER.fullmatch(cells[row]) for row in there):
+        raise _no_number(block, there[0], at, name)
 
 
 def no_value(block: TableBlock, row: int, at: int, name: str, text: bool = False) -> DataError:
@@ -86,11 +101,13 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
     if not isinstance(cells, np.ndarray):
         for row, cell in enumerate(cells):
             if not is_number(cell):
+                there = list(dict.fromkeys(text.strip() for text in cells))[:MOST_SHOWN]
                 raise DataError(
                     f"{block.place(row, at)}: the label is '{cell.strip()[:40]}';"
                     " a number was expected",
                     "say which label means positive: --positive-label LABEL; all others are"
-                    " then unlabeled, and so are rows without",
+                    " then unlabeled, and so are rows without; labels in the first rows:"
+                    f" {', '.join(text or '(none)' for text in there)}",
                 )
     labels = numbers_of(block, at, name)
     if np.isnan(labels).any():

@@ -30,6 +30,7 @@ from resvm_cli.jobs.table_cells import (
     matrix_of,
     no_value,
     numbers_of,
+    require_no_decimal_commas,
     texts_of,
 )
 
@@ -101,6 +102,16 @@ class TableFeatures:
         texts = (column for column, _ in self._plan if column.kind == "text")
         return {column.name: len(column.values) for column in texts}
 
+    @property
+    def feature_columns(self) -> list[str]:
+        """The columns that features are made from."""
+        return [column.name for column, _ in self._plan]
+
+    @property
+    def unnamed(self) -> Sequence[str]:
+        """Columns that the table has no name for."""
+        return self._table.unnamed
+
     def blocks(self) -> Iterator[Block]:
         """All rows; a second time they have the same features."""
         self.n_dropped = self.n_unseen = 0
@@ -156,6 +167,8 @@ class TableFeatures:
         texts = []
         for number in wanted:
             if number in categories or is_text(first.columns[number]):
+                if number not in categories:
+                    require_no_decimal_commas(first, number, names[number])
                 texts.append(number)
             else:
                 first_feature = self.map.add(names[number])

@@ -50,7 +50,7 @@ def what_was_run(run: RunReport) -> Section:
         rows = tuple(
             (
                 Cell(task),
-                Cell(str(data.get("file", NOTHING))),
+                Cell(str(data.get("file") or "drawn, no file")),
                 Cell(", ".join(one[:12] for one in str(data.get("digest", "")).split(", "))),
             )
             for task, data in plan.data.items()

@@ -46,7 +46,7 @@ function legend(names, solid = false) {
         "stroke-dasharray": solid ? "" : DASHES[number % DASHES.length], style: `stroke: ${colour(number)}`})), name)));
 }
 
-const BOX = {width: 520, height: 400, left: 58, right: 14, top: 12, bottom: 48};
+const BOX = {width: 520, height: 400, left: 84, right: 26, top: 12, bottom: 48};
 
 /* Axes with round steps; gives the two scales. */
 function axes(svg, options) {
@@ -65,7 +65,7 @@ function axes(svg, options) {
   }
   svg.append(
     draw("text", {x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle"}, options.xLabel),
-    draw("text", {transform: `translate(14 ${(top + height - bottom) / 2}) rotate(-90)`,
+    draw("text", {transform: `translate(20 ${(top + height - bottom) / 2}) rotate(-90)`,
       "text-anchor": "middle"}, options.yLabel));
   return {px, py, back: (position) => x0 + (position - left) / (width - left - right) * (x1 - x0)};
 }

@@ -8,7 +8,7 @@ main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.data)
 if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
 for (const told of DATA.notes) main.append(make("p", {class: "warning"}, told));
 main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
-  make("div", {class: "tile"}, make("span", {}, label), make("b", {}, shown(value))))));
+  make("div", {class: "tile"}, make("span", {}, label), make("b", {}, typeof value === "string" ? value : shown(value))))));
 
 /* An id to click, and what its row's value is made of. */
 function reasonsOf(id, {sums, lists}) {

@@ -29,7 +29,7 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
     what = "known positives" if result.audit else "rows of U"
     if result.with_known:
         what = "rows of P and U"
-    tiles: list[tuple[str, float]] = [
+    tiles: list[tuple[str, float | str]] = [
         (what + " ranked", result.n_listed),
         ("members", plan.n_models),
     ]
@@ -44,10 +44,10 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
         curve = {"rank": (recovery.depths[drawn] + 1).tolist(), "share": _rounded(share[drawn])}
     promise = result.promise
     if promise is not None and promise.contamination_unl is not None:
-        name = "positives of U, expected %"
+        name = "positives of U, expected"
         if not (promise.separable or promise.contamination_given):
             name += " (P and U overlap: cannot be known)"
-        tiles.append((name, round(100 * promise.contamination_unl.value, 1)))
+        tiles.append((name, f"{100 * promise.contamination_unl.value:.1f} %"))
     if promise is not None and promise.fdr is not None:
         name = f"rows listed at a false discovery rate of {promise.fdr:g}"
         tiles.append((name, promise.n_listed or 0))

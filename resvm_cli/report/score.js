@@ -15,6 +15,7 @@ page.append(
   make("h1", {}, several ? `${files.length} files against ${DATA.labels}` : `${names[0]} against ${DATA.labels}`),
   make("p", {class: "quiet"}, `${shown(files[0].n_pos)} positive, ${shown(files[0].n_other)} ${other} rows` +
     (DATA.bootstrap ? `; 95 % intervals from ${shown(DATA.bootstrap)} resampled rankings` : "")));
+if (DATA.command) page.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
 for (const told of DATA.warnings) page.append(make("p", {class: "warning"}, told));
 for (const one of files) {
   if (one.degenerate) page.append(make("p", {class: "warning"}, `${one.file}: degenerate: ${one.degenerate}`));

@@ -39,8 +39,8 @@ MADE = (
 )
 
 
-def render(result: ScoreResult) -> bytes:
-    """The whole page."""
+def render(result: ScoreResult, command: str = "") -> bytes:
+    """The whole page, with the command where it is known."""
     plain = machine.scores(result)
     files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
     values = result.files[0].figures.values
@@ -54,6 +54,7 @@ def render(result: ScoreResult) -> bytes:
     names = ", ".join(file.name for file in result.files)
     data = {
         **plain,
+        "command": command,
         "chance": chance,
         "tiles": TILES,
         "rows": _rows(result),

@@ -18,7 +18,7 @@ RARELY_NEEDED = {
     *("solver", "bias", "tolerance", "cache_mb", "gram_mb"),
     *("grow", "task", "members", "cluster", "cluster_timeout", "member_timeout"),
     *("up_to", "repeats", "folds_file", "max_extensions", "no_extend"),
-    *("member_values", "decimals", "array", "separator", "header"),
+    *("member_values", "decimals", "array", "separator", "header", "decimal_comma"),
 }
 
 
