@@ -1,7 +1,8 @@
 # docker build -t resvm .
 # docker run --rm -v "$PWD:/data" resvm train -P pos.svm -U unl.svm -o model/
 FROM python:3.13-slim-bookworm AS build
-# LIBSVM and LIBLINEAR come as source
+# LIBSVM and LIBLINEAR come as source; Debian keeps one version of each package
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends g++ libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -13,6 +14,7 @@ RUN python -m venv /opt/resvm \
 
 FROM python:3.13-slim-bookworm
 # LIBSVM is built with OpenMP
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libgomp1 \
     && rm -rf /var/lib/apt/lists/*

@@ -46,7 +46,7 @@ demo: $(VENV)/.core ## train, predict, score and inspect on sample_data/
 test: $(VENV)/.test ## run the tests
 	$(BIN)/python -m pytest -n 2
 
-test-quick: $(VENV)/.test ## run the tests that start no program, in half a minute
+test-quick: $(VENV)/.test ## run the quick tests, which start no program, in half a minute
 	$(BIN)/python -m pytest -n 2 -m 'quick and not slow'
 
 slow: $(VENV)/.test ## run the tests that take minutes

@@ -101,6 +101,18 @@ def command_line(names: Sequence[str]) -> Any:
     return program
 
 
+def _complete_from_the_first_tab() -> None:
+    """Let zsh complete when it loads our function: typer's only registers another one then."""
+    from typer._completion_shared import _completion_scripts
+
+    registers = "compdef %(complete_func)s %(prog_name)s"
+    _completion_scripts["zsh"] = _completion_scripts["zsh"].replace(
+        f"\n{registers}",
+        f"\nif [[ $funcstack[1] == _%(prog_name)s ]]; then\n  %(complete_func)s\n"
+        f"else\n  {registers}\nfi",
+    )
+
+
 def _needed(arguments: Sequence[str]) -> Sequence[str]:
     """The commands that must be there for these arguments to be understood, or refused."""
     if arguments[:1] == [DEBUG]:
@@ -135,6 +147,8 @@ def main() -> NoReturn:
             signal.signal(number, _interrupt)
     arguments = _with_values(sys.argv[1:] or ["--help"])
     try:
+        if arguments[0] in ("--install-completion", "--show-completion"):
+            _complete_from_the_first_tab()
         # a name, for when it is run as python -m resvm_cli
         code = command_line(_needed(arguments))(arguments, prog_name="resvm", standalone_mode=False)
     except UsageError as error:

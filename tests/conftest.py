@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +17,48 @@ from tests import browser as chromium
 from tests.programs import Ran, run_resvm
 
 settings.register_profile("untimed", deadline=None)  # the machine may be busy
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("untimed")
 
 # They start no program either, and take seconds: make test runs them.
 THOROUGH = ("test_api", "test_committee", "test_contamination_correction", "test_numbers")
 THOROUGH += ("test_outlook", "test_parts", "test_sklearn")
+STARTS_OR_MEASURES = re.compile(
+    r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|perf\b)", re.MULTILINE
+)
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "sample_data"
 
 
+@cache
+def is_thorough(path: Path) -> bool:
+    """Whether no test of a module is quick."""
+    return path.stem in THOROUGH or STARTS_OR_MEASURES.search(path.read_text()) is not None
+
+
+def only_quick(config: pytest.Config) -> bool:
+    return str(config.option.markexpr).startswith("quick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if only_quick(config):
+        settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Importing what will not be run takes longer than many tests."""
+    if only_quick(config) and collection_path.suffix == ".py" and is_thorough(collection_path):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start no program and measure nothing are quick."""
+    """Tests that start no program, measure nothing and are not marked as thorough are quick."""
     for item in items:
-        contents = vars(getattr(item, "module", None) or pytest).values()
-        origins = {getattr(value, "__module__", None) or "" for value in contents}
-        origins |= {getattr(value, "__name__", None) or "" for value in contents}
-        measures = any(name == "tests.programs" or name.startswith("perf") for name in origins)
-        thorough = item.path.stem in THOROUGH or measures
-        if not thorough and "resvm" not in getattr(item, "fixturenames", ()):
+        starts_program = "resvm" in getattr(item, "fixturenames", ())
+        thorough = item.get_closest_marker("thorough") or is_thorough(item.path)
+        if not thorough and not starts_program:
             item.add_marker("quick")
 
 

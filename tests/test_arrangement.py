@@ -41,6 +41,20 @@ def test_a_panel_is_in_one_piece(command):
     assert order == sorted(order, key=order.index)
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("predict", "[OPTIONS] MODEL [FILE]..."),
+        ("check", "[OPTIONS] FILE..."),
+        ("score", "[OPTIONS] [PREDICTIONS...]"),
+    ],
+)
+def test_what_is_required_stands_without_braces_in_the_usage(command, usage):
+    program = command_line(COMMANDS).commands[command]
+    with program.make_context(command, ["x"], resilient_parsing=True) as context:
+        assert " ".join(program.collect_usage_pieces(context)) == usage
+
+
 def test_only_options_that_exist_are_called_rarely_needed():
     commands = command_line(COMMANDS).commands.values()
     assert {option.name for command in commands for option in command.params} >= RARELY_NEEDED

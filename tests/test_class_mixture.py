@@ -39,6 +39,7 @@ def test_both_shares_are_found_within_their_bounds(a, b):
         assert share.high - share.low < 0.2
 
 
+@pytest.mark.thorough
 def test_bounds_hold_the_truth_nine_times_in_ten():
     inside = []
     for seed in range(20):
@@ -77,6 +78,7 @@ def test_classes_that_overlap_are_said_to_and_bounds_begin_at_zero():
     assert told.precision(100).low.max() > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("a", [0.0, 0.1, 0.3])
 def test_precision_is_what_is_found(a):
     gaps, inside = [], []
@@ -104,6 +106,7 @@ def test_precision_never_rises_down_the_list_and_ends_at_the_share_of_positives(
     assert (precision.value <= precision.high).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("a", [0.1, 0.3])
 def test_false_positives_are_counted_as_they_are_found(a):
     gaps, inside = [], []

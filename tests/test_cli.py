@@ -128,6 +128,20 @@ def test_completion_is_offered(resvm):
     assert b"RESVM_COMPLETE" in ran.out
 
 
+def test_zsh_completes_when_it_loads_the_function(resvm):
+    ran = resvm(
+        "--show-completion", "zsh", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    )
+    assert (
+        ran.out.decode()
+        .rstrip()
+        .endswith(
+            "\n\nif [[ $funcstack[1] == _resvm ]]; then\n  _resvm_completion\n"
+            "else\n  compdef _resvm_completion resvm\nfi"
+        )
+    )
+
+
 # The least that the solver takes on an idle machine, and more than leaving takes on a busy one.
 SOLVE_SECONDS = 60
 SOLVING = b"solving\n"

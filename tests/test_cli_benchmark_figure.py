@@ -110,6 +110,7 @@ def test_densities_are_those_of_the_synthetic_problem():
         assert found == pytest.approx(expected, abs=0.004)
 
 
+@pytest.mark.thorough
 def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
     result = benchmark_figures.densities()
     shown = {(one.setting, one.name): one for one in result.panels}
@@ -125,6 +126,7 @@ def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
     assert benchmark_figures.densities(1).panels[0].points != result.panels[0].points
 
 
+@pytest.mark.thorough
 def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(ONE_CANDIDATE))
     protocol = Protocol("paper", read_grids(str(tmp_path / "g.json")))

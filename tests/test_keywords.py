@@ -98,6 +98,7 @@ def test_rank_refuses_bad_values_by_name(rows, name):
         assert_refused(lambda chosen=chosen: resvm_cli.rank(*rows, **chosen), name, value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_estimators_refuse_bad_values_by_name(rows, kind):
     for name in set(kind().get_params()) - {"oob"}:

@@ -78,6 +78,7 @@ def test_the_partial_area_up_to_1_is_the_whole():
     assert ranking.partial_roc_auc(1.0) == pytest.approx(ranking.roc_auc(), rel=1e-13)
 
 
+@pytest.mark.thorough
 def test_a_million_rows_agree():
     rng = np.random.default_rng(0)
     positive = rng.random(1_000_000) < 0.03

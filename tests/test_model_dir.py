@@ -104,6 +104,7 @@ def test_what_was_saved_is_loaded(stored):
     )
 
 
+@pytest.mark.thorough
 def test_any_changed_byte_of_any_file_is_refused(stored):
     rng = np.random.default_rng(0)
     for path in files(stored):

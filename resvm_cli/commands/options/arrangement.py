@@ -7,6 +7,7 @@ needed of them is named here, once for all commands.
 from __future__ import annotations
 
 from collections.abc import MutableSequence
+from functools import partial
 from typing import Any
 
 FIRST = ("Columns", "Data", "Ranking", "Output")
@@ -26,6 +27,8 @@ def arrange(options: MutableSequence[Any]) -> None:
     """Put a command's options into the order of its help, rarely needed ones at the end."""
     declared: list[str] = []
     for option in options:
+        if option.param_type_name == "argument":
+            option.get_usage_pieces = partial(_usage, option)
         if option.name in RARELY_NEEDED:
             option.rich_help_panel = ADVANCED
         panel = panel_of(option)
@@ -33,6 +36,13 @@ def arrange(options: MutableSequence[Any]) -> None:
             declared.append(panel)
     order = [*FIRST, *declared, *LAST]
     options[:] = sorted(options, key=lambda option: order.index(panel_of(option)))
+
+
+def _usage(argument: Any, context: Any) -> list[str]:
+    """An argument as manuals write it; typer puts what is required into braces."""
+    del context
+    name = str(argument.metavar)
+    return [name if argument.required or name.startswith("[") else f"[{name}]"]
 
 
 def panel_of(option: Any) -> str:
