@@ -19,13 +19,22 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LENGTH = struct.Struct("=q")
 STATUS = struct.Struct("=qq")
 N_DESCRIPTORS = 4  # standard input, output and error, and where to tell its number and its end
+# What only some commands import, as soon as the first of them is asked for.
+LATE = {
+    "--cluster": ["distributed"],
+    "--compare": ["scipy.stats"],
+    "report": ["scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg"],
+    "figure": ["matplotlib.figure", "matplotlib.backends.backend_svg"],
+}
 
 
 class Forked:
@@ -109,10 +118,11 @@ def main() -> None:
         start, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, N_DESCRIPTORS)
         if not start:
             return
-        text = _exactly(requests, LENGTH.unpack(start)[0])
+        request = json.loads(_exactly(requests, LENGTH.unpack(start)[0]))
+        _import_late(request[0])
         if os.fork() == 0:
             requests.close()
-            _keep(*json.loads(text), descriptors)
+            _keep(*request, descriptors)
             return  # the program's own end, with all that Python does then
         for descriptor in descriptors:
             os.close(descriptor)
@@ -130,15 +140,29 @@ def _exactly(requests: socket.socket, length: int) -> bytes:
 
 def _import_all() -> None:
     import pkgutil
-    from importlib import import_module
 
     import resvm_cli
 
-    for name in ("numpy", "scipy.sparse", "rich.table", "typer.main"):
+    for name in (
+        "numpy",
+        "scipy.sparse",
+        "scipy.special",
+        "rich.table",
+        "threadpoolctl",
+        "typer.main",
+    ):
         import_module(name)
     for module in pkgutil.walk_packages(resvm_cli.__path__, "resvm_cli."):
         if not module.name.endswith(("__main__", ".sklearn", "cluster_worker")):
             import_module(module.name)
+
+
+def _import_late(arguments: list[str]) -> None:
+    for word in LATE.keys() & set(arguments):
+        for name in LATE.pop(word):
+            with suppress(ImportError):  # the program says what is missing
+                import_module(name)
+        gc.freeze()
 
 
 def _keep(
