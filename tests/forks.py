@@ -1,8 +1,8 @@
 """resvm in processes forked from one that has imported it: real processes, without their start-up.
 
 Half of a short run is imports. Each program still has its own memory, descriptors, signals and
-exit, all but the imports as ``python -m resvm_cli`` has them. Run as a script this is the process
-that forks; it ends when the tests that started it do.
+exit, all but the imports and the waits for the disk as ``python -m resvm_cli`` has them. Run as a
+script this is the process that forks; it ends when the tests that started it do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -63,7 +64,7 @@ class Forks:
 
     def __init__(self, hash_seed: int) -> None:
         ours, theirs = socket.socketpair()
-        self._socket = ours
+        self._socket, self._one_at_a_time = ours, threading.Lock()
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         with theirs:
             self._process = subprocess.Popen(
@@ -88,8 +89,9 @@ class Forks:
         text = json.dumps(request).encode()
         reading, writing = os.pipe()
         try:
-            socket.send_fds(self._socket, [LENGTH.pack(len(text))], [*streams, writing])
-            self._socket.sendall(text)
+            with self._one_at_a_time:
+                socket.send_fds(self._socket, [LENGTH.pack(len(text))], [*streams, writing])
+                self._socket.sendall(text)
         finally:
             os.close(writing)
         return Forked(reading)
@@ -136,6 +138,14 @@ def _exactly(requests: socket.socket, length: int) -> bytes:
             raise EOFError
         text += more
     return bytes(text)
+
+
+def spare_the_disk() -> None:
+    """Let files reach the disk when they do: no test ends the machine, and one fsync takes ms.
+
+    What fsync is called for, and in which order, is told by tests that put their own in its place.
+    """
+    os.fsync = os.fstat  # type: ignore[assignment]  # it refuses what is no descriptor, as fsync does
 
 
 def _import_all() -> None:
@@ -188,6 +198,7 @@ def _keep(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["resvm", *arguments]
+    spare_the_disk()
     gc.unfreeze()
     runpy.run_module("resvm_cli", run_name="__main__", alter_sys=True)
 
