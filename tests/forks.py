@@ -29,13 +29,10 @@ ROOT = Path(__file__).parent.parent
 LENGTH = struct.Struct("=q")
 STATUS = struct.Struct("=qq")
 N_DESCRIPTORS = 4  # standard input, output and error, and where to tell its number and its end
-# What only some commands import, as soon as the first of them is asked for.
-LATE = {
-    "--cluster": ["distributed"],
-    "--compare": ["scipy.stats"],
-    "report": ["scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg"],
-    "figure": ["matplotlib.figure", "matplotlib.backends.backend_svg"],
-}
+# What few commands import, in a process that forks those alone: to fork a large one takes longer.
+FIGURES = ("scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg")
+CLUSTER = ("distributed",)
+MORE = {"--cluster": CLUSTER, "--compare": FIGURES, "report": FIGURES, "figure": FIGURES}
 
 
 class Forked:
@@ -60,15 +57,15 @@ class Forked:
 
 
 class Forks:
-    """A process that has imported resvm and forks at request."""
+    """A process that has imported resvm, and more, and forks at request."""
 
-    def __init__(self, hash_seed: int) -> None:
+    def __init__(self, hash_seed: int, more: Sequence[str] = ()) -> None:
         ours, theirs = socket.socketpair()
         self._socket, self._one_at_a_time = ours, threading.Lock()
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forks", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.forks", str(theirs.fileno()), *more],
                 cwd=ROOT,
                 env=environment,
                 pass_fds=[theirs.fileno()],
@@ -98,33 +95,33 @@ class Forks:
 
 
 @cache
-def _of_seed(hash_seed: int) -> Forks:
-    return Forks(hash_seed)
+def _of_seed(hash_seed: int, more: tuple[str, ...]) -> Forks:
+    return Forks(hash_seed, more)
 
 
 _turns = itertools.count()
 
 
-def forks() -> Forks:
+def forks(arguments: Sequence[str] = ()) -> Forks:
     """Two take turns, with other orders of sets: no two runs in a row are alike by accident."""
-    return _of_seed(1 + next(_turns) % 2)
+    more = next((modules for word, modules in MORE.items() if word in arguments), ())
+    return _of_seed(1 + next(_turns) % 2, more)
 
 
 def main() -> None:
     """Fork at each request until the other side has gone."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    _import_all()
+    _import_all(sys.argv[2:])
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for those that wait
     while True:
         start, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, N_DESCRIPTORS)
         if not start:
             return
-        request = json.loads(_exactly(requests, LENGTH.unpack(start)[0]))
-        _import_late(request[0])
+        text = _exactly(requests, LENGTH.unpack(start)[0])
         if os.fork() == 0:
             requests.close()
-            _keep(*request, descriptors)
+            _keep(*json.loads(text), descriptors)
             return  # the program's own end, with all that Python does then
         for descriptor in descriptors:
             os.close(descriptor)
@@ -148,31 +145,21 @@ def spare_the_disk() -> None:
     os.fsync = os.fstat  # type: ignore[assignment]  # it refuses what is no descriptor, as fsync does
 
 
-def _import_all() -> None:
+def _import_all(more: Sequence[str]) -> None:
     import pkgutil
 
     import resvm_cli
+    from resvm_cli import parallel
 
-    for name in (
-        "numpy",
-        "scipy.sparse",
-        "scipy.special",
-        "rich.table",
-        "threadpoolctl",
-        "typer.main",
-    ):
+    parallel.hold_inner_threads()  # as the program does before its imports
+    for name in ("numpy", "scipy.sparse", "rich.table", "typer.main"):
         import_module(name)
     for module in pkgutil.walk_packages(resvm_cli.__path__, "resvm_cli."):
         if not module.name.endswith(("__main__", ".sklearn", "cluster_worker")):
             import_module(module.name)
-
-
-def _import_late(arguments: list[str]) -> None:
-    for word in LATE.keys() & set(arguments):
-        for name in LATE.pop(word):
-            with suppress(ImportError):  # the program says what is missing
-                import_module(name)
-        gc.freeze()
+    for name in more:
+        with suppress(ImportError):  # the program says what is missing
+            import_module(name)
 
 
 def _keep(

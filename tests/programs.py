@@ -139,7 +139,7 @@ def _run_forked(
 
     (given, giving), (hearing_out, out), (hearing_err, err) = (os.pipe() for _ in range(3))
     try:
-        program = forks().start(arguments, environment, cwd, (given, out, err))
+        program = forks(arguments).start(arguments, environment, cwd, (given, out, err))
     finally:
         for stream in (given, out, err):
             os.close(stream)
@@ -230,7 +230,7 @@ def _answer(connection: socket.socket) -> None:
         with connection.makefile("rb") as reading:
             arguments, environment, folder = json.loads(reading.read(int(length)))
         given, out, err = streams
-        running = forks().start(arguments, environment, folder, (given, out, err))
+        running = forks(arguments).start(arguments, environment, folder, (given, out, err))
     finally:
         for stream in streams:
             os.close(stream)
