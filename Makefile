@@ -44,13 +44,13 @@ demo: $(VENV)/.core ## train, predict, score and inspect on sample_data/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh sample_data/demo.sh
 
 test: $(VENV)/.test ## run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-quick: $(VENV)/.test ## run the quick tests, which start no program, in half a minute
-	$(BIN)/python -m pytest -n 2 -m 'quick and not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'quick and not slow'
 
 slow: $(VENV)/.test ## run the tests that take minutes
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 slurm: $(VENV)/.test ## run the recipes of docs/cluster.md on the Slurm of SLURM_CONF, if there is one
 	$(BIN)/python -m pytest -m slurm -rs

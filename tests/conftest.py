@@ -10,12 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import Block, format_block
+from resvm_cli.svm import libsvm
 from tests import browser as chromium
+from tests.forks import spare_the_disk
 from tests.programs import Ran, run_resvm
 
+spare_the_disk()
+# As many tests run as there are cores: a second thread only spins.
+threadpool_limits(1)
+libsvm.use_threads(1)
 settings.register_profile("untimed", deadline=None)  # the machine may be busy
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("untimed")

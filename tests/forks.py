@@ -1,8 +1,8 @@
 """resvm in processes forked from one that has imported it: real processes, without their start-up.
 
 Half of a short run is imports. Each program still has its own memory, descriptors, signals and
-exit, all but the imports as ``python -m resvm_cli`` has them. Run as a script this is the process
-that forks; it ends when the tests that started it do.
+exit, all but the imports and the waits for the disk as ``python -m resvm_cli`` has them. Run as a
+script this is the process that forks; it ends when the tests that started it do.
 """
 
 from __future__ import annotations
@@ -18,14 +18,21 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LENGTH = struct.Struct("=q")
 STATUS = struct.Struct("=qq")
 N_DESCRIPTORS = 4  # standard input, output and error, and where to tell its number and its end
+# What few commands import, in a process that forks those alone: to fork a large one takes longer.
+FIGURES = ("scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg")
+CLUSTER = ("distributed",)
+MORE = {"--cluster": CLUSTER, "--compare": FIGURES, "report": FIGURES, "figure": FIGURES}
 
 
 class Forked:
@@ -50,15 +57,15 @@ class Forked:
 
 
 class Forks:
-    """A process that has imported resvm and forks at request."""
+    """A process that has imported resvm, and more, and forks at request."""
 
-    def __init__(self, hash_seed: int) -> None:
+    def __init__(self, hash_seed: int, more: Sequence[str] = ()) -> None:
         ours, theirs = socket.socketpair()
-        self._socket = ours
+        self._socket, self._one_at_a_time = ours, threading.Lock()
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forks", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.forks", str(theirs.fileno()), *more],
                 cwd=ROOT,
                 env=environment,
                 pass_fds=[theirs.fileno()],
@@ -79,30 +86,32 @@ class Forks:
         text = json.dumps(request).encode()
         reading, writing = os.pipe()
         try:
-            socket.send_fds(self._socket, [LENGTH.pack(len(text))], [*streams, writing])
-            self._socket.sendall(text)
+            with self._one_at_a_time:
+                socket.send_fds(self._socket, [LENGTH.pack(len(text))], [*streams, writing])
+                self._socket.sendall(text)
         finally:
             os.close(writing)
         return Forked(reading)
 
 
 @cache
-def _of_seed(hash_seed: int) -> Forks:
-    return Forks(hash_seed)
+def _of_seed(hash_seed: int, more: tuple[str, ...]) -> Forks:
+    return Forks(hash_seed, more)
 
 
 _turns = itertools.count()
 
 
-def forks() -> Forks:
+def forks(arguments: Sequence[str] = ()) -> Forks:
     """Two take turns, with other orders of sets: no two runs in a row are alike by accident."""
-    return _of_seed(1 + next(_turns) % 2)
+    more = next((modules for word, modules in MORE.items() if word in arguments), ())
+    return _of_seed(1 + next(_turns) % 2, more)
 
 
 def main() -> None:
     """Fork at each request until the other side has gone."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    _import_all()
+    _import_all(sys.argv[2:])
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for those that wait
     while True:
@@ -128,17 +137,29 @@ def _exactly(requests: socket.socket, length: int) -> bytes:
     return bytes(text)
 
 
-def _import_all() -> None:
+def spare_the_disk() -> None:
+    """Let files reach the disk when they do: no test ends the machine, and one fsync takes ms.
+
+    What fsync is called for, and in which order, is told by tests that put their own in its place.
+    """
+    os.fsync = os.fstat  # type: ignore[assignment]  # it refuses what is no descriptor, as fsync does
+
+
+def _import_all(more: Sequence[str]) -> None:
     import pkgutil
-    from importlib import import_module
 
     import resvm_cli
+    from resvm_cli import parallel
 
+    parallel.hold_inner_threads()  # as the program does before its imports
     for name in ("numpy", "scipy.sparse", "rich.table", "typer.main"):
         import_module(name)
     for module in pkgutil.walk_packages(resvm_cli.__path__, "resvm_cli."):
         if not module.name.endswith(("__main__", ".sklearn", "cluster_worker")):
             import_module(module.name)
+    for name in more:
+        with suppress(ImportError):  # the program says what is missing
+            import_module(name)
 
 
 def _keep(
@@ -164,6 +185,7 @@ def _keep(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["resvm", *arguments]
+    spare_the_disk()
     gc.unfreeze()
     runpy.run_module("resvm_cli", run_name="__main__", alter_sys=True)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -136,7 +139,7 @@ def _run_forked(
 
     (given, giving), (hearing_out, out), (hearing_err, err) = (os.pipe() for _ in range(3))
     try:
-        program = forks().start(arguments, environment, cwd, (given, out, err))
+        program = forks(arguments).start(arguments, environment, cwd, (given, out, err))
     finally:
         for stream in (given, out, err):
             os.close(stream)
@@ -166,6 +169,78 @@ def _run_forked(
     if late.is_set():
         raise TimeoutError(f"killed after {patience:g} s: resvm {' '.join(arguments)}")
     return Ran(code, said["out"], said["err"].decode())
+
+
+# A program that hands its streams over and ends as the fork does: a tenth of resvm's own start-up.
+CLIENT = """\
+import json, os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect(sys.argv[1])
+request = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
+socket.send_fds(server, [b"%16d" % len(request)], [0, 1, 2])
+server.sendall(request)
+os._exit(int(server.recv(16)))
+"""
+
+
+@contextmanager
+def resvm_on_the_path() -> Iterator[str]:
+    """A PATH whose ``resvm`` is a fork, for scripts."""
+    with (
+        tempfile.TemporaryDirectory() as folder,  # the name of a socket must be short
+        socket.socket(socket.AF_UNIX) as listening,
+    ):
+        listening.bind(f"{folder}/forks")
+        listening.listen(64)
+        client, program = Path(folder, "client.py"), Path(folder, "bin", "resvm")
+        client.write_text(CLIENT)
+        program.parent.mkdir()
+        start = f'exec "{sys.executable}" -I -S "{client}" "{folder}/forks" "$@"'
+        program.write_text(f"#!/bin/sh\n{start}\n")
+        program.chmod(0o755)
+        threading.Thread(target=_answer_all, args=(listening,), daemon=True).start()
+        try:
+            yield f"{program.parent}:{os.environ['PATH']}"
+        finally:
+            with suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)  # whoever waits there returns
+
+
+def _answer_all(listening: socket.socket) -> None:
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        threading.Thread(target=_answer, args=(connection,), daemon=True).start()
+
+
+def _answer(connection: socket.socket) -> None:
+    """Run the program that is asked for; it is killed when whoever asked has gone."""
+    ended = threading.Event()
+
+    def watch(leader: int) -> None:
+        with suppress(OSError):
+            connection.recv(1)  # nothing more is said: it returns when they have gone
+        if not ended.is_set():
+            kill_group(leader)
+
+    length, streams, _, _ = socket.recv_fds(connection, 16, 3)
+    try:
+        with connection.makefile("rb") as reading:
+            arguments, environment, folder = json.loads(reading.read(int(length)))
+        given, out, err = streams
+        running = forks(arguments).start(arguments, environment, folder, (given, out, err))
+    finally:
+        for stream in streams:
+            os.close(stream)
+    threading.Thread(target=watch, args=(running.pid,), daemon=True).start()
+    code = running.wait()
+    ended.set()
+    with suppress(OSError):
+        connection.sendall(b"%d" % (code if code >= 0 else 128 - code))
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 def start_resvm(*arguments: object, **more: Any) -> AbstractContextManager[subprocess.Popen[bytes]]:

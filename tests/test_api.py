@@ -81,7 +81,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
         {**SMALL, "seed": 7, "n_pos": 9, "n_unl": 21, "w_pos": 2, "c_unl": 3},
         {**SMALL, "kernel": "linear"},
         {**SMALL, "kernel": "linear", "solver": "liblinear", "bias": 2},
-        {**SMALL, "kernel": "poly", "degree": 2, "coef0": 1, "gamma": 0.1, "tolerance": 0.01},
+        {**SMALL, "kernel": "poly", "degree": 2, "coef0": 1, "gamma": 0.01, "tolerance": 0.01},
         {**SMALL, "scale": "standard", "decision": "mean"},
         {**SMALL, "scale": "auto", "gamma": "auto"},
         {**SMALL, "method": "bagging", "n_unl": 30},

@@ -84,7 +84,7 @@ def test_precision_is_what_is_found(a):
     gaps, inside = [], []
     for seed in range(8):
         drawn = Drawn(a, 0.1, seed)
-        share = drawn.fitted().precision(len(drawn.unlabeled))
+        share = drawn.fitted(n_replicates=50).precision(len(drawn.unlabeled))
         order = np.argsort(-drawn.unlabeled)
         for depth in (100, 400, 800):
             true = drawn.true_unl[order[:depth]].mean()
@@ -114,7 +114,7 @@ def test_false_positives_are_counted_as_they_are_found(a):
         drawn = Drawn(a, 0.2, seed)
         n_false = round(a * 400)
         for known in (None, a):
-            share = drawn.fitted(a=known).expected_false(400)
+            share = drawn.fitted(a=known, n_replicates=50).expected_false(400)
             true = (~drawn.true_pos[np.argsort(drawn.positives)[:n_false]]).sum()
             gaps.append(share.value[n_false - 1] - true)
             inside.append(share.low[n_false - 1] <= true <= share.high[n_false - 1])

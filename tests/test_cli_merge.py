@@ -155,12 +155,21 @@ def test_a_model_is_not_grown_where_that_makes_no_sense(problem, model, resvm, t
     assert snapshot(tmp_path / "model") == snapshot(model)
 
 
+DIGITS = ["-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm"]
+LONG = ["train", *DIGITS, "--n-models", 400, "-j", 1]
+
+
+@pytest.fixture(scope="module")
+def whole(resvm, tmp_path_factory):
+    """A model that was trained without an interruption."""
+    target = tmp_path_factory.mktemp("long") / "whole"
+    assert resvm(*LONG, "-q", "-o", target).code == 0
+    return target
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_training_goes_on_to_the_same_bytes(number, resvm, tmp_path):
-    digits = [SAMPLE / "digits" / name for name in ("pos.svm", "unl.svm")]
-    common = ["train", "-P", digits[0], "-U", digits[1], "--n-models", 400, "-j", 1]
-    assert resvm(*common, "-q", "-o", tmp_path / "whole").code == 0
-    target = tmp_path / "model"
+def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm, tmp_path):
+    common, target = LONG, tmp_path / "model"
     with start_resvm(*common, "--resume", "-o", target) as running:
         until(lambda: len(list(tmp_path.glob("model.part/members/*.json"))) > 8)
         running.send_signal(number)
@@ -176,7 +185,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, resvm, tmp_pa
     ran = resvm(*common, "--resume", "-o", target)
     assert ran.code == 0, ran.err
     assert "members are there already" in ran.err
-    assert snapshot(target) == snapshot(tmp_path / "whole")
+    assert snapshot(target) == snapshot(whole)
     assert not (tmp_path / "model.part").exists()
 
 

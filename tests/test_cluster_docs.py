@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, SAMPLE
-from tests.programs import Ran, run, until
+from tests.programs import Ran, resvm_on_the_path, run, until
 from tests.test_cli_train import snapshot
 
 DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
@@ -29,7 +30,7 @@ def block_with(words: str) -> str:
 class Site:
     """A folder with data and recipes, and resvm on the PATH."""
 
-    def __init__(self, folder: Path, options: str = "") -> None:
+    def __init__(self, folder: Path, options: str = "", path: str = "") -> None:
         self.folder = folder
         for name in ("pos.svm", "unl.svm"):
             shutil.copy(SAMPLE / "digits" / name, folder)
@@ -42,7 +43,7 @@ class Site:
             f'exec "{sys.executable}" -m resvm_cli "$command" "$@"\n'
         )
         (tools / "resvm").chmod(0o755)
-        self.path = f"{tools}:{os.environ['PATH']}"
+        self.path = path or f"{tools}:{os.environ['PATH']}"
 
     def sh(self, script: str, **env: str) -> Ran:
         return run(["sh", "-c", script], cwd=self.folder, env={"PATH": self.path, **env})
@@ -53,8 +54,14 @@ class Site:
         return snapshot(self.folder / "whole")
 
 
-def test_an_array_played_by_a_loop_gives_the_model_of_one_run(tmp_path):
-    site = Site(tmp_path)
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """A site where resvm is forked, as no batch system could have it."""
+    with resvm_on_the_path() as path:
+        yield Site(tmp_path, path=path)
+
+
+def test_an_array_played_by_a_loop_gives_the_model_of_one_run(site, tmp_path):
     for number in (2, 4, 1):
         ran = site.sh("sh train.sbatch", SLURM_ARRAY_TASK_ID=str(number))
         assert ran.code == 0, ran.err
@@ -74,8 +81,7 @@ def test_an_array_played_by_a_loop_gives_the_model_of_one_run(tmp_path):
 @pytest.mark.parametrize(
     ("words", "variable"), [("#PBS", "PBS_ARRAY_INDEX"), ("#$ -t", "SGE_TASK_ID")]
 )
-def test_the_scripts_of_other_batch_systems_run(words, variable, tmp_path):
-    site = Site(tmp_path)
+def test_the_scripts_of_other_batch_systems_run(words, variable, site, tmp_path):
     (tmp_path / "task").write_text(block_with(words))
     for number in range(1, 5):
         env = {variable: str(number), "PBS_O_WORKDIR": str(tmp_path)}
@@ -84,15 +90,13 @@ def test_the_scripts_of_other_batch_systems_run(words, variable, tmp_path):
     assert snapshot(tmp_path / "model") == site.whole()
 
 
-def test_the_recipe_without_a_batch_system_runs(tmp_path):
-    site = Site(tmp_path)
+def test_the_recipe_without_a_batch_system_runs(site, tmp_path):
     assert site.sh(block_with("xargs")).code == 0
     assert snapshot(tmp_path / "model") == site.whole()
 
 
 @pytest.mark.skipif(shutil.which("parallel") is None, reason="no GNU parallel")
-def test_the_recipe_for_gnu_parallel_runs(tmp_path):
-    site = Site(tmp_path)
+def test_the_recipe_for_gnu_parallel_runs(site, tmp_path):
     ran = site.sh(block_with("parallel -j"))
     assert ran.code == 0, ran.err
     assert snapshot(tmp_path / "model") == site.whole()

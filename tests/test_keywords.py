@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import resvm_cli
+from resvm_cli import parallel
 from resvm_cli.errors import ResvmError
 from resvm_cli.keywords import TrainingOptions, TuningOptions
 from resvm_cli.sklearn import (
@@ -50,6 +51,12 @@ def rows():
     X = np.random.default_rng(0).normal(size=(40, 3))
     X[:12] += 1
     return X, np.repeat([1, 0], [12, 28])
+
+
+@pytest.fixture(autouse=True)
+def _threads_held(monkeypatch):
+    """BLAS is not asked to hold its threads two thousand times: nothing is computed here."""
+    monkeypatch.setattr(parallel, "_held", True)
 
 
 def bad_values(name):

@@ -10,7 +10,15 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.forks import forks
-from tests.programs import Ran, resvm_command, run, run_resvm, started, until
+from tests.programs import (
+    Ran,
+    resvm_command,
+    resvm_on_the_path,
+    run,
+    run_resvm,
+    started,
+    until,
+)
 
 # a program with one of its own, which holds the pipe open and would outlive the first
 FAMILY = ["sh", "-c", "sleep 600 & echo $!; wait"]
@@ -84,6 +92,26 @@ def test_a_forked_resvm_is_killed_when_patience_ends(tmp_path):
     os.mkfifo(tmp_path / "rows")  # nobody writes there
     with pytest.raises(TimeoutError, match=r"killed after 0\.5 s: resvm check"):
         run_resvm("check", tmp_path / "rows", patience=0.5)
+
+
+def test_a_script_finds_a_forked_resvm_on_its_path(tmp_path):
+    (tmp_path / "rows").write_text("1 1:2\n")
+    script = 'cat rows | resvm check - --json >out && resvm check nowhere 2>err; echo "$?"'
+    command = ["sh", "-c", script]
+    with resvm_on_the_path() as path:
+        ran = run(command, cwd=tmp_path, env={"PATH": path, "COLUMNS": "100", "NO_COLOR": "1"})
+    expected = run_resvm("check", "nowhere", cwd=tmp_path)
+    assert (ran.out, (tmp_path / "err").read_text()) == (b"%d\n" % expected.code, expected.err)
+    expected = run_resvm("check", "-", "--json", cwd=tmp_path, stdin=b"1 1:2\n")
+    assert (tmp_path / "out").read_bytes() == expected.out
+
+
+@linux
+def test_it_is_killed_with_its_script(tmp_path):
+    os.mkfifo(tmp_path / "rows")  # nobody writes there
+    with resvm_on_the_path() as path, pytest.raises(TimeoutError, match=r"killed after 1 s"):
+        # returns only when the fork, which has the same output, was killed too
+        run(["sh", "-c", "exec resvm check rows"], cwd=tmp_path, env={"PATH": path}, patience=1.0)
 
 
 def test_two_runs_in_a_row_hash_differently():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -13,7 +12,7 @@ import pytest
 
 from resvm_cli.cli import COMMANDS
 from tests.conftest import ROOT, SAMPLE
-from tests.programs import run
+from tests.programs import resvm_on_the_path, run
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
@@ -52,22 +51,21 @@ def test_blocks_are_cut_into_commands_and_what_they_print(tmp_path):
 @pytest.mark.parametrize("page", SESSIONS)
 def test_every_command_of_a_page_prints_what_is_shown(page, tmp_path):
     shutil.copytree(SAMPLE, tmp_path / "sample_data")
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    script = tools / "resvm"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m resvm_cli "$@"\n')
-    script.chmod(0o755)
-    path = f"{tools}:{os.environ['PATH']}"
-    for command, shown in SESSIONS[page]:
-        ran = run(["sh", "-ec", f"exec 2>&1\n{command}"], cwd=tmp_path, env={"PATH": path})
-        printed = ran.out.decode()
-        assert ran.code == 0, f"{command}\n{printed}"
-        # versions are those of the machine; other numbers may differ in their last digits
-        printed, shown = (re.sub(r"versions .*", "versions", text) for text in (printed, shown))
-        assert NUMBER.sub("0", printed) == NUMBER.sub("0", shown), command
-        assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(
-            [float(n) for n in NUMBER.findall(shown)], rel=TOLERANCE
-        ), command
+    with resvm_on_the_path() as path:
+        for command, shown in SESSIONS[page]:
+            assert_prints(shown, command, tmp_path, path)
+
+
+def assert_prints(shown, command, folder, path):
+    ran = run(["sh", "-ec", f"exec 2>&1\n{command}"], cwd=folder, env={"PATH": path})
+    printed = ran.out.decode()
+    assert ran.code == 0, f"{command}\n{printed}"
+    # versions are those of the machine; other numbers may differ in their last digits
+    printed, shown = (re.sub(r"versions .*", "versions", text) for text in (printed, shown))
+    assert NUMBER.sub("0", printed) == NUMBER.sub("0", shown), command
+    assert [float(n) for n in NUMBER.findall(printed)] == pytest.approx(
+        [float(n) for n in NUMBER.findall(shown)], rel=TOLERANCE
+    ), command
 
 
 def test_pages_that_are_followed_one_after_another_train_models_of_different_names():
