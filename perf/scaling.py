@@ -45,7 +45,12 @@ WORK = {
         ["train", *PU, "--n-models", "4000", "--n-pos", "400", "--n-unl", "800"],
         "manifest.json",
     ),
-    "members": Work(
+    "large": Work(
+        "train 1,000 members of 400 + 2,000 rows",
+        ["train", *PU, "--n-models", "1000", "--n-pos", "400", "--n-unl", "2000"],
+        "manifest.json",
+    ),
+    "small": Work(
         "train 800 members of 100 + 1,000 rows",
         ["train", *PU, "--n-models", "800", "--n-pos", "100", "--n-unl", "1000"],
         "manifest.json",

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from resvm_cli import parallel
 from resvm_cli.ensemble import bags
 from resvm_cli.ensemble.decision import DecisionRule
 from resvm_cli.ensemble.methods import Plan
@@ -46,7 +45,6 @@ MANIFEST = "manifest.json"
 OUT_OF_BAG = "out_of_bag.tsv"
 LARGEST_MANIFEST = 1 << 28
 LONGEST_NAME = 200
-WRITING_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -126,19 +124,17 @@ def save(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
         (directory / MEMBERS).mkdir()
-
-        def write(task: tuple[int, MemberText]) -> dict[str, Any]:
-            number, member = task
+        entries = []
+        for number, member in enumerate(members):
             (directory / member_name(number)).write_bytes(member.text)
-            return {
-                "file": member_name(number),
-                "sha256": hashlib.sha256(member.text).hexdigest(),
-                "bytes": len(member.text),
-                "support_vectors": member.n_support,
-            }
-
-        # while one is written, the next one is put into words
-        entries = list(parallel.stream(write, enumerate(members), lambda: WRITING_THREADS))
+            entries.append(
+                {
+                    "file": member_name(number),
+                    "sha256": hashlib.sha256(member.text).hexdigest(),
+                    "bytes": len(member.text),
+                    "support_vectors": member.n_support,
+                }
+            )
         judged = None
         if out_of_bag is not None:
             text = out_of_bag.format()

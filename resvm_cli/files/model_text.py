@@ -48,20 +48,19 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
     """The text of each member; a row that several share is formatted once."""
     supports = [member.support for member in ensemble.members]
     uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
-    text: dict[int, bytes] = {}
+    text: dict[int, bytes] = {}  # of each row the rest of its line, after the coefficient
     for place, member in enumerate(ensemble.members):
         kernel = _kernel_lines(ensemble.kernel_of(place))
         numbers = member.support.tolist()
         new = [number for number in numbers if number not in text]
-        text.update(zip(new, format_rows(ensemble.pool.take(np.array(new, np.int64))), strict=True))
+        rows = format_rows(ensemble.pool.take(np.array(new, np.int64)))
+        text.update(zip(new, [b" %b\n" % row if row else b"\n" for row in rows], strict=True))
         size = len(numbers)
         head = [*kernel, "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}", "label 1 -1"]
         head += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
         coefficients = _numbers.lines(None, member.coefficients, 1, b" ").splitlines()
-        parts = ["\n".join(head).encode("ascii"), b"\n"]
-        for number, coefficient in zip(numbers, coefficients, strict=True):
-            row = text[number]
-            parts += (coefficient, b" ", row, b"\n") if row else (coefficient, b"\n")
+        lines = zip(coefficients, [text[number] for number in numbers], strict=True)
+        parts = ["\n".join(head).encode("ascii"), b"\n", *itertools.chain.from_iterable(lines)]
         yield MemberText(b"".join(parts), size)
         uses_left[member.support] -= 1
         for number in member.support[uses_left[member.support] == 0].tolist():
