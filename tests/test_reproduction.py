@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from resvm_cli.files.benchmark_results import read_benchmark
 from resvm_cli.jobs.benchmark_report import report
 from tests import fake_benchmark as fake
 from tests.conftest import ROOT
@@ -34,21 +35,23 @@ def written(folder, lines, **planned):
 
 @pytest.fixture(scope="module")
 def page(script, tmp_path_factory):
-    """The page, made of two halves of a run and another protocol's."""
+    """The page, made of parts of a run and another protocol's."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "reproduction").mkdir()
     shutil.copy(ROOT / "docs/reproduction.md", folder)
-    lines = fake.results(repetitions=3, tasks=["cancer", "mnist-8"])
+    lines = fake.results(repetitions=3, tasks=["cancer", "ijcnn1", "mnist-8"])
     for line in lines:
         if (line["setting"], line["task"], line["method"]) == ("pu", "mnist-8", "resvm"):
             line["pr_auc_trapezoid"] = 0.5
-    halves = [
+        if (line["task"], line["method"], line["repetition"]) == ("ijcnn1", "resvm", 2):
+            line["pr_auc_trapezoid"] = 0.75  # the one draw that was not looked at
+    parts = [
         written(folder / name, [line for line in lines if line["task"] == name], tasks=[name])
-        for name in ("cancer", "mnist-8")
+        for name in ("cancer", "ijcnn1", "mnist-8")
     ]
     fast = fake.results(repetitions=2, protocol="fast", tasks=["cancer", "mnist-1", "mnist-8"])
     fast = [line for line in fast if (line["task"], line["method"]) != ("mnist-1", "bagging")]
-    script.write(halves, [written(folder / "quick", fast, protocol="fast")], folder)
+    script.write(parts, [written(folder / "quick", fast, protocol="fast")], folder)
     return folder
 
 
@@ -57,7 +60,9 @@ def test_tables_stand_between_the_marks_and_the_rest_is_as_it_was(page):
     assert "| `paper` | cancer | all three | 3 | 3 | 3 | - |\n" in text
     assert "| `fast` | cancer | all three | 2 | 2 | 2 | - |\n" in text
     assert "| `fast` | mnist | all three | 2 | 2, on 1 of 2 | 2 | 2 |\n" in text
-    assert "Processor time: `paper` 0.6 h, `fast` 0.6 h." in text
+    assert "Processor time: `paper` 0.9 h, `fast` 0.6 h." in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| ijcnn1, PU | 67.4 (1) |")]
+    assert row.endswith(" (3) | 75.0 (1) | 72.6-80.7 |")
     assert "| mnist-8, PU | 3 | 50.0 | 72.2-74.8 |\n" in text
     assert "| resvm | all | 12 |" in text
     marked = [line for line in text.splitlines() if line.startswith("<!-- ")]
@@ -66,10 +71,18 @@ def test_tables_stand_between_the_marks_and_the_rest_is_as_it_was(page):
     assert text.startswith(before[: before.index("<!-- results: run -->")])
 
 
+def test_hours_say_how_many_results_they_are_of(script, tmp_path):
+    lines = fake.results(repetitions=2, tasks=["cancer"])
+    folder = written(tmp_path / "run", lines, tasks=["cancer"])
+    timed = (tmp_path / "run/times.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run/times.jsonl").write_text("".join(timed[:4]))
+    assert "`paper` 0.0 h for 4 of its results" in script.what_was_run(report([folder]))
+
+
 def test_lines_are_kept_without_their_curves_in_the_order_of_one_run(page):
     lines = (page / "reproduction/results-paper.jsonl").read_text().splitlines()
     kept = [json.loads(line) for line in lines]
-    assert len(kept) == 3 * 3 * (3 + 4)
+    assert len(kept) == 3 * 3 * (3 + 3 + 4)
     assert not any("curve" in line for line in kept)
     assert [line["repetition"] for line in kept] == sorted(line["repetition"] for line in kept)
     assert "## paper: Verdicts" in (page / "reproduction/report.md").read_text()
@@ -82,8 +95,10 @@ def test_the_page_is_not_older_than_the_lines_beside_it(script, tmp_path):
         shutil.copy(FOLDER / f"results-{name}.jsonl", tmp_path / name / "results.jsonl")
         folders.append(str(tmp_path / name))
     told = report(folders)
+    results = read_benchmark(folders[0]).results
     page = (ROOT / "docs/reproduction.md").read_text()
     blocks = {found[2]: found[0] for found in script.BLOCK.finditer(page)}
-    assert set(blocks) == set(script.BLOCKS)
+    assert set(blocks) == {*script.BLOCKS, "revised"}
+    assert script.revised(told, results) in blocks["revised"], "make reproduction"
     for name in ("verdicts", "margins"):  # the others also tell of curves and times
         assert script.BLOCKS[name](told) in blocks[name], "make reproduction"
