@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,11 +23,11 @@ from resvm_cli.jobs.train import TrainingChoice, save, train_on
 from resvm_cli.jobs.train_parts import train_members
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import (
-    INFORMED,
     TEMPERATURE,
     UNTUNED_FADES,
     UNTUNED_WEIGHT,
     informed_candidates,
+    informed_settings,
     pooled,
     single,
 )
@@ -40,6 +39,7 @@ RNG = np.random.default_rng(31)
 FEATURES = np.concatenate([RNG.normal(0.8, 1.0, (30, 5)), RNG.normal(0.0, 1.0, (120, 5))])
 KNOWN = np.arange(150) < 30
 TEST = RNG.normal(0.4, 1.0, (60, 5))
+RBF = Kernel("rbf")
 SETTINGS = (
     Setting(ResvmParams(gamma=0.05, n_models=4, n_pos=10, n_unl=20, seed=2), 0.5),
     Setting(ResvmParams(gamma=0.5, n_models=3, n_pos=15, n_unl=40, c_unl=10.0, seed=2), 0.3),
@@ -59,7 +59,7 @@ def trained():
 def candidates(**given):
     axes = [parse_axis(name, text) for name, text in given.items()]
     space = default_space("resvm", "rbf", 100, 1000, 0.1, axes)
-    return informed_candidates(space, 100, 1000, 0.1, list(given))
+    return informed_candidates(RBF, space, 100, 1000, 0.1, list(given))
 
 
 def results_of(some, scores):
@@ -76,7 +76,7 @@ def assert_same_files(first, second):
 def test_the_first_informed_setting_is_the_untuned_one():
     plain = train_on(data(), TrainingChoice.of(ResvmParams(n_models=2))).plan.plans[0]
     space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
-    first = informed_candidates(space, 30, 120, plain.kernel.gamma)[0]
+    first = informed_candidates(RBF, space, 30, 120, plain.kernel.gamma)[0]
     assert first["n_pos"] == plain.n_pos
     assert first["unl_per_pos"] * first["n_pos"] == plain.n_unl
     assert (first["w_pos"], first["c_unl"]) == (plain.w_pos, plain.c_unl)
@@ -85,19 +85,25 @@ def test_the_first_informed_setting_is_the_untuned_one():
 
 def test_informed_settings_are_distinct_and_keep_to_what_was_given():
     everything = candidates()
-    assert len(everything) == 30 == len(set(INFORMED)) == len(set(everything))
+    assert len(everything) == 12 == len(set(everything))
     fixed = candidates(gamma="0.7", c_unl="1..5")
     assert {one["gamma"] for one in fixed} == {0.7}
     assert all(1 <= one["c_unl"] <= 5 for one in fixed)
     assert len(fixed) == len(set(fixed)) < len(everything)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "tanimoto", "minmax"])
+@pytest.mark.parametrize("kernel", ["linear", "precomputed", "tanimoto", "minmax"])
 def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties(kernel):
-    found = informed_candidates(default_space("resvm", kernel, 100, 1000, 0.1), 100, 1000, 0.1)
-    assert len(found) == len(set(found)) == len({replace(one, gamma=1.0) for one in INFORMED})
+    space = default_space("resvm", kernel, 100, 1000, 0.1)
+    found = informed_candidates(Kernel(kernel), space, 100, 1000, 0.1)
+    untuned = informed_settings(RBF)[0]
+    assert len(found) == len(set(found)) == len(informed_settings(Kernel(kernel)))
     assert all(one["gamma"] is None for one in found)
-    assert (found[0]["w_pos"], found[0]["c_unl"]) == (INFORMED[0].w_pos, INFORMED[0].c_unl)
+    assert (found[0]["w_pos"], found[0]["c_unl"]) == (untuned.w_pos, untuned.c_unl)
+    # values of a similarity are at most 1, those of other kernels can be large
+    similar = kernel in ("tanimoto", "minmax")
+    ends = min(one["c_unl"] for one in found), max(one["c_unl"] for one in found)
+    assert ends == ((0.1, 100.0) if similar else (0.001, 10.0))
 
 
 def test_settings_of_one_kernel_follow_each_other():
@@ -266,7 +272,7 @@ def test_far_rows_of_a_pool_of_several_kernels_come_from_differences():
 
 
 def test_auto_is_tuning_and_training_in_one_go(problem, resvm, tmp_path):
-    files = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q")
+    files = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "--seed", 5, "-q")
     assert resvm("train", *files, "--auto", "-o", tmp_path / "auto").code == 0
     assert resvm("tune", *files, "-o", tmp_path / "t").code == 0
     best = tmp_path / "t" / "best.json"

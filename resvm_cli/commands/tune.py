@@ -139,7 +139,7 @@ class SearchOptions:
     committee: Annotated[
         int | None,
         search_option(
-            metavar="K", min=1, help="Pool the K best settings.", show_default="informed 10, else 1"
+            metavar="K", min=1, help="Pool the K best settings.", show_default="informed 4, else 1"
         ),
     ] = None
     trials: Annotated[

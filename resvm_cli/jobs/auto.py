@@ -73,7 +73,8 @@ def tune_quickly(
 def _largest_committee(data: PUData, params: ResvmParams) -> ModelPlan:
     """A plan of as many members, with as large bags, as the chosen one can have."""
     n_pos = params.n_pos or default_n_pos(len(data.positives))
-    ratio = max(informed.ratio for informed in committee.INFORMED)
+    settings = committee.informed_settings(Kernel(params.kernel))
+    ratio = max(informed.ratio for informed in settings)
     n_unl = params.n_unl or max(1, min(int(ratio * n_pos), data.n_unlabeled // 2))
     largest = replace(
         params, n_models=params.n_models or MOST_MEMBERS, n_pos=n_pos, n_unl=n_unl, gamma=1.0

@@ -7,6 +7,7 @@ a fixed list of sensible settings, judged with few members, is pooled by how wel
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +18,16 @@ from resvm_cli.ensemble.methods import (
     DEFAULT_W_POS,
     default_n_pos,
 )
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.search import Result, best_first
 from resvm_cli.tuning.space import Candidate, Space
 
-KEPT = 10  # settings of a committee at most
+KEPT = 4  # settings of a committee at most; more of them cost time and gave nothing
 TEMPERATURE = 0.03  # of the criterion; smaller ones follow the best more closely
 # The untuned setting has this weight beside what its score gives it, less where others are far
 # better than it: what is chosen from few rows is not to be trusted alone.
 UNTUNED_WEIGHT = 0.6
-UNTUNED_FADES = 0.05
+UNTUNED_FADES = 0.03
 UNTUNED_MEMBERS, OTHER_MEMBERS = 50, 20
 SINGLE_ERRORS = 3.0  # the one best must beat the untuned setting by so many standard errors
 # Rows of U that informed settings are judged on, and room for their kernel matrices.
@@ -44,37 +46,42 @@ class Informed:
     c_unl: float
 
 
-_WHOLE = (DEFAULT_SHARE, DEFAULT_RATIO, DEFAULT_W_POS)
-_HALF = (0.5, 5.0, 0.5)
-_EVEN = (0.5, 5.0, 1.0)
+_USUAL = (DEFAULT_SHARE, DEFAULT_RATIO, DEFAULT_W_POS)
+_LARGE = (1.0, 5.0, 0.5)
+_GAMMAS = (0.1, 0.3, 1.0)
+# Penalties for kernels without gamma: where values of a kernel can be large, small ones do.
+_SMALL_C = (0.001, 0.01, 0.1, 1.0, 10.0)
+_LARGE_C = (0.1, 1.0, 10.0, 100.0)
 
 
-def _settings(
-    bags: tuple[float, float, float], *pairs: tuple[float, float]
-) -> tuple[Informed, ...]:
-    return tuple(Informed(*bags, gamma, c_unl) for gamma, c_unl in pairs)
-
-
-_USUAL = tuple((gamma, c_unl) for gamma in (0.1, 0.3, 1.0, 3.0) for c_unl in (1.0, 10.0))
-# The first is the setting without any tuning; repeats of it count once.
-INFORMED = (
-    *_settings(_WHOLE, (1.0, 1.0), *_USUAL, (0.1, 100.0), (0.3, 100.0), (0.3, 0.1), (1.0, 0.1)),
-    *_settings(_HALF, *_USUAL, (0.03, 100.0), (0.1, 0.1), (0.3, 0.1)),
-    *_settings(_EVEN, (0.3, 1.0), (0.3, 10.0), (1.0, 1.0), (1.0, 10.0)),
-    Informed(1.0, 5.0, 0.5, 1.0, 1.0),
-    *_settings((1.0, 2.0, 1.0), (0.3, 1.0), (1.0, 1.0)),
-)
+def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
+    """What is worth a trial, the setting without any tuning first."""
+    if kernel.uses_gamma:
+        pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
+        found = [
+            *(Informed(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
+            *(Informed(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
+        ]
+    else:
+        penalties = _LARGE_C if kernel.compares_fingerprints else _SMALL_C
+        found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
+    return tuple(dict.fromkeys([Informed(*_USUAL, 1.0, 1.0), *found]))
 
 
 def informed_candidates(
-    space: Space, n_positives: int, n_unlabeled: int, gamma_scale: float, given: Sequence[str] = ()
+    kernel: Kernel,
+    space: Space,
+    n_positives: int,
+    n_unlabeled: int,
+    gamma_scale: float,
+    given: Sequence[str] = (),
 ) -> list[Candidate]:
     """The informed settings as candidates of this space, the untuned one first, none twice.
 
     Axes that the user gave keep a setting within their ends.
     """
     candidates: dict[Candidate, None] = {}
-    for setting in INFORMED:
+    for setting in informed_settings(kernel):
         n_pos = default_n_pos(n_positives, setting.share)
         most = max(1.0, n_unlabeled / 2 / n_pos)  # so that rows of U stay out of bag
         values = {
