@@ -319,6 +319,21 @@ def test_two_protocols_are_compared_over_the_cells_that_both_have(tmp_path):
     assert row.average_precision == pytest.approx(expected)
     assert row.cpu_seconds == (60, 6)
     assert row.cost_ratio == pytest.approx(0.1)
+    assert row.cost_ratio_model is None
+
+
+def test_the_time_of_judging_test_rows_can_be_left_out(tmp_path):
+    folders = []
+    for name, seconds, of_test in (("paper", 30, 10), ("fast", 3, 2)):
+        lines = fake.results(repetitions=2, tasks=["cancer"], protocol=name)
+        times = [{**one, "cpu_seconds_test": of_test} for one in fake.times_of(lines, seconds)]
+        del times[0]["cpu_seconds_test"]  # a line of an older version
+        folders.append(str(fake.write(tmp_path / name, lines, None, times)))
+    rows = report(folders).comparison.rows
+    assert [row.cost_ratio for row in rows] == pytest.approx([0.1] * len(rows))
+    assert [row.cost_ratio_model for row in rows] == pytest.approx([0.05] * len(rows))
+    row = next(r for r in rows if r.cpu_seconds_model == (20, 1))  # without the older line
+    assert row.cpu_seconds == (60, 6)
 
 
 def test_two_runs_of_one_protocol_go_by_their_directories(tmp_path):

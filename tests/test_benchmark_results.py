@@ -188,12 +188,13 @@ def test_a_plan_that_is_not_understood_is_refused(tmp_path, fields, told):
         read_benchmark(str(folder))
 
 
+@pytest.mark.parametrize("name", ["cpu_seconds", "cpu_seconds_test"])
 @pytest.mark.parametrize("seconds", [-1, "3", None])
-def test_times_out_of_range_are_refused(tmp_path, seconds):
+def test_times_out_of_range_are_refused(tmp_path, seconds, name):
     lines = [fake.line()]
-    times = [{**one, "cpu_seconds": seconds} for one in fake.times_of(lines, 1)]
+    times = [{**one, name: seconds} for one in fake.times_of(lines, 1)]
     folder = fake.write(tmp_path / "run", lines, None, times)
-    with pytest.raises(DataError, match=r"times\.jsonl:1: cpu_seconds is"):
+    with pytest.raises(DataError, match=rf"times\.jsonl:1: {name} is"):
         read_benchmark(str(folder))
 
 

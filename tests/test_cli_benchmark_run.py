@@ -81,6 +81,7 @@ def test_every_method_of_every_cell_has_a_line_in_the_order_of_the_plan(whole):
     assert len(first["curve"]) == 100
     times = [json.loads(line) for line in (whole / "times.jsonl").read_text().splitlines()]
     assert len(times) == len(found)
+    assert all(0 <= one["cpu_seconds_test"] <= one["cpu_seconds"] for one in times)
     assert "seconds" not in first
 
 

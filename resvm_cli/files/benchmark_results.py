@@ -129,6 +129,7 @@ class Times:
     contamination_unl: float
     seconds: float
     cpu_seconds: float
+    cpu_seconds_test: float | None  # of them, for judging the test rows; None where not known
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the line itself
 
     @property
@@ -317,6 +318,9 @@ def _times_of(record: StrictRecord) -> Times:
         seconds=seconds,
         # of works that shared a process only the time by the clock is known
         cpu_seconds=record.number("cpu_seconds", 0, math.inf, seconds),
+        cpu_seconds_test=record.number("cpu_seconds_test", 0, math.inf)
+        if "cpu_seconds_test" in record.content
+        else None,
         content=record.content,
     )
 

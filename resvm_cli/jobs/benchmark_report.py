@@ -18,6 +18,7 @@ from resvm_cli.files.benchmark_results import (
     BenchmarkFiles,
     Plan,
     Result,
+    Times,
 )
 from resvm_cli.files.published import read_published, read_published_parameters
 from resvm_cli.jobs.benchmark_gaps import Gap, gaps
@@ -96,13 +97,24 @@ class ComparedRow:
     average_precision: tuple[float, float]  # means over tasks, in percent
     pr_auc_trapezoid: tuple[float, float]
     cpu_seconds: tuple[float, float] | None
+    cpu_seconds_model: tuple[float, float] | None  # without judging test rows, where it is known
 
     @property
     def cost_ratio(self) -> float | None:
         """What the second costs of the first."""
-        if self.cpu_seconds is None or not self.cpu_seconds[0]:
-            return None
-        return self.cpu_seconds[1] / self.cpu_seconds[0]
+        return cost_ratio([self.cpu_seconds])
+
+    @property
+    def cost_ratio_model(self) -> float | None:
+        """The same without judging the test rows."""
+        return cost_ratio([self.cpu_seconds_model])
+
+
+def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
+    """What all the second cost, as a share of all the first; None where nothing is known."""
+    known = [pair for pair in costs if pair is not None]
+    total = sum(first for first, _ in known)
+    return sum(second for _, second in known) / total if total else None
 
 
 @dataclass(frozen=True)
@@ -225,7 +237,7 @@ def _comparison(
         }
         for files in (first, second)
     ]
-    times = [{one.cell: one.cpu_seconds for one in files.times} for files in (first, second)]
+    times = [{one.cell: one for one in files.times} for files in (first, second)]
     shared = [cell for cell in results[0] if cell in results[1]]
     rows = []
     for setting in (*SETTINGS, OWN):
@@ -246,7 +258,7 @@ def _compared(
     method: str,
     cells: Sequence[tuple[Any, ...]],
     results: Sequence[dict[tuple[Any, ...], Result]],
-    times: Sequence[dict[tuple[Any, ...], float]],
+    times: Sequence[dict[tuple[Any, ...], Times]],
 ) -> ComparedRow:
     by_task: dict[object, list[tuple[Any, ...]]] = {}
     for cell in cells:
@@ -256,14 +268,21 @@ def _compared(
         means = [np.mean([getattr(of_run[cell], area) for cell in own]) for own in by_task.values()]
         return 100 * float(np.mean(means))
 
-    timed = [cell for cell in cells if all(cell in of_run for of_run in times)]
-    seconds = None
-    if timed:
-        sums = [sum(of_run[cell] for cell in timed) for of_run in times]
-        seconds = (sums[0], sums[1])
+    timed = [
+        tuple(of_run[cell] for of_run in times)
+        for cell in cells
+        if all(cell in of_run for of_run in times)
+    ]
+    split = [both for both in timed if all(one.cpu_seconds_test is not None for one in both)]
     return ComparedRow(
         setting, method, len(by_task), len(cells),
         (mean("average_precision", results[0]), mean("average_precision", results[1])),
         (mean("pr_auc_trapezoid", results[0]), mean("pr_auc_trapezoid", results[1])),
-        seconds,
+        _summed([[one.cpu_seconds for one in both] for both in timed]),
+        _summed([[one.cpu_seconds - (one.cpu_seconds_test or 0.0) for one in both]
+                 for both in split]),
     )  # fmt: skip
+
+
+def _summed(pairs: Sequence[Sequence[float]]) -> tuple[float, float] | None:
+    return (sum(one for one, _ in pairs), sum(two for _, two in pairs)) if pairs else None

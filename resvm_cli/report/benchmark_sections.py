@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from resvm_cli.files.benchmark_results import LIBLINEAR, METHODS
+from resvm_cli.jobs.benchmark_report import cost_ratio
 from resvm_cli.report import benchmark_findings as findings
 from resvm_cli.report import benchmark_settings as settings
 from resvm_cli.report.benchmark_cells import (
@@ -242,12 +243,13 @@ def _comparison(comparison: Comparison) -> Section:
                 Cell(TITLES[one.setting]), Cell(one.method), Cell(str(one.n_cells), one.n_cells),
                 number(ap[0], 2), number(ap[1], 2), number(ap[1] - ap[0], 2, True),
                 number(trapezoid[0], 2), number(trapezoid[1], 2), *minutes,
-                number(one.cost_ratio, 3),
+                number(one.cost_ratio, 3), number(one.cost_ratio_model, 3),
             )
         )  # fmt: skip
     told = [
         f"Over the cells that both have; means are over tasks. The ratio is {second}'s time"
-        f" as a share of {first}'s.",
+        f" as a share of {first}'s: of all, and of choosing and training alone, without judging"
+        " the test rows.",
     ]
     for method in METHODS:
         own = [one for one in comparison.rows if one.method == method]
@@ -258,15 +260,17 @@ def _comparison(comparison: Comparison) -> Section:
                 f"{method}: average precision {means[0]:.2f} by {first}, {means[1]:.2f} by"
                 f" {second}, in the mean over {cells} tasks and settings"
             )
-            timed = [one.cpu_seconds for one in own if one.cpu_seconds is not None]
-            if timed and (total := sum(pair[0] for pair in timed)) > 0:
-                share = sum(pair[1] for pair in timed) / total
+            share = cost_ratio([one.cpu_seconds for one in own])
+            of_model = cost_ratio([one.cpu_seconds_model for one in own])
+            if share is not None:
                 sentence += f", at {share:.3f} of the time"
+            if of_model is not None:
+                sentence += f" ({of_model:.3f} of that for choosing and training)"
             told.append(f"{sentence}.")
     columns = (
         "setting", "method", "cells", f"AP, {first}", f"AP, {second}", "difference",
         f"trapezoids, {first}", f"trapezoids, {second}", f"minutes, {first}", f"minutes, {second}",
-        "ratio",
+        "ratio", "without test rows",
     )  # fmt: skip
     return Section(
         f"{first} and {second} side by side", tuple(told), (Table("", columns, tuple(rows), 2),)
