@@ -59,7 +59,7 @@ def trained():
 def candidates(**given):
     axes = [parse_axis(name, text) for name, text in given.items()]
     space = default_space("resvm", "rbf", 100, 1000, 0.1, axes)
-    return informed_candidates(RBF, space, 100, 1000, 0.1, list(given))
+    return informed_candidates(informed_settings(RBF), space, 100, 1000, 0.1, list(given))
 
 
 def results_of(some, scores):
@@ -76,7 +76,7 @@ def assert_same_files(first, second):
 def test_the_first_informed_setting_is_the_untuned_one():
     plain = train_on(data(), TrainingChoice.of(ResvmParams(n_models=2))).plan.plans[0]
     space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
-    first = informed_candidates(RBF, space, 30, 120, plain.kernel.gamma)[0]
+    first = informed_candidates(informed_settings(RBF), space, 30, 120, plain.kernel.gamma)[0]
     assert first["n_pos"] == plain.n_pos
     assert first["unl_per_pos"] * first["n_pos"] == plain.n_unl
     assert (first["w_pos"], first["c_unl"]) == (plain.w_pos, plain.c_unl)
@@ -95,9 +95,10 @@ def test_informed_settings_are_distinct_and_keep_to_what_was_given():
 @pytest.mark.parametrize("kernel", ["linear", "precomputed", "tanimoto", "minmax"])
 def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties(kernel):
     space = default_space("resvm", kernel, 100, 1000, 0.1)
-    found = informed_candidates(Kernel(kernel), space, 100, 1000, 0.1)
+    settings = informed_settings(Kernel(kernel))
+    found = informed_candidates(settings, space, 100, 1000, 0.1)
     untuned = informed_settings(RBF)[0]
-    assert len(found) == len(set(found)) == len(informed_settings(Kernel(kernel)))
+    assert len(found) == len(set(found)) == len(settings)
     assert all(one["gamma"] is None for one in found)
     assert (found[0]["w_pos"], found[0]["c_unl"]) == (untuned.w_pos, untuned.c_unl)
     # values of a similarity are at most 1, those of other kernels can be large

@@ -69,19 +69,19 @@ def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
 
 
 def informed_candidates(
-    kernel: Kernel,
+    settings: Sequence[Informed],
     space: Space,
     n_positives: int,
     n_unlabeled: int,
     gamma_scale: float,
     given: Sequence[str] = (),
 ) -> list[Candidate]:
-    """The informed settings as candidates of this space, the untuned one first, none twice.
+    """Settings as candidates of this space, the first of them first, none twice.
 
     Axes that the user gave keep a setting within their ends.
     """
     candidates: dict[Candidate, None] = {}
-    for setting in informed_settings(kernel):
+    for setting in settings:
         n_pos = default_n_pos(n_positives, setting.share)
         most = max(1.0, n_unlabeled / 2 / n_pos)  # so that rows of U stay out of bag
         values = {

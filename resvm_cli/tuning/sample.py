@@ -15,7 +15,7 @@ from resvm_cli.ensemble.params import MethodName
 from resvm_cli.ensemble.pu_data import PUData
 from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.tuning.committee import informed_candidates
+from resvm_cli.tuning.committee import informed_candidates, informed_settings
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import TuningSettings
@@ -133,7 +133,7 @@ class TuningSample:
     def informed(self, settings: TuningSettings) -> list[Candidate]:
         """Sensible settings for these rows, the untuned one first."""
         return informed_candidates(
-            Kernel(settings.base.kernel),
+            informed_settings(Kernel(settings.base.kernel)),
             self.space("resvm", settings),
             len(self.kernels.positives),
             len(self.kernels.unlabeled),

@@ -1,0 +1,266 @@
+"""Which informed settings, and how many pooled? ``python -m perf.informed_lists --folder DIR``.
+
+For each draw of ``perf.pu_tasks`` every setting of a wide list is judged out of bag as ``--auto``
+does it, and trained; what its members say of the test rows is kept in a file. From these files
+follows, without any training, what each shorter list and each size of a committee would have
+answered. The last table leaves out one data set after the other: the list and size that are best on
+the others, and what they gain on the one left out. Files that are there are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import average_precision_score
+
+from perf.pu_tasks import TASKS, Draw, draw
+from resvm_cli import parallel
+from resvm_cli.ensemble.model import Predictor, cut
+from resvm_cli.ensemble.params import ResvmParams, Setting
+from resvm_cli.ensemble.pu_data import MemoryData
+from resvm_cli.errors import ResvmError
+from resvm_cli.jobs.auto import settle_scaling
+from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.tuning import committee
+from resvm_cli.tuning.committee import Informed, informed_candidates, informed_settings
+from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.search import Result, Task
+from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
+from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.validation import params_of
+
+MEMBERS = 20
+CONTAMINATIONS = (0.0, 0.3)
+FIRST_DRAW = 100  # those below are for docs/quality.md
+PENALTIES = (1.0, 10.0, 100.0)
+GAMMAS = (0.1, 0.3, 1.0, 3.0)
+Bags = tuple[float, float, float]  # share of |P|, rows of U for each, w_pos
+TWO, FIVE, TEN = (1.0, 2.0, 0.7), (1.0, 5.0, 0.5), (1.0, 10.0, 0.5)
+HALF, EVEN, QUARTER = (0.5, 5.0, 0.5), (0.5, 5.0, 1.0), (0.25, 10.0, 0.5)
+
+
+def of(bags: Bags, gammas: Sequence[float], penalties: Sequence[float]) -> list[Informed]:
+    return [Informed(*bags, gamma, c_unl) for gamma in gammas for c_unl in penalties]
+
+
+UNTUNED = Informed(*TWO, 1.0, 1.0)
+FORMER = [
+    *of(TWO, GAMMAS, (1.0, 10.0)),
+    *of(TWO, (0.1, 0.3), (100.0,)),
+    *of(TWO, (0.3, 1.0), (0.1,)),
+    *of(HALF, GAMMAS, (1.0, 10.0)),
+    *of(HALF, (0.03,), (100.0,)),
+    *of(HALF, (0.1, 0.3), (0.1,)),
+    *of(EVEN, (0.3, 1.0), (1.0, 10.0)),
+    *of(FIVE, (1.0,), (1.0,)),
+    *of((1.0, 2.0, 1.0), (0.3, 1.0), (1.0,)),
+]
+WIDE = [
+    *FORMER,
+    *of(TWO, GAMMAS, PENALTIES),
+    *of(TWO, (0.1, 0.3), (1000.0,)),
+    *of(FIVE, GAMMAS, PENALTIES),
+    *of(FIVE, (0.1, 0.3), (1000.0,)),
+    *of(TEN, GAMMAS[:3], (10.0, 100.0)),
+    *of(HALF, GAMMAS[:3], (100.0,)),
+    *of(QUARTER, GAMMAS[:3], PENALTIES),
+]
+LISTS = {
+    "the former 30": FORMER,
+    "all": WIDE,
+    "today's": [*of(TWO, GAMMAS[:3], PENALTIES[:1]), *of(FIVE, GAMMAS[:3], PENALTIES)],
+    "and large penalties for two": [
+        *of(TWO, GAMMAS[:3], PENALTIES),
+        *of(FIVE, GAMMAS[:3], PENALTIES),
+    ],
+    "and gamma 3": [*of(TWO, GAMMAS, PENALTIES[:1]), *of(FIVE, GAMMAS, PENALTIES)],
+    "only two rows of U": of(TWO, GAMMAS[:3], PENALTIES),
+    "only five": of(FIVE, GAMMAS[:3], PENALTIES),
+    "ten in place of five": [
+        *of(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *of(TEN, GAMMAS[:3], PENALTIES[1:]),
+    ],
+    "and half of P": [
+        *of(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *of(FIVE, GAMMAS[:3], PENALTIES),
+        *of(HALF, GAMMAS[:3], PENALTIES[:2]),
+    ],
+}
+KEPT = (2, 3, 4, 6, 10)
+Way = tuple[str, int]  # a list, and how many are pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What each setting of the wide list did on one draw."""
+
+    task: str
+    truth: np.ndarray
+    scores: dict[Informed, float]
+    candidates: dict[Informed, Candidate]
+    values: dict[Candidate, np.ndarray]  # of the test rows, standardised
+
+    def answer(self, settings: Sequence[Informed], kept: int) -> np.ndarray:
+        """The values of a committee, pooled as ``--auto`` does it."""
+        judged: dict[Candidate, float] = {}
+        for setting in (UNTUNED, *settings):
+            if setting in self.scores:
+                judged.setdefault(self.candidates[setting], self.scores[setting])
+        results = [
+            Result(Task(candidate, SCREENING_MEMBERS), score, number)
+            for number, (candidate, score) in enumerate(judged.items())
+        ]
+        pooled = committee.pooled(results, self.candidates[UNTUNED], kept=kept)
+        return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
+
+
+def measure(task: str, drawn: Draw, seed: int) -> Measured:
+    """Judge and train every setting of the wide list."""
+    params = ResvmParams(seed=seed)
+    data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
+    settle_scaling(data, params, lambda text: None)
+    settings = TuningSettings(
+        base=params,
+        out_of_bag=True,
+        strategy="informed",
+        max_unl=committee.QUICK_MAX_UNL,
+        gram_mb=committee.QUICK_GRAM_MB,
+    )
+    sample = TuningSample.of(data, settings, lambda text: None)
+    n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
+    space = sample.space("resvm", settings)
+    candidates = {
+        one: informed_candidates([one], space, n_pos, n_unl, sample.gamma)[0]
+        for one in dict.fromkeys([UNTUNED, *WIDE])
+    }
+    judge = sample.judge(settings)
+    scores = {}
+    for _, group in itertools.groupby(
+        sorted(candidates, key=lambda one: candidates[one].kernel_key),
+        key=lambda one: candidates[one].kernel_key,
+    ):
+        some = list(group)
+        answers = judge.scores([Task(candidates[one], SCREENING_MEMBERS) for one in some])
+        for one, answer in zip(some, answers, strict=True):
+            if not isinstance(answer, ResvmError):
+                scores[one] = answer.values[settings.metric]
+    distinct = list(dict.fromkeys(candidates.values()))
+    trained = train_on(
+        data,
+        TrainingChoice(
+            tuple(
+                Setting(params_of(one, params, MEMBERS, n_pos, data.n_unlabeled), 1 / len(distinct))
+                for one in distinct
+            ),
+            decision="mean",
+        ),
+        jobs=1,
+    )
+    members = Predictor(trained.ensemble, data.scaling).member_values(drawn.test)
+    values = {
+        one: (members[:, cut(group)].mean(axis=1) - group.shift) / group.scale
+        for one, group in zip(distinct, trained.ensemble.groups, strict=True)
+    }
+    return Measured(task, drawn.truth_test, scores, candidates, values)
+
+
+def save(measured: Measured, path: Path) -> None:
+    """Settings in the order of the wide list; equal candidates share a line of values."""
+    candidates = list(measured.values)
+    settings = list(measured.candidates)
+    np.savez_compressed(
+        path,
+        task=np.array(measured.task),
+        truth=measured.truth,
+        scores=np.array([measured.scores.get(one, np.nan) for one in settings]),
+        places=np.array([candidates.index(measured.candidates[one]) for one in settings]),
+        values=np.array([measured.values[one] for one in candidates], np.float32),
+    )
+
+
+def load(path: Path) -> Measured:
+    """What was kept; candidates are known by their number alone."""
+    settings = list(dict.fromkeys([UNTUNED, *WIDE]))
+    with np.load(path, allow_pickle=False) as held:
+        by_number = [
+            Candidate("resvm", (("n_pos", float(number)),)) for number in range(len(held["values"]))
+        ]
+        candidates = {
+            one: by_number[place] for one, place in zip(settings, held["places"], strict=True)
+        }
+        scores = {
+            one: float(score)
+            for one, score in zip(settings, held["scores"], strict=True)
+            if np.isfinite(score)
+        }
+        values = dict(zip(by_number, held["values"], strict=True))
+        return Measured(str(held["task"]), held["truth"], scores, candidates, values)
+
+
+def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
+    """Average precision by data set, in percent: tasks of one file are one."""
+    found = defaultdict(list)
+    for one in draws:
+        values = one.answer(LISTS[way[0]], way[1])
+        found[TASKS[one.task].file].append(100 * average_precision_score(one.truth, values))
+    return {name: float(np.mean(areas)) for name, areas in found.items()}
+
+
+def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
+    """Each list with each size; and what would have been chosen without each data set."""
+    areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
+    former = areas["the former 30", 10]
+    show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
+    show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in KEPT) + " |")
+    show("| --- " + "| --: " * (len(KEPT) + 1) + "|")
+    for name, some in LISTS.items():
+        cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in KEPT]
+        show(f"| {name} | {len(set(some) | {UNTUNED})} | " + " | ".join(cells) + " |")
+    show("\n| data set left out | best on the others | gain there over the former 30 | today's |")
+    show("| --- | --- | --: | --: |")
+    gains = []
+    for name in former:
+        others = [other for other in former if other != name]
+        best = max(areas, key=lambda way: np.mean([areas[way][other] for other in others]))
+        today = areas["today's", committee.KEPT][name] - former[name]
+        gains.append((areas[best][name] - former[name], today))
+        show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
+    mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))
+    show(f"| mean (standard error) | | {mean[0]:+.2f} ({error[0]:.2f}) | {mean[1]:+.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", default=".")
+    parser.add_argument("--folder", required=True, help="a file for each draw")
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    given = parser.parse_args()
+    folder = Path(given.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    assert set(LISTS["today's"]) == set(informed_settings(Kernel("rbf")))
+    paths = []
+    with parallel.inner_threads_held(), silenced():
+        for number, task, share in itertools.product(
+            range(FIRST_DRAW, FIRST_DRAW + given.draws), given.tasks, CONTAMINATIONS
+        ):
+            path = folder / f"{task.replace(' ', '')}-{share:g}-{number}.npz"
+            paths.append(path)
+            if not path.exists():
+                print(path.name, file=sys.stderr, flush=True)
+                drawn = draw(task, share, number, Path(given.data_dir))
+                save(measure(task, drawn, number), path)
+    tables([load(path) for path in paths])
+
+
+if __name__ == "__main__":
+    main()
