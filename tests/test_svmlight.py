@@ -6,10 +6,12 @@ import bz2
 import functools
 import gzip
 import lzma
+import math
 import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -460,6 +462,21 @@ def test_numbers_of_any_length_are_read_to_the_last_digit(closing):
             (block,) = svmlight.parse_pieces([b"1 %b:%b%b\n" % (index, number, closing)], "x")
             assert block.rows.indices.tolist() == [int(index)]
             assert block.rows.values.tolist() == [float(number)]
+
+
+def test_decimals_next_to_a_tie_between_two_doubles_are_rounded_once():
+    # nineteen digits come so near to a tie that 64 bits of them are the tie itself
+    rng = np.random.default_rng(3)
+    numbers = []
+    for exponent in range(-27, 28):
+        for odd in (2 * rng.integers(1 << 52, 1 << 53, 40) + 1).tolist():
+            tie = Fraction(odd) * Fraction(2) ** round(64 + (exponent - 1) * math.log2(10) - 54)
+            mantissa = round(tie / Fraction(10) ** exponent)
+            numbers += [b"%de%d" % (mantissa + step, exponent) for step in (-1, 0, 1)]
+    assert {len(number.partition(b"e")[0]) for number in numbers} == {18, 19}
+    for number in numbers:
+        (block,) = svmlight.parse_pieces([b"1 1:%b\n" % number], "x")
+        assert block.rows.values.tolist() == [float(number)], number
 
 
 FOUND = _svmlight.shared(5)

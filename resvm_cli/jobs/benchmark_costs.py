@@ -8,7 +8,7 @@ from math import prod
 from resvm_cli.experiments.protocol import BASE_METHODS, MEMBERS, PAPER_FOLDS
 from resvm_cli.jobs.benchmark_cells import Bench, Work
 
-FAST_SHARE = 0.1  # of the paper's work, about
+FAST_SHARE = 0.2  # of the paper's work, about
 EXTENDED = 1.5  # times as many candidates, as ranges are extended
 
 
