@@ -19,8 +19,8 @@ $(BIN)/python:
 # One stamp for each set of dependencies, so that the demo does not wait for linters.
 # Python prefers extensions built for it alone, so older ones would hide those for every version.
 $(VENV)/.core: $(BIN)/python pyproject.toml setup.py resvm_cli/files/_svmlight.c \
-		resvm_cli/files/_numbers.c resvm_cli/svm/_blocks.c resvm_cli/svm/smo.h \
-		resvm_cli/svm/smo_lanes.h
+		resvm_cli/files/_numbers.c resvm_cli/svm/_blocks.c resvm_cli/arrays.h \
+		resvm_cli/svm/smo.h resvm_cli/svm/smo_lanes.h
 	rm -f resvm_cli/files/*.so resvm_cli/svm/*.so
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@

@@ -14,7 +14,7 @@ def extension(path: str, *options: str, depends: tuple[str, ...] = ()) -> Extens
     return Extension(
         path.replace("/", "."),
         [f"{path}.c"],
-        depends=list(depends),
+        depends=["resvm_cli/arrays.h", *depends],
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE_ABI else [],
         extra_compile_args=["-std=c11", "-O3", "-Wall", "-Wextra", *options],
         py_limited_api=STABLE_ABI,
