@@ -510,7 +510,7 @@ def test_two_columns_of_data_sets_are_one_too_many(folder, resvm):
     ("text", "code", "message"),
     [
         ("", 3, "bad.csv: empty"),
-        ("data set,repetition,method\n", 3, "no column 'value'"),
+        ("Task,repetition,method\n", 3, "no column 'value'; there: Task, repetition, method"),
         (RUNS + "digits,9,resvm,1\n", 3, "no result of cwsvm on digits, repetition 9"),
         (RUNS + "digits,0,resvm,1\n", 3, "is already on line"),
         (RUNS + "digits,0,resvm,much\n", 3, "bad.csv:56: a data set"),

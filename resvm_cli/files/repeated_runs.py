@@ -32,12 +32,13 @@ def read_runs(path: str) -> list[Run]:
     if first is None:
         raise DataError(f"{name}: empty", f"expected columns: {', '.join(COLUMNS)}")
     separator = "\t" if "\t" in first[1] else ","
-    header = [_plain(word) for word in fields_of(first[1], separator, f"{name}:1")]
+    named = fields_of(first[1], separator, f"{name}:1")
+    header = [_plain(word) for word in named]
     missing = [column for column in COLUMNS if _plain(column) not in header]
     if missing:
         raise DataError(
-            f"{name}:1: no column '{missing[0]}'; there: {', '.join(header)}",
-            f"expected columns: {', '.join(COLUMNS)}",
+            f"{name}:1: no column '{missing[0]}'; there: {', '.join(named)}",
+            f"expected columns: {', '.join(COLUMNS)} (task will do for data set)",
         )
     twice = [column for column in COLUMNS if header.count(_plain(column)) > 1]
     if twice:
