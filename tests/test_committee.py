@@ -300,6 +300,17 @@ def test_auto_single_is_one_setting(problem, resvm, tmp_path):
     assert resvm("train", *files, "--auto", "other", "-o", tmp_path / "n").code == 2
 
 
+def test_auto_on_one_known_positive_says_to_train_without(problem, resvm, tmp_path):
+    (tmp_path / "one.svm").write_text((problem / "pos.svm").read_text().splitlines()[0] + "\n")
+    ran = resvm(
+        "train", "-P", "one.svm", "-U", problem / "unl.svm", "--auto", "-o", "m", cwd=tmp_path
+    )
+    assert (ran.code, "every bag holds every row of P" in ran.err) == (3, True)
+    assert "train without tuning" in ran.err
+    ran = resvm("train", "-P", "one.svm", "-U", problem / "unl.svm", "-o", "m", cwd=tmp_path)
+    assert ran.code == 0
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_committee_has_the_same_bytes_whatever_the_threads(jobs, trained, tmp_path):
     again = train_on(data(), TrainingChoice(SETTINGS, "mean"), jobs=jobs)
