@@ -150,6 +150,20 @@ def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
     assert "repetition 1, protocol paper" in texts(benchmark_plots.drawn(result, "svg"))
 
 
+def test_no_interval_is_drawn_beyond_the_ends_of_an_area(tmp_path):
+    lines = [
+        line(level, 0.3, repetition=repetition, area=area)
+        for level in (0.0, 0.3)
+        for repetition, area in enumerate((1.0, 0.2))
+    ]
+    result = contamination([str(write_run(tmp_path / "run", lines))])
+    (panel,) = result.panels
+    assert panel.methods[0].means[0].area.high > 400
+    (axes,) = benchmark_plots._contamination(result).axes
+    assert -6 < axes.get_ylim()[0] < 0
+    assert 100 < axes.get_ylim()[1] < 106
+
+
 def test_the_effect_of_contamination_has_a_panel_for_u_and_one_for_p(varied, resvm, tmp_path):
     names = [str(one) for one in varied]
     result = contamination(names)

@@ -173,10 +173,13 @@ def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
     middle = (len(panel.methods) - 1) / 2
     for number, one in enumerate(panel.methods):
         shift = DODGE * (number - middle)
-        low = [level.area.mean if level.area.low is None else level.area.low for level in one.means]
-        high = [
-            level.area.mean if level.area.high is None else level.area.high for level in one.means
+        # an area has its ends, which Student's interval knows nothing of
+        bounds = [
+            (level.area.mean if bound is None else min(max(bound, 0.0), 100.0))
+            for level in one.means
+            for bound in (level.area.low, level.area.high)
         ]
+        low, high = bounds[::2], bounds[1::2]
         means = [level.area.mean for level in one.means]
         axes.errorbar(
             [100 * (level.level + shift) for level in one.means], means,
