@@ -248,8 +248,8 @@ def _comparison(comparison: Comparison) -> Section:
         )  # fmt: skip
     told = [
         f"Over the cells that both have; means are over tasks. The ratio is {second}'s time"
-        f" as a share of {first}'s: of all, and of choosing and training alone, without judging"
-        " the test rows.",
+        f" as a share of {first}'s: of all, and of the models alone (choosing and training, without"
+        " judging test rows).",
     ]
     for method in METHODS:
         own = [one for one in comparison.rows if one.method == method]
@@ -265,12 +265,12 @@ def _comparison(comparison: Comparison) -> Section:
             if share is not None:
                 sentence += f", at {share:.3f} of the time"
             if of_model is not None:
-                sentence += f" ({of_model:.3f} of that for choosing and training)"
+                sentence += f" ({of_model:.3f} of that for the models)"
             told.append(f"{sentence}.")
     columns = (
         "setting", "method", "cells", f"AP, {first}", f"AP, {second}", "difference",
-        f"trapezoids, {first}", f"trapezoids, {second}", f"minutes, {first}", f"minutes, {second}",
-        "ratio", "without test rows",
+        f"trapezoids, {first}", f"trapezoids, {second}", f"min, {first}", f"min, {second}",
+        "ratio", "of models",
     )  # fmt: skip
     return Section(
         f"{first} and {second} side by side", tuple(told), (Table("", columns, tuple(rows), 2),)
