@@ -4,7 +4,8 @@ For each draw of ``perf.pu_tasks`` every setting of a wide list is judged out of
 does it, and trained; what its members say of the test rows is kept in a file. From these files
 follows, without any training, what each shorter list and each size of a committee would have
 answered. The last table leaves out one data set after the other: the list and size that are best on
-the others, and what they gain on the one left out. Files that are there are not made again.
+the others, and what they gain on the one left out. Files that are there are not made again. All
+settings have as many members here; ``--auto`` trains more of the untuned one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -74,8 +75,9 @@ WIDE = [
     *of(HALF, GAMMAS[:3], (100.0,)),
     *of(QUARTER, GAMMAS[:3], PENALTIES),
 ]
+FORMER_NAME, FORMER_KEPT, FORMER_FADES = "the former 30", 10, 0.05
 LISTS = {
-    "the former 30": FORMER,
+    FORMER_NAME: FORMER,
     "all": WIDE,
     "today's": [*of(TWO, GAMMAS[:3], PENALTIES[:1]), *of(FIVE, GAMMAS[:3], PENALTIES)],
     "and large penalties for two": [
@@ -109,8 +111,10 @@ class Measured:
     candidates: dict[Informed, Candidate]
     values: dict[Candidate, np.ndarray]  # of the test rows, standardised
 
-    def answer(self, settings: Sequence[Informed], kept: int) -> np.ndarray:
-        """The values of a committee, pooled as ``--auto`` does it."""
+    def answer(
+        self, settings: Sequence[Informed], kept: int, fades: float = committee.UNTUNED_FADES
+    ) -> np.ndarray:
+        """The values of a committee, pooled by the weights of ``--auto``."""
         judged: dict[Candidate, float] = {}
         for setting in (UNTUNED, *settings):
             if setting in self.scores:
@@ -119,7 +123,7 @@ class Measured:
             Result(Task(candidate, SCREENING_MEMBERS), score, number)
             for number, (candidate, score) in enumerate(judged.items())
         ]
-        pooled = committee.pooled(results, self.candidates[UNTUNED], kept=kept)
+        pooled = committee.pooled(results, self.candidates[UNTUNED], kept=kept, fades=fades)
         return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
 
 
@@ -177,20 +181,23 @@ def save(measured: Measured, path: Path) -> None:
     """Settings in the order of the wide list; equal candidates share a line of values."""
     candidates = list(measured.values)
     settings = list(measured.candidates)
+    beside = path.with_suffix(".part.npz")
     np.savez_compressed(
-        path,
+        beside,
         task=np.array(measured.task),
+        settings=np.array([astuple(one) for one in settings]),
         truth=measured.truth,
         scores=np.array([measured.scores.get(one, np.nan) for one in settings]),
         places=np.array([candidates.index(measured.candidates[one]) for one in settings]),
         values=np.array([measured.values[one] for one in candidates], np.float32),
     )
+    beside.replace(path)
 
 
 def load(path: Path) -> Measured:
     """What was kept; candidates are known by their number alone."""
-    settings = list(dict.fromkeys([UNTUNED, *WIDE]))
     with np.load(path, allow_pickle=False) as held:
+        settings = [Informed(*numbers) for numbers in held["settings"].tolist()]
         by_number = [
             Candidate("resvm", (("n_pos", float(number)),)) for number in range(len(held["values"]))
         ]
@@ -210,7 +217,8 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
     """Average precision by data set, in percent: tasks of one file are one."""
     found = defaultdict(list)
     for one in draws:
-        values = one.answer(LISTS[way[0]], way[1])
+        fades = FORMER_FADES if way == (FORMER_NAME, FORMER_KEPT) else committee.UNTUNED_FADES
+        values = one.answer(LISTS[way[0]], way[1], fades)
         found[TASKS[one.task].file].append(100 * average_precision_score(one.truth, values))
     return {name: float(np.mean(areas)) for name, areas in found.items()}
 
@@ -218,7 +226,7 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
 def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
     """Each list with each size; and what would have been chosen without each data set."""
     areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
-    former = areas["the former 30", 10]
+    former = areas[FORMER_NAME, FORMER_KEPT]
     show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
     show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in KEPT) + " |")
     show("| --- " + "| --: " * (len(KEPT) + 1) + "|")
@@ -235,7 +243,8 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
         gains.append((areas[best][name] - former[name], today))
         show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
     mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))
-    show(f"| mean (standard error) | | {mean[0]:+.2f} ({error[0]:.2f}) | {mean[1]:+.2f} |")
+    cells = [f"{gain:+.2f} ({of:.2f})" for gain, of in zip(mean, error, strict=True)]
+    show(f"| mean (standard error) | | {cells[0]} | {cells[1]} |")
 
 
 def main() -> None:

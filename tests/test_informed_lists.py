@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from perf import informed_lists
-from perf.informed_lists import FORMER, LISTS, UNTUNED, WIDE, Measured, load, save, tables
+from perf.informed_lists import (
+    FORMER,
+    FORMER_NAME,
+    LISTS,
+    UNTUNED,
+    WIDE,
+    Measured,
+    by_set,
+    load,
+    save,
+    tables,
+)
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import informed_settings
 from resvm_cli.tuning.space import Candidate
@@ -13,9 +25,9 @@ from resvm_cli.tuning.space import Candidate
 TRUTH = np.arange(40) < 10
 
 
-def measured(task="german", best=FORMER[3]):
+def measured(task="german", best=FORMER[3], seed=3):
     """A draw on which one setting knows the truth and the others are noise."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     settings = list(dict.fromkeys([UNTUNED, *WIDE]))
     candidates = {
         one: Candidate("resvm", (("n_pos", float(number)),)) for number, one in enumerate(settings)
@@ -49,11 +61,30 @@ def test_what_is_kept_of_a_draw_gives_the_same_answers(tmp_path):
         np.testing.assert_allclose(after.answer(some, 4), before.answer(some, 4), rtol=1e-6)
 
 
-def test_the_best_on_other_sets_is_judged_on_the_one_left_out():
+def test_the_best_on_other_sets_is_judged_on_the_one_left_out(monkeypatch):
+    lists = {name: LISTS[name] for name in (FORMER_NAME, "today's")}
+    monkeypatch.setattr(informed_lists, "LISTS", lists)
+    of_former = next(one for one in FORMER if one not in LISTS["today's"])
+    of_today = next(one for one in LISTS["today's"] if one not in FORMER)
+    draws = [
+        measured("german", of_former),
+        measured("splice +", of_today, 4),
+        measured("svmguide1", of_today, 5),
+    ]
     told: list[str] = []
-    tables([measured(), measured("splice +")], told.append)
-    text = "\n".join(told)
-    assert "2 draws of 2 data sets" in text
-    assert f"| the former 30 | 30 | {' | '.join(['100.00'] * len(informed_lists.KEPT))} |" in text
-    left_out = [line for line in told if line.startswith("| splice |")]
-    assert left_out[0].startswith("| splice | the former 30, 2 pooled | +0.00 |")
+    tables(draws, told.append)
+    assert told[0].startswith("3 draws of 3 data sets")
+    rows = {line.split(" | ")[0]: line.split(" | ")[1:] for line in told if " pooled | " in line}
+    assert by_set(draws, (FORMER_NAME, 10))["german.numer_scale"] == pytest.approx(100.0)
+    # today's know the truth of the two others, which tells nothing of german
+    chosen, gain, _ = rows["| german.numer_scale"]
+    assert chosen.startswith("today's")
+    assert float(gain) < -10
+    (mean,) = (line for line in told if line.startswith("| mean (standard error)"))
+    assert mean.count("(") == 3  # of both columns
+
+
+def test_the_former_choice_is_pooled_as_it_was():
+    one = measured(best=FORMER[3])
+    loose, tight = (one.answer(FORMER, 10, fades) for fades in (50.0, 0.001))
+    assert np.ptp(loose[TRUTH]) > np.ptp(tight[TRUTH])
