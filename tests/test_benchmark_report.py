@@ -11,6 +11,7 @@ from resvm_cli.evaluation import significance
 from resvm_cli.files.published import PublishedResult, read_published
 from resvm_cli.jobs.benchmark_report import report
 from resvm_cli.jobs.benchmark_tables import data_set_of, judged, stars
+from resvm_cli.report.benchmark_sections import sections
 from tests import fake_benchmark as fake
 
 METHODS = fake.METHODS
@@ -334,6 +335,10 @@ def test_the_time_of_judging_test_rows_can_be_left_out(tmp_path):
     assert [row.cost_ratio_model for row in rows] == pytest.approx([0.05] * len(rows))
     row = next(r for r in rows if r.cpu_seconds_model == (20, 1))  # without the older line
     assert row.cpu_seconds == (60, 6)
+    shown = sections(report(folders))[0]
+    assert "at 0.100 of the time (0.050 without judging test rows)." in shown.sentences[1]
+    assert shown.tables[0].columns[-2:] == ("ratio", "ratio, models")
+    assert [cell.text for cell in shown.tables[0].rows[0][-2:]] == ["0.100", "0.050"]
 
 
 def test_two_runs_of_one_protocol_go_by_their_directories(tmp_path):

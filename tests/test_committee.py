@@ -18,11 +18,13 @@ from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.ensemble.rank_intervals import MemberResamples
 from resvm_cli.files import model_dir
 from resvm_cli.files.model_text import format_members
+from resvm_cli.jobs.auto import MOST_MEMBERS
 from resvm_cli.jobs.merge import merge
 from resvm_cli.jobs.train import TrainingChoice, save, train_on
 from resvm_cli.jobs.train_parts import train_members
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import (
+    KEPT,
     TEMPERATURE,
     UNTUNED_FADES,
     UNTUNED_WEIGHT,
@@ -101,10 +103,10 @@ def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties
     assert len(found) == len(set(found)) == len(settings)
     assert all(one["gamma"] is None for one in found)
     assert (found[0]["w_pos"], found[0]["c_unl"]) == (untuned.w_pos, untuned.c_unl)
-    # values of a similarity are at most 1, those of other kernels can be large
-    similar = kernel in ("tanimoto", "minmax")
+    # values of a similarity are at most 1, those of a product can be large, and given ones either
     ends = min(one["c_unl"] for one in found), max(one["c_unl"] for one in found)
-    assert ends == ((0.1, 100.0) if similar else (0.001, 10.0))
+    expected = {"linear": (0.001, 10.0), "precomputed": (0.001, 100.0)}
+    assert ends == expected.get(kernel, (0.1, 100.0))
 
 
 def test_settings_of_one_kernel_follow_each_other():
@@ -127,6 +129,14 @@ def test_the_best_are_pooled_by_their_scores_and_the_untuned_one_always():
     assert math.fsum(one.weight for one in found) == pytest.approx(1.0)
     worse = [0.85, *scores[1:]]
     assert [one.result.number for one in pooled(results_of(some, worse), some[0])] == [0]
+
+
+def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
+    results = results_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
+    found = pooled(results, candidates()[0])
+    assert [one.result.number for one in found] == [0, 7, 6, 5]
+    assert sum(one.n_models for one in found) == 110 == MOST_MEMBERS
+    assert f"informed {KEPT}, else 1" in " ".join(resvm("tune", "--help").out.decode().split())
 
 
 @pytest.mark.parametrize("total", [3, 9, 100, 1000])
@@ -306,7 +316,7 @@ def test_auto_on_one_known_positive_says_to_train_without(problem, resvm, tmp_pa
         "train", "-P", "one.svm", "-U", problem / "unl.svm", "--auto", "-o", "m", cwd=tmp_path
     )
     assert (ran.code, "every bag holds every row of P" in ran.err) == (3, True)
-    assert "train without tuning" in ran.err
+    assert "judge by folds (resvm tune -v 5), or train without tuning" in ran.err
     ran = resvm("train", "-P", "one.svm", "-U", problem / "unl.svm", "-o", "m", cwd=tmp_path)
     assert ran.code == 0
 

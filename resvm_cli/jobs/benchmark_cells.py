@@ -100,7 +100,7 @@ class Tested:
     truth: npt.NDArray[np.bool_]
     values: FloatArray  # decision values of the test rows
     chosen: dict[str, Any]  # by tuning or training, as a line of results tells it
-    cpu_seconds: float  # of judging the test rows, which no user would have to
+    cpu_seconds: float  # of judging the test rows, which is no part of making a model
 
     def areas(self) -> dict[str, float]:
         """By their names in a line of results."""

@@ -8,7 +8,6 @@ from math import prod
 from resvm_cli.experiments.protocol import BASE_METHODS, MEMBERS, PAPER_FOLDS
 from resvm_cli.jobs.benchmark_cells import Bench, Work
 
-FAST_SHARE = 0.2  # of the paper's work, about
 EXTENDED = 1.5  # times as many candidates, as ranges are extended
 
 
@@ -64,8 +63,7 @@ class Costs:
             bag *= 1.0 + ratio
         if protocol.name == "search":
             n_candidates = protocol.trials
-        size = EXTENDED * n_candidates * PAPER_FOLDS * members * bag**2
-        return FAST_SHARE * size if protocol.name == "fast" else size
+        return EXTENDED * n_candidates * PAPER_FOLDS * members * bag**2
 
 
 def _in_words(seconds: float) -> str:

@@ -231,7 +231,7 @@ def run_search(
         outcome: Outcome | None = ended.value
     if outcome is None:
         why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
-        advice = "out of bag takes several rows of P and of U; with so few, train without tuning"
+        advice = "judge by folds (resvm tune -v 5), or train without tuning"
         raise DataError(
             f"no candidate of {method} could be judged: {why}",
             advice if settings.out_of_bag else None,

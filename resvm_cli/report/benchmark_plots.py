@@ -174,12 +174,14 @@ def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
     for number, one in enumerate(panel.methods):
         shift = DODGE * (number - middle)
         # an area has its ends, which Student's interval knows nothing of
-        bounds = [
-            (level.area.mean if bound is None else min(max(bound, 0.0), 100.0))
+        low = [
+            level.area.mean if level.area.low is None else max(0.0, level.area.low)
             for level in one.means
-            for bound in (level.area.low, level.area.high)
         ]
-        low, high = bounds[::2], bounds[1::2]
+        high = [
+            level.area.mean if level.area.high is None else min(100.0, level.area.high)
+            for level in one.means
+        ]
         means = [level.area.mean for level in one.means]
         axes.errorbar(
             [100 * (level.level + shift) for level in one.means], means,

@@ -265,12 +265,12 @@ def _comparison(comparison: Comparison) -> Section:
             if share is not None:
                 sentence += f", at {share:.3f} of the time"
             if of_model is not None:
-                sentence += f" ({of_model:.3f} of that for the models)"
+                sentence += f" ({of_model:.3f} without judging test rows)"
             told.append(f"{sentence}.")
     columns = (
         "setting", "method", "cells", f"AP, {first}", f"AP, {second}", "difference",
         f"trapezoids, {first}", f"trapezoids, {second}", f"min, {first}", f"min, {second}",
-        "ratio", "of models",
+        "ratio", "ratio, models",
     )  # fmt: skip
     return Section(
         f"{first} and {second} side by side", tuple(told), (Table("", columns, tuple(rows), 2),)

@@ -49,9 +49,10 @@ class Informed:
 _USUAL = (DEFAULT_SHARE, DEFAULT_RATIO, DEFAULT_W_POS)
 _LARGE = (1.0, 5.0, 0.5)
 _GAMMAS = (0.1, 0.3, 1.0)
-# Penalties for kernels without gamma: where values of a kernel can be large, small ones do.
-_SMALL_C = (0.001, 0.01, 0.1, 1.0, 10.0)
-_LARGE_C = (0.1, 1.0, 10.0, 100.0)
+# Penalties for kernels without gamma, from where their values can be large to where they are 1 at
+# most; of values that are given nothing is known.
+_PENALTIES: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+_OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
 
 
 def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
@@ -63,7 +64,9 @@ def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
             *(Informed(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
         ]
     else:
-        penalties = _LARGE_C if kernel.compares_fingerprints else _SMALL_C
+        penalties = _PENALTIES
+        if not kernel.looks_up:
+            penalties = _OF_SIMILARITIES if kernel.compares_fingerprints else _OF_PRODUCTS
         found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
     return tuple(dict.fromkeys([Informed(*_USUAL, 1.0, 1.0), *found]))
 
@@ -124,6 +127,7 @@ def pooled(
     untuned: Candidate | None,
     n_models: int | None = None,
     kept: int = KEPT,
+    fades: float = UNTUNED_FADES,
 ) -> list[Pooled]:
     """The untuned candidate and the best of those that are better, weighted by their scores.
 
@@ -135,7 +139,7 @@ def pooled(
     chosen = [*own, *better[: kept - len(own)]]
     top = max(map(_score, chosen))
     powers = [math.exp((_score(result) - top) / TEMPERATURE) for result in chosen]
-    bonus = UNTUNED_WEIGHT * math.exp((_score(own[0]) - top) / UNTUNED_FADES) if own else 0.0
+    bonus = UNTUNED_WEIGHT * math.exp((_score(own[0]) - top) / fades) if own else 0.0
     weights = [(1.0 - bonus) * power / sum(powers) for power in powers]
     weights[0] += bonus
     members = _members(n_models, len(chosen), bool(own))
