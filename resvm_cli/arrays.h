@@ -1,5 +1,6 @@
-/* Arrays as functions of this package take them from Python: their format, length and alignment are
- * checked, and each complaint names the array. Included once by each extension. */
+/* Arrays as functions of this package take them from Python: their format, gaps, alignment and whether
+ * they can be written are checked, and each complaint names the array; lengths are for the functions.
+ * Included once by each extension. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>

@@ -35,6 +35,12 @@ class Estimate:
     high: float | None
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Where its interval ends on an axis of percent, which Student's knows nothing of."""
+        low, high = (self.mean if end is None else end for end in (self.low, self.high))
+        return max(0.0, low), min(100.0, high)
+
+    @property
     def width(self) -> float | None:
         """From bound to bound."""
         return None if self.low is None or self.high is None else self.high - self.low

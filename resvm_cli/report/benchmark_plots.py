@@ -173,21 +173,12 @@ def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
     middle = (len(panel.methods) - 1) / 2
     for number, one in enumerate(panel.methods):
         shift = DODGE * (number - middle)
-        # an area has its ends, which Student's interval knows nothing of
-        low = [
-            level.area.mean if level.area.low is None else max(0.0, level.area.low)
-            for level in one.means
-        ]
-        high = [
-            level.area.mean if level.area.high is None else min(100.0, level.area.high)
-            for level in one.means
-        ]
         means = [level.area.mean for level in one.means]
         axes.errorbar(
             [100 * (level.level + shift) for level in one.means], means,
             yerr=[
-                [mean - bound for mean, bound in zip(means, low, strict=True)],
-                [bound - mean for mean, bound in zip(means, high, strict=True)],
+                [level.area.mean - level.area.ends[0] for level in one.means],
+                [level.area.ends[1] - level.area.mean for level in one.means],
             ],
             ms=4.5, lw=1.4, elinewidth=1, capsize=2.5, label=one.method,
             **METHOD_STYLES[one.method],

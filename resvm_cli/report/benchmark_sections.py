@@ -180,15 +180,8 @@ def _contamination(own: OwnData) -> tuple[Figure, ...]:
                     {
                         "x": [100 * level for level, _ in points],
                         "mean": [area.mean for _, area in points],
-                        # Student's interval of few repetitions can leave the axis
-                        "low": [
-                            area.mean if area.low is None else max(0.0, area.low)
-                            for _, area in points
-                        ],
-                        "high": [
-                            area.mean if area.high is None else min(100.0, area.high)
-                            for _, area in points
-                        ],
+                        "low": [area.ends[0] for _, area in points],
+                        "high": [area.ends[1] for _, area in points],
                     }
                 )
             title = (
