@@ -14,17 +14,17 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from resvm_cli.files.benchmark_results import LIBLINEAR, SETTINGS, Result
-from resvm_cli.jobs.benchmark_join import of_one_run, read_all
-from resvm_cli.jobs.benchmark_report import (
+from resvm_cli.benchmark import report_text as benchmark_text
+from resvm_cli.benchmark.join import of_one_run, read_all
+from resvm_cli.benchmark.report import (
     BenchmarkReport,
     ComparedRow,
     RunReport,
     cost_ratio,
     report_on,
 )
-from resvm_cli.jobs.benchmark_tables import MethodCell, data_set_of
-from resvm_cli.report import benchmark_text
+from resvm_cli.benchmark.results import LIBLINEAR, SETTINGS, Result
+from resvm_cli.benchmark.tables import MethodCell, data_set_of
 
 FOLDER = Path(__file__).parent
 PAGE = "reproduction.md"

@@ -21,8 +21,8 @@ import numpy as np
 
 from perf.promise_draws import CONTAMINATIONS, Cell, drawn
 from perf.pu_tasks import TASKS
-from resvm_cli import parallel
-from resvm_cli.dataset import Rows
+from resvm_cli.rows import Rows
+from resvm_cli.running import parallel
 
 FOLDS = 5
 

@@ -14,18 +14,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from resvm_cli import parallel
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.evaluation.metrics import Ranking
-from resvm_cli.experiments.cells import Cell
-from resvm_cli.experiments.paper_tasks import PAPER_TASKS, SETTING_NAMES
-from resvm_cli.experiments.protocol import MEMBERS, Protocol
-from resvm_cli.jobs.benchmark_data import BenchmarkData
-from resvm_cli.jobs.benchmark_grids import default_grids
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.benchmark.data import BenchmarkData
+from resvm_cli.benchmark.draws import Cell
+from resvm_cli.benchmark.grids import default_grids
+from resvm_cli.benchmark.paper_tasks import PAPER_TASKS, SETTING_NAMES
+from resvm_cli.benchmark.protocol import MEMBERS, Protocol
+from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training.train import TrainingChoice, train_on
 
 WHOLE = ("n_pos", "n_unl", "n_models")
 NAMES = ("gamma", "c_unl", "w_pos", *WHOLE)

@@ -12,9 +12,9 @@ import numpy as np
 from perf.bench import Bench
 from perf.data import Problem
 from perf.measure import Steps, run
-from resvm_cli.ensemble.methods import DEFAULT_TOLERANCE, problems, settle
-from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.files.svmlight import Block, format_block, read_file
+from resvm_cli.model.methods import DEFAULT_TOLERANCE, problems, settle
+from resvm_cli.parameters import ResvmParams
 
 
 class Ensemble:

@@ -22,16 +22,16 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from perf.pu_tasks import TASKS, Draw, draw
-from resvm_cli import parallel
-from resvm_cli.ensemble.model import Predictor, cut
-from resvm_cli.ensemble.params import ResvmParams, Setting
-from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.errors import ResvmError
-from resvm_cli.jobs.auto import settle_scaling
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.model.ensemble import Predictor, cut
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training.train import TrainingChoice, train_on
 from resvm_cli.tuning import committee
+from resvm_cli.tuning.auto import settle_scaling
 from resvm_cli.tuning.committee import Informed, informed_candidates, informed_settings
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Result, Task

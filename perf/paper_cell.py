@@ -14,13 +14,13 @@ import time
 import numpy as np
 from sklearn.svm import SVC
 
-from resvm_cli import parallel
-from resvm_cli.experiments.cells import Cell, Draw
-from resvm_cli.experiments.paper_tasks import PAPER_TASKS
-from resvm_cli.experiments.protocol import BASE_METHODS, MEMBERS, PAPER_FOLDS, Protocol
-from resvm_cli.jobs.benchmark_cells import Bench, Work, measure
-from resvm_cli.jobs.benchmark_data import BenchmarkData
-from resvm_cli.jobs.benchmark_grids import default_grids
+from resvm_cli.benchmark.cells import Bench, Work, measure
+from resvm_cli.benchmark.data import BenchmarkData
+from resvm_cli.benchmark.draws import Cell, Draw
+from resvm_cli.benchmark.grids import default_grids
+from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
+from resvm_cli.benchmark.protocol import BASE_METHODS, MEMBERS, PAPER_FOLDS, Protocol
+from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import silenced
 
 TASK = "mnist-7"

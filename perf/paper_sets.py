@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import read_file
+from resvm_cli.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from perf.pu_tasks import TASKS, labelled
-from resvm_cli import parallel
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.experiments.contamination import Sizes, biased_chances, split
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.model.drawing import Sizes, biased_chances, split
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import Rows
+from resvm_cli.running import parallel
+from resvm_cli.training.train import TrainingChoice, train_on
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 LABELLINGS = ("random", "biased")

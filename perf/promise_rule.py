@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from perf.pu_tasks import TASKS
-from resvm_cli import parallel
-from resvm_cli.evaluation import class_mixture
-from resvm_cli.evaluation.bootstrap import LEVEL
-from resvm_cli.evaluation.class_mixture import ClassMixture
+from resvm_cli.metrics import class_mixture
+from resvm_cli.metrics.bootstrap import LEVEL
+from resvm_cli.metrics.class_mixture import ClassMixture
+from resvm_cli.running import parallel
 
 FDR = 0.1
 REPLICATES = 100

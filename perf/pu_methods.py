@@ -31,11 +31,11 @@ from perf.pu_peers import PEERS, Answer, Matrices, label_quality
 from perf.pu_tables import tables
 from perf.pu_tasks import TASKS, Draw, draw
 from perf.table import put_between_marks
-from resvm_cli import parallel
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.jobs.train import Trained, TrainingChoice, train_on
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.running import parallel
+from resvm_cli.training.train import Trained, TrainingChoice, train_on
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 OURS: dict[str, Callable[[int], TrainingChoice]] = {

@@ -15,7 +15,7 @@ from scipy.stats import friedmanchisquare
 
 from perf.pu_warnings import warnings_table
 from perf.table import markdown_table
-from resvm_cli.evaluation.significance import average_ranks, holm, wilcoxon_two_sided
+from resvm_cli.metrics.significance import average_ranks, holm, wilcoxon_two_sided
 
 PLAIN, AUTO = "train", "train --auto"
 Cell = tuple[str, float, int]  # task, contamination of P, draw

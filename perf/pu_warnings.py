@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from perf.table import markdown_table
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import Rows
+from resvm_cli.training.train import TrainingChoice, train_on
 
 PARAMS = ResvmParams(n_models=20)
 WORDS = 300

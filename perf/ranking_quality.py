@@ -24,16 +24,16 @@ from sklearn.metrics import average_precision_score
 
 from perf.paper_sets import load
 from perf.table import put_between_marks
-from resvm_cli import parallel
-from resvm_cli.dataset import Rows, Survey, variance
-from resvm_cli.ensemble.methods import Plan
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.out_of_bag import Absences, OutOfBagJudge, TrainingRows
-from resvm_cli.ensemble.params import MethodName, ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.evaluation.class_mixture import ClassMixture
-from resvm_cli.experiments.contamination import Sizes, split
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.metrics.class_mixture import ClassMixture
+from resvm_cli.model.drawing import Sizes, split
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.methods import Plan
+from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, TrainingRows
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import MethodName, ResvmParams
+from resvm_cli.rows import Rows, Survey, variance
+from resvm_cli.running import parallel
+from resvm_cli.training.train import TrainingChoice, train_on
 
 # |P|, |U|, share of U that is truly positive
 SETS = {"synthetic": (100, 200, 0.3), "cancer": (60, 200, 0.2), "mnist7": (50, 2000, 0.1)}

@@ -23,16 +23,16 @@ import numpy as np
 
 from perf.paper_sets import Source, load
 from perf.table import put_between_marks
-from resvm_cli import parallel
-from resvm_cli.dataset import Rows, Survey, variance
-from resvm_cli.ensemble.methods import gamma_scale
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.ensemble.shared_kernels import SharedKernels
-from resvm_cli.evaluation.metrics import pr_auc_trapezoid
-from resvm_cli.experiments.contamination import Sizes, split
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.metrics.ranking import pr_auc_trapezoid
+from resvm_cli.model.drawing import Sizes, split
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.methods import gamma_scale
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import Rows, Survey, variance
+from resvm_cli.running import parallel
+from resvm_cli.training.train import TrainingChoice, train_on
 from resvm_cli.tuning.criteria import METRIC_NAMES
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Result, Task, halving, sampled

@@ -16,13 +16,14 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.main import get_command
 
-from resvm_cli import __version__, interruption, parallel
-from resvm_cli.commands.options.arrangement import arrange
-from resvm_cli.commands.options.misuse import UsageError, explained
+from resvm_cli import __version__
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.stdout import guard_stdout
+from resvm_cli.options.help_order import arrange
+from resvm_cli.options.usage_errors import UsageError, explained
 from resvm_cli.report import terminal
+from resvm_cli.running import interruption, parallel
 
 AUTO_VALUES = ("committee", "single")
 COMMANDS = (
@@ -84,12 +85,18 @@ def app_of(names: Sequence[str]) -> typer.Typer:
     )
     app.callback()(resvm)
     for name in names:
-        command = getattr(import_module(f"resvm_cli.commands.{name}"), name)
+        command = getattr(import_module(_module_of(name)), name)
         if isinstance(command, typer.Typer):  # a family, such as benchmark run and report
             app.add_typer(command, name=name)
         else:
             app.command()(command)
     return app
+
+
+def _module_of(name: str) -> str:
+    if name == "benchmark":
+        return "resvm_cli.benchmark.command"
+    return f"resvm_cli.commands.{name}" + ("" if name == "merge" else ".command")
 
 
 def command_line(names: Sequence[str]) -> Any:

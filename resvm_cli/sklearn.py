@@ -33,14 +33,14 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
-from resvm_cli.dataset import FloatArray
-from resvm_cli.ensemble.model import Decisions
-from resvm_cli.ensemble.params import MethodName, ResvmParams, Setting
+from resvm_cli.api.keywords import PathName
+from resvm_cli.api.parameter_names import ParameterError
 from resvm_cli.errors import ModelError
-from resvm_cli.evaluation.pu import pu_score as pu_score_of
-from resvm_cli.jobs import params_file
-from resvm_cli.keywords import PathName
-from resvm_cli.parameter_names import ParameterError
+from resvm_cli.metrics.pu import pu_score as pu_score_of
+from resvm_cli.model.ensemble import Decisions
+from resvm_cli.parameters import MethodName, ResvmParams, Setting
+from resvm_cli.rows import FloatArray
+from resvm_cli.training import best_json as params_file
 
 LARGEST_SEED = 2**31 - 1
 # Parameters of the estimators that are not options of the engine.

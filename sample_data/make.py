@@ -15,10 +15,10 @@ from pathlib import Path
 
 from sklearn.datasets import load_digits
 
-from resvm_cli.dataset import Rows
-from resvm_cli.experiments.contamination import Sizes
+from resvm_cli.commands.simulate.simulate import SimulateRequest, simulate
 from resvm_cli.files.svmlight import Block, format_block
-from resvm_cli.jobs.simulate import SimulateRequest, simulate
+from resvm_cli.model.drawing import Sizes
+from resvm_cli.rows import Rows
 
 SEED = 2014
 N_ACTIVE, N_OTHER = 172, 688

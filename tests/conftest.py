@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from resvm_cli.dataset import Rows
 from resvm_cli.files.svmlight import Block, format_block
+from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from tests import browser as chromium
 from tests.forks import spare_the_disk

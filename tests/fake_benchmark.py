@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.files.published import read_published
+from resvm_cli.benchmark.published import read_published
 
 TASKS = ("synthetic", "cancer", "ijcnn1", "covtype", *(f"mnist-{digit}" for digit in range(10)))
 SETTINGS = ("supervised", "pu", "semi-supervised")

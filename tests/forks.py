@@ -149,7 +149,7 @@ def _import_all(more: Sequence[str]) -> None:
     import pkgutil
 
     import resvm_cli
-    from resvm_cli import parallel
+    from resvm_cli.running import parallel
 
     parallel.hold_inner_threads()  # as the program does before its imports
     for name in ("numpy", "scipy.sparse", "rich.table", "typer.main"):

@@ -61,8 +61,9 @@ def _write_rows(folder: Path) -> None:
 
 def be_watched(folder: Path) -> None:
     """Train and predict with every number of members, each in a process of its own."""
-    from resvm_cli import cli, parallel
-    from resvm_cli.jobs import predict, train  # noqa: F401
+    from resvm_cli import cli
+    from resvm_cli.running import parallel
+    from resvm_cli.training import train  # noqa: F401
 
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)

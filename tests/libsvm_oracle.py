@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.dataset import Rows
+from resvm_cli.rows import Rows
 from resvm_cli.svm.libsvm import _library
 from resvm_cli.svm.nodes import Arena
 

@@ -16,9 +16,9 @@ from scipy.sparse import coo_matrix, csr_array, csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
-from resvm_cli import results
-from resvm_cli.ensemble import parts
+from resvm_cli.api import results
 from resvm_cli.errors import ModelError
+from resvm_cli.model import parts
 from tests.conftest import ROOT, write_svm
 from tests.programs import run, script_command
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from resvm_cli.cli import COMMANDS, command_line
-from resvm_cli.commands.options.arrangement import ADVANCED, RARELY_NEEDED, panel_of
-from resvm_cli.ensemble.model import RULE_NAMES
-from resvm_cli.ensemble.params import METHOD_NAMES
-from resvm_cli.ensemble.scaling import SCALING_NAMES
-from resvm_cli.files.ranked_rows import RANKING_FORMATS
-from resvm_cli.jobs.convert import FORMATS
-from resvm_cli.jobs.table_features import MISSING_RULES
-from resvm_cli.jobs.train import AUTO_NAMES
+from resvm_cli.commands.convert.convert import FORMATS
+from resvm_cli.commands.rank.ranked_rows import RANKING_FORMATS
+from resvm_cli.model.ensemble import RULE_NAMES
+from resvm_cli.model.scaling import SCALING_NAMES
+from resvm_cli.options.help_order import ADVANCED, RARELY_NEEDED, panel_of
+from resvm_cli.parameters import METHOD_NAMES
 from resvm_cli.svm.kernels import KERNEL_NAMES
+from resvm_cli.tables.features import MISSING_RULES
+from resvm_cli.training.train import AUTO_NAMES
 from resvm_cli.tuning.criteria import METRIC_NAMES
 from resvm_cli.tuning.search import STRATEGY_NAMES
 

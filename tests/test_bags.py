@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.ensemble.bags import PositiveWeights, Stream, require_weighted_draws
-from resvm_cli.ensemble.methods import bag_of, settle
-from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
+from resvm_cli.model.methods import bag_of, settle
+from resvm_cli.parameters import ResvmParams
 
 
 def plan(weights, n_pos=200):

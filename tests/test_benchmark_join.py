@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from resvm_cli.benchmark.join import join
+from resvm_cli.benchmark.report import report
+from resvm_cli.benchmark.results import read_benchmark
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files.benchmark_results import read_benchmark
-from resvm_cli.jobs.benchmark_join import join
-from resvm_cli.jobs.benchmark_report import report
 from tests import fake_benchmark as fake
 
 SETTINGS = {"kind": "resvm-benchmark", "format": 1, "protocol": "paper", "seed": 7, "grids": {}}

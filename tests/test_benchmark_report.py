@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from resvm_cli.benchmark.published import PublishedResult, read_published
+from resvm_cli.benchmark.report import report
+from resvm_cli.benchmark.report_sections import sections
+from resvm_cli.benchmark.tables import data_set_of, judged, stars
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.evaluation import significance
-from resvm_cli.files.published import PublishedResult, read_published
-from resvm_cli.jobs.benchmark_report import report
-from resvm_cli.jobs.benchmark_tables import data_set_of, judged, stars
-from resvm_cli.report.benchmark_sections import sections
+from resvm_cli.metrics import significance
 from tests import fake_benchmark as fake
 
 METHODS = fake.METHODS

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
+from resvm_cli.benchmark.published import read_published, read_published_parameters
+from resvm_cli.benchmark.results import Plan, read_benchmark
 from resvm_cli.errors import DataError, FileError
-from resvm_cli.files.benchmark_results import Plan, read_benchmark
-from resvm_cli.files.published import read_published, read_published_parameters
 from tests import fake_benchmark as fake
 
 

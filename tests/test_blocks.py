@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.dataset import Columns, Rows
+from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, kernels
 from resvm_cli.svm.pool import Pool, Uses
 from resvm_cli.svm.products import dot_products, kernel_values

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.evaluation import bootstrap, screening
-from resvm_cli.evaluation.metrics import Confusion, Ranking, areas
+from resvm_cli.metrics import bootstrap, screening
+from resvm_cli.metrics.ranking import Confusion, Ranking, areas
 from tests.test_metrics import rankings
 
 

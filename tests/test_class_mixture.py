@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.evaluation.class_mixture import LOOKALIKES, ClassMixture
+from resvm_cli.metrics.class_mixture import LOOKALIKES, ClassMixture
 
 
 class Drawn:

@@ -23,8 +23,8 @@ def test_help_and_version_import_no_numbers():
             "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', sys.argv[1]]\n"
             "try: main()\n"
             "except SystemExit: pass\n"
-            "print([name for name in ('numpy', 'scipy', 'joblib', 'ctypes', 'resvm_cli.jobs.train')"
-            " if name in sys.modules], file=sys.stderr)"
+            "print([name for name in ('numpy', 'scipy', 'joblib', 'ctypes',"
+            " 'resvm_cli.training.train') if name in sys.modules], file=sys.stderr)"
         )
         assert run(script_command(script, argument)).err.strip() == "[]"
 

@@ -10,15 +10,15 @@ import pytest
 from scipy.stats import binom
 from sklearn.metrics import auc
 
-from resvm_cli.evaluation.significance import student_interval
-from resvm_cli.experiments.paper_tasks import PAPER_TASKS
-from resvm_cli.experiments.protocol import Protocol
-from resvm_cli.experiments.synthetic import negative_density, positive_density, synthetic
-from resvm_cli.jobs import benchmark_figures
-from resvm_cli.jobs.benchmark import BenchmarkRequest, run
-from resvm_cli.jobs.benchmark_figures import CurvesRequest, contamination, curves
-from resvm_cli.jobs.benchmark_grids import default_grids, read_grids
-from resvm_cli.report import benchmark_plots
+from resvm_cli.benchmark import figures as benchmark_figures
+from resvm_cli.benchmark import plots as benchmark_plots
+from resvm_cli.benchmark.figures import CurvesRequest, contamination, curves
+from resvm_cli.benchmark.grids import default_grids, read_grids
+from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
+from resvm_cli.benchmark.protocol import Protocol
+from resvm_cli.benchmark.run import BenchmarkRequest, run
+from resvm_cli.metrics.significance import student_interval
+from resvm_cli.model.synthetic import negative_density, positive_density, synthetic
 from tests.test_cli_benchmark_run import ONE_CANDIDATE
 
 SVG = "{http://www.w3.org/2000/svg}"

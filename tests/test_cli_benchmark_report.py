@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from resvm_cli.jobs.benchmark_report import report
-from resvm_cli.report.benchmark_sections import sections
+from resvm_cli.benchmark.report import report
+from resvm_cli.benchmark.report_sections import sections
 from tests import fake_benchmark as fake
 from tests.conftest import ROOT
 
@@ -169,7 +169,7 @@ def test_benchmark_alone_shows_its_commands(resvm):
 
 def test_the_published_tables_are_part_of_the_wheel():
     settings = (ROOT / "pyproject.toml").read_text()
-    assert '"experiments/*.csv"' in settings
+    assert '"benchmark/*.csv"' in settings
 
 
 def test_own_data_answers_which_method_and_how_much_contamination(resvm, tmp_path):

@@ -10,12 +10,12 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.svm import SVC
 
-from resvm_cli.dataset import Rows
-from resvm_cli.experiments.cells import Cell, LabelledRows, draw
-from resvm_cli.experiments.contamination import Sizes
-from resvm_cli.experiments.paper_tasks import PAPER_TASKS
-from resvm_cli.jobs.benchmark_data import BenchmarkData
-from resvm_cli.jobs.benchmark_grids import default_text
+from resvm_cli.benchmark.data import BenchmarkData
+from resvm_cli.benchmark.draws import Cell, LabelledRows, draw
+from resvm_cli.benchmark.grids import default_text
+from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
+from resvm_cli.model.drawing import Sizes
+from resvm_cli.rows import Rows
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(11)

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
+from resvm_cli.commands.convert.convert import ConvertRequest
+from resvm_cli.commands.convert.convert import convert as convert_job
 from resvm_cli.errors import DataError
 from resvm_cli.files import tables
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.jobs.convert import ConvertRequest
-from resvm_cli.jobs.convert import convert as convert_job
-from resvm_cli.jobs.table_features import ColumnRoles
+from resvm_cli.tables.features import ColumnRoles
 from tests.programs import run
 
 CSV = (

@@ -14,7 +14,7 @@ import pytest
 
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
-from resvm_cli.jobs.merge import merge
+from resvm_cli.training.merge import merge
 from tests.conftest import SAMPLE, train_arguments
 from tests.programs import run_resvm, start_resvm, until
 from tests.test_cli_train import snapshot
@@ -243,9 +243,9 @@ def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
 
 
 def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
-    from resvm_cli.ensemble.params import ResvmParams
-    from resvm_cli.jobs import train as job
-    from resvm_cli.jobs.training_input import TrainingInput
+    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.training import train as job
+    from resvm_cli.training.input import TrainingInput
 
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
     choice = job.TrainingChoice.of(ResvmParams(n_models=5))

@@ -8,8 +8,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from resvm_cli.commands.options.data import DataOptions
-from resvm_cli.commands.options.folding import (
+from resvm_cli.errors import CommandLineError
+from resvm_cli.model.methods import ResvmParams
+from resvm_cli.options.data import DataOptions
+from resvm_cli.options.method import CHOOSERS, MethodOptions
+from resvm_cli.options.option_groups import (
     explicit_options,
     fold_options,
     names_of,
@@ -17,13 +20,10 @@ from resvm_cli.commands.options.folding import (
     option_text,
     place_option,
 )
-from resvm_cli.commands.options.method import CHOOSERS, MethodOptions
-from resvm_cli.commands.options.text import parse_choice, parse_kernel
-from resvm_cli.ensemble.methods import ResvmParams
-from resvm_cli.errors import CommandLineError
-from resvm_cli.jobs.train import TrainingChoice
-from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.svm.kernels import KERNEL_NAMES, LIBSVM_KERNELS
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.train import TrainingChoice
 
 
 @option_family

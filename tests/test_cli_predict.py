@@ -14,10 +14,10 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from resvm_cli.ensemble.model import decide
-from resvm_cli.files import model_dir
+from resvm_cli.commands.predict import predict as predict_job
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.jobs import predict as predict_job
+from resvm_cli.model.ensemble import decide
+from resvm_cli.model_files import directory as model_dir
 from tests.conftest import train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
 from tests.programs import resvm_command, run, start_resvm, until
@@ -452,7 +452,7 @@ def test_the_known_positive_that_sets_a_recall_lies_above_the_threshold(problem,
 
 
 def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, problem, resvm):
-    from resvm_cli.ensemble.bags import Stream
+    from resvm_cli.model.bags import Stream
 
     everything = resvm(
         "predict", model, problem / "pos.svm", "--member-values", "--format", "jsonl"

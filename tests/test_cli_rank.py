@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import read_file
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.parameters import ResvmParams
 from tests.conftest import SAMPLE, train_arguments, write_svm
 from tests.programs import PATIENCE_SECONDS, run, script_command
 
@@ -155,8 +155,8 @@ def test_a_u_too_large_to_keep_gives_the_same_bytes(one_file, tmp_path, resvm):
     source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt", "-q")
     first = resvm("rank", *source, "--n-models", 9)
     code = (
-        "import sys; from resvm_cli.ensemble import out_of_bag\n"
-        "from resvm_cli.jobs import training_data\n"
+        "import sys; from resvm_cli.model import out_of_bag\n"
+        "from resvm_cli.training import data as training_data\n"
         "training_data.KEPT_NONZEROS = 0; out_of_bag.CELLS_AT_ONCE = 1000\n"
         "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
     )

@@ -103,9 +103,9 @@ def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_pa
 
 
 def test_workers_of_another_version_are_refused_and_of_another_cpu_noted(cluster, monkeypatch):
+    from resvm_cli.cluster import engine as job
+    from resvm_cli.cluster import worker as cluster_worker
     from resvm_cli.errors import ClusterError
-    from resvm_cli.jobs import cluster as job
-    from resvm_cli.jobs import cluster_worker
 
     notes: list[str] = []
     own = cluster_worker.identity()
@@ -131,7 +131,7 @@ class Identity:
         return self._here
 
     def __reduce__(self) -> Any:
-        from resvm_cli.jobs import cluster_worker
+        from resvm_cli.cluster import worker as cluster_worker
 
         return getattr, (cluster_worker, "identity")
 
@@ -158,12 +158,12 @@ def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_pa
 def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
     seen, cluster, problem, tmp_path, monkeypatch
 ):
-    from resvm_cli.experiments.cells import Cell
-    from resvm_cli.experiments.protocol import Protocol
-    from resvm_cli.jobs import cluster as job
-    from resvm_cli.jobs.benchmark_cells import Bench, Work, measure
-    from resvm_cli.jobs.benchmark_data import BenchmarkData, OwnData
-    from resvm_cli.jobs.benchmark_grids import default_grids
+    from resvm_cli.benchmark.cells import Bench, Work, measure
+    from resvm_cli.benchmark.data import BenchmarkData, OwnData
+    from resvm_cli.benchmark.draws import Cell
+    from resvm_cli.benchmark.grids import default_grids
+    from resvm_cli.benchmark.protocol import Protocol
+    from resvm_cli.cluster import engine as job
 
     path = tmp_path / "own.svm"
     text = (problem / "test.svm").read_text()
@@ -225,7 +225,7 @@ def test_a_share_of_a_tuning_has_the_bytes_of_one_machine(cluster, problem, tmp_
 
 
 def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
-    from resvm_cli.jobs import cluster as job
+    from resvm_cli.cluster import engine as job
 
     sent: list[str] = []
     with job.connected(cluster.address, 20) as engine:
@@ -270,7 +270,7 @@ def test_a_bad_line_is_named_by_its_number_wherever_it_is_read(cluster, problem,
 def many_rows(size: int) -> Any:
     import numpy as np
 
-    from resvm_cli.dataset import Rows
+    from resvm_cli.rows import Rows
 
     return Rows.from_dense(np.random.default_rng(1).normal(size=(size, 20)), 1)
 
@@ -281,8 +281,8 @@ def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
 ):
     import numpy as np
 
-    from resvm_cli.ensemble.fit import Trainer
-    from resvm_cli.jobs import cluster as job
+    from resvm_cli.cluster import engine as job
+    from resvm_cli.model.members import Trainer
 
     monkeypatch.setattr(job, "BYTES_BY_PATH", 1)
     if not visible:  # as where another file lies there
@@ -312,8 +312,8 @@ def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
 def test_rows_that_a_killed_command_has_put_there_are_removed_by_the_next(tmp_path):
     script = """
 import os, sys
-from resvm_cli.dataset import Rows
-from resvm_cli.jobs.cluster import Cluster
+from resvm_cli.rows import Rows
+from resvm_cli.cluster.engine import Cluster
 
 class Shared:
     def rows_apart(self):
@@ -333,10 +333,10 @@ os.kill(os.getpid(), 9)
 
 
 def test_what_a_worker_has_lost_is_sent_again(cluster):
-    from resvm_cli.jobs import cluster as job
+    from resvm_cli.cluster import engine as job
 
     def forget() -> None:
-        from resvm_cli.jobs import cluster_worker
+        from resvm_cli.cluster import worker as cluster_worker
 
         cluster_worker._held.clear()
         cluster_worker.HELD_SECONDS = 0.1
@@ -353,7 +353,7 @@ def tick() -> None:
 
 
 def test_the_error_of_a_task_is_its_own(cluster):
-    from resvm_cli.jobs import cluster as job
+    from resvm_cli.cluster import engine as job
 
     with job.connected(cluster.address, 20) as engine:
         results = engine.run(os.link, "nowhere", ["nothing"], tick, str)

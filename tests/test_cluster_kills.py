@@ -152,8 +152,8 @@ def tick() -> None:
 
 @pytest.mark.chaos
 def test_a_task_that_ends_its_workers_is_named_with_the_signal(tmp_path):
+    from resvm_cli.cluster import engine as job
     from resvm_cli.errors import ClusterError
-    from resvm_cli.jobs import cluster as job
 
     with loopback_cluster(tmp_path, 2) as cluster, job.connected(cluster.address, 60) as engine:
         sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
@@ -194,6 +194,6 @@ class Nannies:
     ],
 )
 def test_the_signal_is_told_where_a_nanny_knows_it_of_our_workers(logs, words):
-    from resvm_cli.jobs.cluster_batches import how_ended
+    from resvm_cli.cluster.batches import how_ended
 
     assert how_ended(Nannies(*logs), {"7", "8"}, 0) == words

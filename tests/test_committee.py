@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Ensemble, Group, Member, Predictor
-from resvm_cli.ensemble.out_of_bag import decide_out_of_bag
-from resvm_cli.ensemble.params import ResvmParams, Setting
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.ensemble.rank_intervals import MemberResamples
-from resvm_cli.files import model_dir
-from resvm_cli.files.model_text import format_members
-from resvm_cli.jobs.auto import MOST_MEMBERS
-from resvm_cli.jobs.merge import merge
-from resvm_cli.jobs.train import TrainingChoice, save, train_on
-from resvm_cli.jobs.train_parts import train_members
+from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
+from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.rank_intervals import MemberResamples
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.model_text import format_members
+from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.training.merge import merge
+from resvm_cli.training.parts import train_members
+from resvm_cli.training.train import TrainingChoice, save, train_on
+from resvm_cli.tuning.auto import MOST_MEMBERS
 from resvm_cli.tuning.committee import (
     KEPT,
     TEMPERATURE,

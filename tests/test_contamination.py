@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError
-from resvm_cli.experiments.contamination import Sizes, biased_chances, split
-from resvm_cli.experiments.synthetic import synthetic
+from resvm_cli.model.drawing import Sizes, biased_chances, split
+from resvm_cli.model.synthetic import synthetic
+from resvm_cli.rows import Rows
 
 TRUTH = np.arange(900) % 3 == 0  # 300 positive, 600 negative
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from resvm_cli.evaluation import contamination_correction as correction
-from resvm_cli.evaluation.contamination_correction import Contamination, contamination_grid
-from resvm_cli.evaluation.metrics import Ranking
+from resvm_cli.metrics import contamination_correction as correction
+from resvm_cli.metrics.contamination_correction import Contamination, contamination_grid
+from resvm_cli.metrics.ranking import Ranking
 from tests.test_metrics import rankings
 
 SHIFT = 1.5

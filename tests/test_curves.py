@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from sklearn import metrics as oracle
 
-from resvm_cli.evaluation import curves
-from resvm_cli.evaluation.contamination_correction import Contamination
-from resvm_cli.evaluation.curves import Histogram, Points
-from resvm_cli.evaluation.metrics import Ranking
+from resvm_cli.metrics import curves
+from resvm_cli.metrics.contamination_correction import Contamination
+from resvm_cli.metrics.curves import Histogram, Points
+from resvm_cli.metrics.ranking import Ranking
 from tests.test_metrics import rankings
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from resvm_cli import dataset
-from resvm_cli.dataset import Rows, Survey, quantiles, variance
+from resvm_cli import rows as dataset
 from resvm_cli.errors import DataError
+from resvm_cli.rows import Rows, Survey, quantiles, variance
 
 RNG = np.random.default_rng(1)
 DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)

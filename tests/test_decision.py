@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.ensemble.decision import (
+from resvm_cli.model.decisions import (
     LEAST_POSITIVES,
     LEAST_UNLABELED,
     SHRINKAGE,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Ensemble, Member, Predictor, decide
-from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files import model_dir
+from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.rows import Rows
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import _library

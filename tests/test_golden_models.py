@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.files import model_dir
+from resvm_cli.model_files import directory as model_dir
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from resvm_cli.dataset import Rows
+from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel, squared_distances
 
 RNG = np.random.default_rng(2)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import resvm_cli
-from resvm_cli import parallel
+from resvm_cli.api.keywords import TrainingOptions, TuningOptions
 from resvm_cli.errors import ResvmError
-from resvm_cli.keywords import TrainingOptions, TuningOptions
+from resvm_cli.running import parallel
 from resvm_cli.sklearn import (
     BaggingSVMClassifier,
     ClassWeightedSVMClassifier,

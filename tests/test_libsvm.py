@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import SolverError
+from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import NODE, Arena

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from resvm_cli.errors import CommandLineError, FileError
-from resvm_cli.files.logs import RunDirectory
+from resvm_cli.files.run_directory import RunDirectory
 
 SETTINGS = {"seed": 1, "space": {"c": "1..2"}}
 

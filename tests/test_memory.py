@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from resvm_cli import parallel
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model_plan import ModelPlan
-from resvm_cli.ensemble.params import ResvmParams, Setting
-from resvm_cli.ensemble.pu_data import MemoryData
 from resvm_cli.errors import CommandLineError
-from resvm_cli.jobs import memory
-from resvm_cli.jobs.memory import Need, allot_training, tuning_within
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.rows import Rows
+from resvm_cli.running import parallel
+from resvm_cli.training import memory
+from resvm_cli.training.memory import Need, allot_training, tuning_within
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.settings import TuningSettings
 from tests.conftest import write_svm

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.ensemble.bags import Stream
-from resvm_cli.ensemble.methods import Plan, problems, settle
-from resvm_cli.ensemble.params import ResvmParams
 from resvm_cli.errors import CommandLineError
+from resvm_cli.model.bags import Stream
+from resvm_cli.model.methods import Plan, problems, settle
+from resvm_cli.parameters import ResvmParams
 
 
 def plan(n_pos: int = 100, n_unl: int = 1000, **options) -> Plan:

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from sklearn import metrics as oracle
 
 from resvm_cli.errors import DataError
-from resvm_cli.evaluation import metrics
-from resvm_cli.evaluation.metrics import Confusion, Ranking
+from resvm_cli.metrics import ranking as metrics
+from resvm_cli.metrics.ranking import Confusion, Ranking
 
 
 @st.composite

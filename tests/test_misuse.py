@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resvm_cli.cli import COMMANDS, command_line
-from resvm_cli.commands.options.misuse import UsageError, explained
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options.usage_errors import UsageError, explained
 
 
 def refusal(line: str) -> CommandLineError:

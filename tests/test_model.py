@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from resvm_cli import dataset
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble import model
-from resvm_cli.ensemble.model import Ensemble, Member, Predictor, decide
+from resvm_cli import rows as dataset
+from resvm_cli.model import ensemble as model
+from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
+from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.products import SparseMatrix

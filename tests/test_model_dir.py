@@ -12,13 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.decision import DecisionRule
-from resvm_cli.ensemble.model import Ensemble, Predictor
 from resvm_cli.errors import CommandLineError, FileError, ModelError
-from resvm_cli.files import atomic, member_files, model_dir
-from resvm_cli.files.model_text import format_members
-from resvm_cli.files.out_of_bag_table import OutOfBag
+from resvm_cli.files import atomic
+from resvm_cli.model.decisions import DecisionRule
+from resvm_cli.model.ensemble import Ensemble, Predictor
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import members as member_files
+from resvm_cli.model_files.model_text import format_members
+from resvm_cli.model_files.out_of_bag_table import OutOfBag
+from resvm_cli.rows import Rows
 from tests.test_model import KERNELS, ensemble
 
 GROUP = {

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.model import Ensemble, Group, Member, Predictor
 from resvm_cli.errors import ModelError
-from resvm_cli.files import model_text
-from resvm_cli.files.model_text import format_members, parse_members
 from resvm_cli.files.svmlight import format_rows
+from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
+from resvm_cli.model_files import model_text
+from resvm_cli.model_files.model_text import format_members, parse_members
+from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
 from tests.libsvm_oracle import predict_values
 from tests.test_model import KERNELS, ensemble

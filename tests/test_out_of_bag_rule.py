@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
-from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.model.ensemble import decide
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import Rows
 
 N_POS, N_UNL = 7, 23
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.files.out_of_bag_table import HEADER, HEADER_1, OutOfBag
+from resvm_cli.model_files.out_of_bag_table import HEADER, HEADER_1, OutOfBag
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.evaluation.pu import roc_area
-from resvm_cli.jobs import train as training
-from resvm_cli.jobs.train import TrainingChoice, train_on
+from resvm_cli.metrics.pu import roc_area
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.training import train as training
+from resvm_cli.training.train import TrainingChoice, train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(77)

@@ -10,7 +10,7 @@ import joblib
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from resvm_cli import parallel
+from resvm_cli.running import parallel
 from tests.programs import PATIENCE_SECONDS, run, script_command
 
 
@@ -251,7 +251,7 @@ def test_blas_is_held_to_one_thread_within_the_context(monkeypatch):
 
 HELD_BY_THE_ENVIRONMENT = """
 import sys
-from resvm_cli import parallel
+from resvm_cli.running import parallel
 parallel.hold_inner_threads()
 import numpy
 from threadpoolctl import threadpool_info

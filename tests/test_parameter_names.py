@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from resvm_cli.api.parameter_names import InputError, ParameterError, named, parameters_named
 from resvm_cli.errors import CommandLineError, DataError, ModelError
-from resvm_cli.parameter_names import InputError, ParameterError, named, parameters_named
 
 
 @pytest.mark.parametrize(

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.fit import Trainer
-from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.model_plan import ModelPlan
-from resvm_cli.ensemble.out_of_bag import stored_values
-from resvm_cli.ensemble.params import ResvmParams, Setting
-from resvm_cli.ensemble.parts import JudgedNumbers, train_part
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import CommandLineError, ModelError
-from resvm_cli.jobs.merge import merge
-from resvm_cli.jobs.train import TrainingChoice, save, train, train_on
-from resvm_cli.jobs.train_parts import train_members
-from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.shares import as_ranges
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.members import Trainer
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.out_of_bag import stored_values
+from resvm_cli.model.parts import JudgedNumbers, train_part
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.rows import Rows
+from resvm_cli.running.array_tasks import as_ranges
 from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.merge import merge
+from resvm_cli.training.parts import train_members
+from resvm_cli.training.train import TrainingChoice, save, train, train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(12)

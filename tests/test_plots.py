@@ -7,11 +7,11 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from resvm_cli.commands.score.score import score
+from resvm_cli.commands.score.scored_rows import ScoreRequest
+from resvm_cli.commands.score.summary import Known, Settings
 from resvm_cli.errors import CommandLineError
-from resvm_cli.evaluation.significance import over_data_sets
-from resvm_cli.evaluation.summary import Known, Settings
-from resvm_cli.jobs.score import score
-from resvm_cli.jobs.scored_rows import ScoreRequest
+from resvm_cli.metrics.significance import over_data_sets
 from resvm_cli.report import plots
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.dataset import Columns, Rows
+from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, pool
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
@@ -131,7 +131,7 @@ def test_blocks_of_other_sizes_are_refused():
 
 
 def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):
-    from resvm_cli import dataset
+    from resvm_cli import rows as dataset
 
     indices = RNG.choice(3000, 200).astype(np.int32)
     asked = RNG.integers(0, 5000, 500).astype(np.int32)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import resvm_cli
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError
-from resvm_cli.files import model_dir
 from resvm_cli.files.svmlight import Block, format_block, read_file
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.rows import Rows
 from resvm_cli.svm import gram
 from tests.conftest import write_svm
 from tests.libsvm_oracle import predict_values

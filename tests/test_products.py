@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble import fit as fitting
-from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.model import members as fitting
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import LIBSVM_KERNELS, Kernel
 from resvm_cli.svm.nodes import Arena

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from resvm_cli.evaluation import pu
+from resvm_cli.metrics import pu
 from tests.test_metrics import rankings
 
 

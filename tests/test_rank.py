@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.params import ResvmParams
+from resvm_cli.commands.rank.listing import Recovery
+from resvm_cli.commands.rank.rank import rank
+from resvm_cli.commands.rank.request import RankRequest
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.jobs.rank import rank
-from resvm_cli.jobs.rank_lists import Recovery
-from resvm_cli.jobs.rank_request import RankRequest
-from resvm_cli.jobs.train import TrainingChoice
-from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.train import TrainingChoice
 from tests.conftest import write_svm
 
 
@@ -51,7 +51,7 @@ def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, t
     source = TrainingInput(
         str(problem / "pos.svm"), str(problem / "unl.svm"), groups=str(tmp_path / "groups")
     )
-    monkeypatch.setattr("resvm_cli.jobs.rank.train_on", None)
+    monkeypatch.setattr("resvm_cli.commands.rank.rank.train_on", None)
     with pytest.raises(DataError, match="1 lines, and the data has 130 rows"):
         rank(RankRequest(source), lambda *_: None)
 

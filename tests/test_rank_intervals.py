@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from resvm_cli.ensemble import rank_intervals
-from resvm_cli.ensemble.out_of_bag import decide_out_of_bag
-from resvm_cli.ensemble.rank_intervals import MemberResamples, n_resamples, rank_bounds
+from resvm_cli.model import rank_intervals
+from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.model.rank_intervals import MemberResamples, n_resamples, rank_bounds
 
 
 def own_values(values, absent):

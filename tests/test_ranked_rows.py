@@ -9,8 +9,8 @@ import json
 import numpy as np
 import pytest
 
-from resvm_cli.files import ranked_rows
-from resvm_cli.files.ranked_rows import COLUMNS, Listing, format_ranking
+from resvm_cli.commands.rank import ranked_rows
+from resvm_cli.commands.rank.ranked_rows import COLUMNS, Listing, format_ranking
 
 
 def listing(expected=None, intervals=True):

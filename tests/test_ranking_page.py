@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from resvm_cli.ensemble.methods import settle
-from resvm_cli.ensemble.model_plan import ModelPlan
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.evaluation.curves import Histogram
-from resvm_cli.files.ranked_rows import Listing
-from resvm_cli.jobs.rank import RankResult
-from resvm_cli.jobs.rank_lists import Recovery
-from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.report import ranking_page
+from resvm_cli.commands.rank import page as ranking_page
+from resvm_cli.commands.rank.listing import Recovery
+from resvm_cli.commands.rank.rank import RankResult
+from resvm_cli.commands.rank.ranked_rows import Listing
+from resvm_cli.metrics.curves import Histogram
+from resvm_cli.model.methods import settle
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.training.input import TrainingInput
 
 
 def listing(values, known):

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from resvm_cli.files.benchmark_results import read_benchmark
-from resvm_cli.jobs.benchmark_report import report
+from resvm_cli.benchmark.report import report
+from resvm_cli.benchmark.results import read_benchmark
 from tests import fake_benchmark as fake
 from tests.conftest import ROOT
 

@@ -7,13 +7,13 @@ import gzip
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.row_names import read_known_ids, read_labels
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.jobs import training_data
-from resvm_cli.jobs.training_data import TrainingData
-from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.rows import Rows
+from resvm_cli.training import data as training_data
+from resvm_cli.training.data import TrainingData
+from resvm_cli.training.input import TrainingInput
 from tests.conftest import SAMPLE, write_svm
 
 RNG = np.random.default_rng(11)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import resvm_cli
-from resvm_cli.ensemble.bags import PositiveWeights
-from resvm_cli.ensemble.methods import bag_of
 from resvm_cli.errors import DataError
-from resvm_cli.files import model_dir
 from resvm_cli.files.row_weights import WeightLines
 from resvm_cli.files.svmlight import read_file
+from resvm_cli.model.bags import PositiveWeights
+from resvm_cli.model.methods import bag_of
+from resvm_cli.model_files import directory as model_dir
 from tests.conftest import train_arguments
 
 N_POS = 30  # rows of P of the small problem

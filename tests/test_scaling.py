@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.scaling import FeatureStats, Scaling
 from resvm_cli.errors import DataError
+from resvm_cli.model.scaling import FeatureStats, Scaling
+from resvm_cli.rows import Rows
 from tests.conftest import train_arguments, write_svm
 from tests.programs import run, script_command
 
@@ -196,7 +196,7 @@ def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
     assert "scaled by standard" in dense_run.err
     assert resvm(*arguments, "--scale", "maxabs", "-o", tmp_path / "b").code == 0
     script = (
-        "import sys; from resvm_cli.jobs import train; train.DENSE_BYTES = 1e6\n"
+        "import sys; from resvm_cli.training import train; train.DENSE_BYTES = 1e6\n"
         "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
     )
     for scale, announced in (("standard", True), ("maxabs", False)):
@@ -209,10 +209,10 @@ def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
 
 
 def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, monkeypatch):
-    from resvm_cli.ensemble.params import ResvmParams
-    from resvm_cli.jobs import training_data
-    from resvm_cli.jobs.train import TrainingChoice, train
-    from resvm_cli.jobs.training_input import TrainingInput
+    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.training import data as training_data
+    from resvm_cli.training.input import TrainingInput
+    from resvm_cli.training.train import TrainingChoice, train
 
     models = []
     for kept in (1 << 22, 0):

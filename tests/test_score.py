@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.jobs.score import implied_threshold
+from resvm_cli.commands.score.score import implied_threshold
 
 finite = st.floats(-1e6, 1e6)
 

@@ -8,11 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from resvm_cli.evaluation import curves
-from resvm_cli.evaluation.summary import Known, Settings
-from resvm_cli.jobs.score import score
-from resvm_cli.jobs.scored_rows import ScoreRequest
-from resvm_cli.report import html, score_page
+from resvm_cli.commands.score import page as score_page
+from resvm_cli.commands.score.score import score
+from resvm_cli.commands.score.scored_rows import ScoreRequest
+from resvm_cli.commands.score.summary import Known, Settings
+from resvm_cli.metrics import curves
+from resvm_cli.report import html
 
 
 def made(tmp_path, monkeypatch, size=300, **options):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from resvm_cli.commands.score import scored_rows
 from resvm_cli.errors import DataError
-from resvm_cli.jobs import scored_rows
 
 
 def test_many_labels_are_not_all_listed():

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.evaluation import screening
-from resvm_cli.evaluation.metrics import Ranking
+from resvm_cli.metrics import screening
+from resvm_cli.metrics.ranking import Ranking
 from tests.test_metrics import rankings
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.methods import problems, settle
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.shared_kernels import SharedKernels
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import Rows
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
 

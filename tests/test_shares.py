@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.commands.options.sharing import parse_members, parse_task
 from resvm_cli.errors import CommandLineError
-from resvm_cli.shares import Share, as_ranges, shares_holding
+from resvm_cli.options.array_tasks import parse_members, parse_task
+from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
 
 
 @given(st.integers(0, 200), st.integers(1, 60))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from resvm_cli.evaluation import significance
+from resvm_cli.metrics import significance
 
 THREE = np.array([[90.0, 92.0, 95.0], [80.0, 84.0, 83.0], [70.0, 75.0, 79.0], [60.0, 61.0, 66.0]])
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import SolverError
+from resvm_cli.rows import Rows
 from resvm_cli.svm import deadline, libsvm, smo
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import Arena

@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import _svmlight, svmlight
 from resvm_cli.files.streams import whole_lines
@@ -31,6 +30,7 @@ from resvm_cli.files.svmlight import (
     read_blocks,
     read_file,
 )
+from resvm_cli.rows import Rows
 from tests.misuse import (
     array_arguments,
     assert_refused,

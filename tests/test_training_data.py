@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import row_index, streams
 from resvm_cli.files.streams import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
-from resvm_cli.jobs import training_data
-from resvm_cli.jobs.training_data import TrainingData
-from resvm_cli.jobs.training_input import TrainingInput
+from resvm_cli.rows import Rows
+from resvm_cli.training import data as training_data
+from resvm_cli.training.data import TrainingData
+from resvm_cli.training.input import TrainingInput
 from tests.conftest import write_svm
 from tests.programs import PATIENCE_SECONDS
 

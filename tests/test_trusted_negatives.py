@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import false_discovery_control
 
-from resvm_cli.ensemble.model import Group
-from resvm_cli.ensemble.out_of_bag import decide_out_of_bag
-from resvm_cli.ensemble.trusted_negatives import TrustedNegatives, benjamini_hochberg
+from resvm_cli.model.ensemble import Group
+from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
 from resvm_cli.svm.kernels import Kernel
 
 N_MODELS = 6

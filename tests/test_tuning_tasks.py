@@ -10,9 +10,9 @@ import pytest
 
 from resvm_cli.errors import Interrupted
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
-from resvm_cli.jobs.training_input import TrainingInput
-from resvm_cli.jobs.tune import TuneRequest, tune_share
-from resvm_cli.shares import Share
+from resvm_cli.running.array_tasks import Share
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.tuning.tune import TuneRequest, tune_share
 
 SEARCHES = {
     "informed": [],

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble import shared_kernels
-from resvm_cli.ensemble.bags import Stream
-from resvm_cli.ensemble.methods import problems
-from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.shared_kernels import SharedKernels
 from resvm_cli.errors import DataError, SolverError
+from resvm_cli.model import shared_kernels
+from resvm_cli.model.bags import Stream
+from resvm_cli.model.ensemble import decide
+from resvm_cli.model.methods import problems
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import ResvmParams
 from resvm_cli.randomness import fold_seed
+from resvm_cli.rows import Rows
 from resvm_cli.svm import smo
 from resvm_cli.tuning.criteria import METRIC_NAMES, JudgedRows, criterion, score
+from resvm_cli.tuning.ensemble_size import OVERLAP, SCORE_TOLERANCE, Growth, grow
 from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.growth import OVERLAP, SCORE_TOLERANCE, Growth, grow
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import Judge

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.dataset import Rows
-from resvm_cli.ensemble.fit import rows_drawn
-from resvm_cli.ensemble.model import Predictor
-from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
-from resvm_cli.ensemble.params import ResvmParams, Setting
-from resvm_cli.ensemble.pu_data import MemoryData
-from resvm_cli.ensemble.value_parts import PartsOfValues
-from resvm_cli.files import model_dir
-from resvm_cli.jobs.train import TrainingChoice, save, train_on
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.explanations import PartsOfValues
+from resvm_cli.model.members import rows_drawn
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.rows import Rows
+from resvm_cli.training.train import TrainingChoice, save, train_on
 
 RNG = np.random.default_rng(3)
 KNOWN = np.round(RNG.random((12, 6)) * (RNG.random((12, 6)) < 0.7), 2)

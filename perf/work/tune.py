@@ -15,7 +15,7 @@ from perf.bench import Bench
 from perf.case import Asked, Case, Group
 from perf.data import MNIST, MNIST_TEST, Problem
 from perf.programs.program import script
-from resvm_cli.ensemble.bags import Stream
+from resvm_cli.model.bags import Stream
 from resvm_cli.randomness import fold_seed
 from resvm_cli.tuning.folds import Folds
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from resvm_cli.commands.options.running import Force, Json, Quiet, output_option
-from resvm_cli.report import machine, summaries, terminal
+from resvm_cli.options.running import Force, Json, Quiet, output_option
+from resvm_cli.report import json_output as machine
+from resvm_cli.report import summaries, terminal
 
 
 def merge(
@@ -32,7 +33,7 @@ def merge(
     - `resvm train -P pos.svm -U unl.svm --task 3/16 -o parts/3`
     - `resvm merge parts/* -o model`
     """
-    from resvm_cli.jobs import merge as job
+    from resvm_cli.training import merge as job
 
     notice = terminal.no_note if quiet else terminal.note
     result = job.merge(parts, output, force=force, notice=notice)

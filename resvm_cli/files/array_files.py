@@ -19,7 +19,6 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files.compression import MAGICS
 from resvm_cli.files.file_kinds import Kind
@@ -27,6 +26,7 @@ from resvm_cli.files.matrix_market import parse_matrix_market
 from resvm_cli.files.streams import STDIN, comes_at_once
 from resvm_cli.files.svmlight import Block
 from resvm_cli.files.tables import Column, Table, TableBlock, rows_at_once, unique_names
+from resvm_cli.rows import FloatArray, Rows
 
 LABELS, IDS = "labels", "ids"  # beside the arrays of a sparse matrix that resvm writes
 SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # of scipy.sparse.save_npz

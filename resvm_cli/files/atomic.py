@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from resvm_cli import interruption, parallel
 from resvm_cli.errors import FileError, ModelError
 from resvm_cli.files.stdout import STDOUT, write_stdout
 from resvm_cli.files.streams import cannot
+from resvm_cli.running import interruption, parallel
 
 Result = TypeVar("Result")
 

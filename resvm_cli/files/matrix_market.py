@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.rows import FloatArray, IntArray
 
 MOST_ROWS = MOST_COLUMNS = 2**31 - 2
 _BANNER = re.compile(

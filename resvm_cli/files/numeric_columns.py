@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.streams import whole_lines
+from resvm_cli.rows import FloatArray
+from resvm_cli.running import parallel
 
 SmallArray: TypeAlias = npt.NDArray[np.float32]
 READING_THREADS = 2

@@ -18,12 +18,12 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files.delimited import fields_of
 from resvm_cli.files.json_objects import unique_names
 from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, text_lines
+from resvm_cli.rows import FloatArray
 
 VALUE, LABEL, ID = "decision_value", "label", "id"
 RANK_COLUMN = "rank"  # the rows are in the order of their values, not in that of their file

@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, IntArray
 from resvm_cli.files import _numbers
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import SPOOL_MEMORY, as_unicode, cannot
+from resvm_cli.rows import FloatArray, IntArray
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}

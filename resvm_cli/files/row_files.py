@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files.atomic import whole_file
 from resvm_cli.files.streams import cannot
+from resvm_cli.rows import Rows
 
 PIECE = 1 << 22
 

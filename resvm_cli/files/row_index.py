@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.dataset import IntArray, distinct
 from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.rows import IntArray, distinct
 
 FIRST_SPACING = 1 << 13
 MOST_MARKS = 1 << 17

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
 from resvm_cli.files.svmlight import Block
+from resvm_cli.rows import FloatArray
 
 SHOWN = 10
 _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
+from resvm_cli.rows import FloatArray
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 ONE_A_ROW = "one number from 0 to 1 for each row of P, in their order"

@@ -15,8 +15,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from resvm_cli import parallel
-from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
@@ -30,6 +28,8 @@ from resvm_cli.files.streams import (
     read_pieces,
     whole_lines,
 )
+from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.running import parallel
 
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")

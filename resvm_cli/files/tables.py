@@ -16,10 +16,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from resvm_cli.dataset import FloatArray
 from resvm_cli.errors import DataError
 from resvm_cli.files.file_kinds import separator_of
 from resvm_cli.files.streams import BYTE_ORDER_MARK, whole_lines
+from resvm_cli.rows import FloatArray
 
 CELLS_AT_ONCE = 1 << 14  # they stay in the cache
 MOST_ROWS = 1 << 12

@@ -10,10 +10,10 @@ from typing import Any
 
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import TEMPORARY
-from resvm_cli.files.logs import TASKS
+from resvm_cli.files.run_directory import TASKS
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
-from resvm_cli.shares import Share
+from resvm_cli.running.array_tasks import Share
 
 KIND = "resvm-task"
 FORMAT = 1

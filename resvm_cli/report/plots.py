@@ -9,14 +9,14 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from resvm_cli.commands.tune.report import PARAMETER_NAMES
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report.tuning_table import PARAMETER_NAMES
 
 if TYPE_CHECKING:
-    from resvm_cli.evaluation.significance import OverDataSets
-    from resvm_cli.jobs.score import FileScore, ScoreResult
-    from resvm_cli.jobs.tune import TuneResult
+    from resvm_cli.commands.score.score import FileScore, ScoreResult
+    from resvm_cli.metrics.significance import OverDataSets
     from resvm_cli.tuning.space import Axis
+    from resvm_cli.tuning.tune import TuneResult
 
 Kind: TypeAlias = Literal["png", "svg", "pdf"]
 KINDS: tuple[Kind, ...] = ("png", "svg", "pdf")

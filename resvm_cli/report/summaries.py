@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 from resvm_cli.report.terminal import note, print_data, print_table, rendered, say
 
 if TYPE_CHECKING:
-    from resvm_cli.ensemble.methods import Plan
-    from resvm_cli.ensemble.model_plan import ModelPlan
-    from resvm_cli.evaluation.bootstrap import Interval
-    from resvm_cli.jobs.benchmark import BenchmarkResult
-    from resvm_cli.jobs.benchmark_join import JoinResult
-    from resvm_cli.jobs.check import FileCheck
-    from resvm_cli.jobs.convert import ConvertResult
-    from resvm_cli.jobs.inspect import Inspection
-    from resvm_cli.jobs.outlook import Outlook
-    from resvm_cli.jobs.predict_files import FilesResult
-    from resvm_cli.jobs.rank import RankResult
-    from resvm_cli.jobs.rank_promise import Promise
-    from resvm_cli.jobs.simulate import SimulateResult
-    from resvm_cli.jobs.train import TrainResult
-    from resvm_cli.jobs.train_parts import PartResult
+    from resvm_cli.benchmark.join import JoinResult
+    from resvm_cli.benchmark.run import BenchmarkResult
+    from resvm_cli.commands.check.check import FileCheck
+    from resvm_cli.commands.convert.convert import ConvertResult
+    from resvm_cli.commands.inspect.inspect import Inspection
+    from resvm_cli.commands.predict.many_files import FilesResult
+    from resvm_cli.commands.rank.fdr import Promise
+    from resvm_cli.commands.rank.rank import RankResult
+    from resvm_cli.commands.simulate.simulate import SimulateResult
+    from resvm_cli.metrics.bootstrap import Interval
+    from resvm_cli.model.methods import Plan
+    from resvm_cli.model.plan import ModelPlan
     from resvm_cli.svm.kernels import Kernel
+    from resvm_cli.training.expected_performance import Outlook
+    from resvm_cli.training.parts import PartResult
+    from resvm_cli.training.train import TrainResult
 
 # shares of the known positives: by which ranks they would be found
 RECOVERED_SHARES = (0.5, 0.9)
@@ -64,7 +64,7 @@ def show_benchmark(result: BenchmarkResult) -> None:
     """How much was run, and what comes next."""
     say(f"{'results':>10}  {result.n_results:,}, {result.n_run:,} of them new")
     if result.missing_tasks:
-        from resvm_cli.shares import as_ranges
+        from resvm_cli.running.array_tasks import as_ranges
 
         say(f"{'missing':>10}  {result.n_missing:,}; --array={as_ranges(result.missing_tasks)}")
     say(f"{'took':>10}  {result.seconds:,.0f} s")

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from resvm_cli import parallel
 from resvm_cli.errors import MemberTimeout
+from resvm_cli.running import parallel
 
 _running: dict[int, tuple[float, str]] = {}  # by thread: since when, and what
 _limited = False

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from resvm_cli.dataset import Columns, FloatArray, IntArray, Rows
 from resvm_cli.errors import DataError
+from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
 
 SERIAL = 0  # the index of a row's own number
 ROW_FORMAT = "a row of the precomputed kernel is 0:serial 1:K(x,x1) 2:K(x,x2) ..."

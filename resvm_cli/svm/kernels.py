@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, Rows
 from resvm_cli.errors import DataError
+from resvm_cli.rows import FloatArray, Rows
 from resvm_cli.svm import _blocks
 
 KernelName: TypeAlias = Literal[

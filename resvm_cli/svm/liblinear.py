@@ -14,8 +14,8 @@ from functools import cache
 
 import numpy as np
 
-from resvm_cli.dataset import IntArray, Rows
 from resvm_cli.errors import SolverError
+from resvm_cli.rows import IntArray, Rows
 from resvm_cli.svm.deadline import timed
 from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import LinearSolution, Problem

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.dataset import IntArray
 from resvm_cli.errors import SolverError
+from resvm_cli.rows import IntArray
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.deadline import timed
 from resvm_cli.svm.nodes import Arena

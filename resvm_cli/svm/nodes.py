@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import IntArray, Rows
+from resvm_cli.rows import IntArray, Rows
 
 NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import (
     EXPONENT_TOLERANCE,

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.dataset import FloatArray, IntArray, Rows
 from resvm_cli.errors import SolverError
+from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.kernels import Kernel
 
 SolverName: TypeAlias = Literal["libsvm", "liblinear"]

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from resvm_cli.dataset import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.errors import CommandLineError
+from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks, gram
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.room import Room

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray, IntArray
+from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.deadline import members_are_limited, timed
 from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound

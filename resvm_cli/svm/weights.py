@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from resvm_cli.dataset import Columns, FloatArray, Rows
+from resvm_cli.rows import Columns, FloatArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.pool import Uses
 from resvm_cli.svm.products import SparseMatrix, dense_matrix

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.dataset import FloatArray, IntArray
-from resvm_cli.evaluation.metrics import Ranking
-from resvm_cli.evaluation.pu import best_pu_score, pu_score
+from resvm_cli.metrics.pu import best_pu_score, pu_score
+from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.rows import FloatArray, IntArray
 
 MetricName: TypeAlias = Literal[
     "roc_areas",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.dataset import IntArray
 from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.rows import IntArray
 
 
 @dataclass(frozen=True, eq=False)

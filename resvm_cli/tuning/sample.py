@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.dataset import IntArray
-from resvm_cli.ensemble.bags import PositiveWeights, require_weighted_draws
-from resvm_cli.ensemble.methods import gamma_scale
-from resvm_cli.ensemble.params import MethodName
-from resvm_cli.ensemble.pu_data import PUData
-from resvm_cli.ensemble.shared_kernels import SharedKernels
+from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
+from resvm_cli.model.methods import gamma_scale
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import MethodName
+from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import informed_candidates, informed_settings
 from resvm_cli.tuning.folds import Folds

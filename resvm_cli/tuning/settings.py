@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from resvm_cli.ensemble.params import MOST_MEMBERS, MethodName, ResvmParams
 from resvm_cli.errors import CommandLineError
+from resvm_cli.parameters import MOST_MEMBERS, MethodName, ResvmParams
 from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
 from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
 from resvm_cli.tuning.search import Settings, StrategyName

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from resvm_cli.ensemble.params import MethodName
 from resvm_cli.errors import CommandLineError
+from resvm_cli.parameters import MethodName
 from resvm_cli.svm.kernels import Kernel, KernelName
 
 # In this order they are named, sampled and varied; the last varies fastest in a grid.

@@ -13,14 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.dataset import FloatArray, IntArray, Rows
-from resvm_cli.ensemble.bags import PositiveWeights
-from resvm_cli.ensemble.methods import Plan, bag_key, bag_of, problem_on, settle
-from resvm_cli.ensemble.model import decide
-from resvm_cli.ensemble.out_of_bag import Absences, TrainingRows, decide_out_of_bag
-from resvm_cli.ensemble.params import ResvmParams
-from resvm_cli.ensemble.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.errors import CommandLineError, DataError, ResvmError
+from resvm_cli.model.bags import PositiveWeights
+from resvm_cli.model.ensemble import decide
+from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.criteria import JudgedRows, MetricName, Scores, score
 from resvm_cli.tuning.folds import Folds

@@ -18,7 +18,8 @@ MOST_MEMORY = 4 << 30
 
 def warm_up() -> None:
     """Import what commands import; no thread may run before the first fork."""
-    from resvm_cli import cli, parallel
+    from resvm_cli import cli
+    from resvm_cli.running import parallel
 
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)

@@ -37,7 +37,7 @@ class Reader:
 
 def without_threads() -> None:
     """Read in this thread: handing every small file to others takes longer than reading it."""
-    from resvm_cli import parallel
+    from resvm_cli.running import parallel
 
     parallel.stream = lambda function, tasks, *_: map(function, tasks)  # type: ignore[assignment]
 
@@ -122,7 +122,7 @@ def table(text: bytes, folder: Path) -> None:
     """A table of numbers, as convert reads it."""
     from resvm_cli.errors import ResvmError
     from resvm_cli.files.tables import TextTable
-    from resvm_cli.jobs.table_features import ColumnRoles, TableFeatures
+    from resvm_cli.tables.features import ColumnRoles, TableFeatures
 
     try:
         blocks = list(TableFeatures(TextTable("x", lambda: [text]), ColumnRoles()).blocks())
@@ -181,10 +181,10 @@ class Standing:
 
 def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     """A model that is read and judges a row; an rbf member says what its text says."""
-    from resvm_cli.dataset import Rows
-    from resvm_cli.ensemble.model import Predictor
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files import model_dir
+    from resvm_cli.model.ensemble import Predictor
+    from resvm_cli.model_files import directory as model_dir
+    from resvm_cli.rows import Rows
 
     with standing.changed(files) as path, np.errstate(all="ignore"):
         try:
@@ -214,9 +214,9 @@ def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
 
 def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path) -> None:
     """A part joined to the rest of its model; members that are read must be members."""
+    from resvm_cli.commands.predict.predict import model_dir
     from resvm_cli.errors import ResvmError
-    from resvm_cli.jobs.merge import merge
-    from resvm_cli.jobs.predict import model_dir
+    from resvm_cli.training.merge import merge
 
     target = folder / "merged"
     shutil.rmtree(target, ignore_errors=True)
@@ -232,7 +232,7 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
 def task_file(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     from resvm_cli.errors import ResvmError
     from resvm_cli.files.task_files import TaskFiles
-    from resvm_cli.jobs.trials import KnownTrials, _recorded_scores, is_known_trial
+    from resvm_cli.tuning.trials import KnownTrials, _recorded_scores, is_known_trial
 
     sound = json.loads(next(iter(standing.files.values())).partition(b"\n")[0])
     settings, metric = sound["settings"], "roc_areas"
@@ -264,8 +264,8 @@ def marker(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
 
 def run_directory(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files.logs import RunDirectory
-    from resvm_cli.jobs.trials import _recorded_scores
+    from resvm_cli.files.run_directory import RunDirectory
+    from resvm_cli.tuning.trials import _recorded_scores
 
     settings = json.loads(standing.files["settings.json"])
     with (
@@ -279,9 +279,9 @@ def run_directory(standing: Standing, files: dict[str, bytes], folder: Path) -> 
 
 def benchmark(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     """A report, from areas that an independent reader finds on the same lines."""
+    from resvm_cli.benchmark.report import run_report
+    from resvm_cli.benchmark.results import AREAS, read_benchmark
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files.benchmark_results import AREAS, read_benchmark
-    from resvm_cli.jobs.benchmark_report import run_report
 
     with standing.changed(files) as path, np.errstate(all="ignore"):
         try:
@@ -302,8 +302,8 @@ def _one_of(name: str, mutate: Callable[[bytes, Random], bytes]) -> Callable[[An
 
 
 def _params(path: str) -> None:
-    from resvm_cli.ensemble.params import ResvmParams
-    from resvm_cli.jobs.params_file import load_params, merged
+    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.training.best_json import load_params, merged
 
     content = load_params(path, None)
     for setting in merged(ResvmParams(), content, ()):
@@ -311,9 +311,9 @@ def _params(path: str) -> None:
 
 
 def _feature_map(rows: bytes, path: str) -> None:
-    from resvm_cli.files.feature_map import read_feature_map
-    from resvm_cli.jobs.convert import ConvertRequest, convert
-    from resvm_cli.jobs.table_features import ColumnRoles
+    from resvm_cli.commands.convert.convert import ConvertRequest, convert
+    from resvm_cli.tables.feature_map import read_feature_map
+    from resvm_cli.tables.features import ColumnRoles
 
     known = read_feature_map(path)
     roles = ColumnRoles(row_id="id", missing="zero")
@@ -339,8 +339,8 @@ def _parsed(text: bytes) -> Iterator[Any]:
 
 
 def _convert(form: str, path: str) -> None:
-    from resvm_cli.jobs.convert import ConvertRequest, convert
-    from resvm_cli.jobs.table_features import ColumnRoles
+    from resvm_cli.commands.convert.convert import ConvertRequest, convert
+    from resvm_cli.tables.features import ColumnRoles
 
     target = f"{path}.{form}"
     convert(ConvertRequest(path, ColumnRoles(), target), progress=lambda *_: None)
@@ -350,19 +350,19 @@ def _convert(form: str, path: str) -> None:
 
 
 def _scheduler(path: str) -> None:
-    from resvm_cli.jobs.cluster import _address
+    from resvm_cli.cluster.engine import _address
 
     _address(path, 0.0)
 
 
 def _grids(path: str) -> None:
-    from resvm_cli.jobs.benchmark_grids import read_grids
+    from resvm_cli.benchmark.grids import read_grids
 
     read_grids(path)
 
 
 def _compare(path: str) -> None:
-    from resvm_cli.jobs.compare import compare
+    from resvm_cli.commands.score.compare import compare
 
     with np.errstate(all="ignore"):
         compare(path)
@@ -374,9 +374,9 @@ def _head(path: Path) -> bytes:
 
 def texts(problem: Path) -> dict[str, Reader]:
     """Files that are one text."""
+    from resvm_cli.commands.score.repeated_runs import read_runs
     from resvm_cli.files import row_names
     from resvm_cli.files import svmlight as svmlight_files
-    from resvm_cli.files.repeated_runs import read_runs
 
     def pack(text: bytes, rng: Random) -> bytes:
         return mutations.packed(mutations.mutated_text(text, rng), rng)

@@ -152,8 +152,8 @@ STRANGE = (10**400, -1, 10**12, 0.5, "x", "[/bold]", None, [], {}, True, -3)
 
 @pytest.mark.parametrize("value", [*STRANGE, "1e400", "missing", "extra"], ids=str)
 def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
+    from resvm_cli.commands.inspect.inspect import inspect
     from resvm_cli.errors import ResvmError
-    from resvm_cli.jobs.inspect import inspect
     from resvm_cli.report.summaries import show_inspection
 
     text = (model / "manifest.json").read_bytes()
@@ -191,12 +191,12 @@ def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
 
 @pytest.mark.parametrize("value", STRANGE, ids=str)
 def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path, monkeypatch):
+    from resvm_cli.commands.rank.rank import rank
+    from resvm_cli.commands.rank.request import RankRequest
     from resvm_cli.errors import ResvmError
-    from resvm_cli.jobs.rank import rank
-    from resvm_cli.jobs.rank_request import RankRequest
-    from resvm_cli.jobs.training_input import TrainingInput
+    from resvm_cli.training.input import TrainingInput
 
-    monkeypatch.setattr("resvm_cli.jobs.rank.REPLICATES", 10)  # no manifest says how many
+    monkeypatch.setattr("resvm_cli.commands.rank.rank.REPLICATES", 10)  # no manifest says how many
     text = (model / "manifest.json").read_bytes()
     target = shutil.copytree(model, tmp_path / "m")
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), keep_ids=True)
@@ -626,7 +626,7 @@ def replace_often(target: Path, contents: list[dict[str, bytes]], count: int) ->
 
 
 def test_a_reader_during_replacements_sees_old_or_new(problem, model, tmp_path):
-    from resvm_cli.jobs.inspect import inspect
+    from resvm_cli.commands.inspect.inspect import inspect
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
     shutil.copytree(model, tmp_path / "m")
@@ -777,7 +777,8 @@ def test_a_test_that_is_killed_takes_its_child_with_it():
 
 def test_a_bug_is_one_line_and_its_traceback_is_behind_debug(model):
     script = (
-        "import sys; from resvm_cli.cli import main; from resvm_cli.jobs import inspect\n"
+        "import sys; from resvm_cli.cli import main\n"
+        "from resvm_cli.commands.inspect import inspect\n"
         "def broken(path, **more): raise ZeroDivisionError('of all things')\n"
         "inspect.inspect = broken; sys.argv[0] = 'resvm'; main()\n"
     )

@@ -277,9 +277,9 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
     reader, problem, model, tmp_path, monkeypatch
 ):
     from resvm_cli import api
-    from resvm_cli.files import model_dir
-    from resvm_cli.jobs.predict import PredictRequest, ThresholdRule, predict
-    from resvm_cli.jobs.predict_files import predict_files
+    from resvm_cli.commands.predict.many_files import predict_files
+    from resvm_cli.commands.predict.predict import PredictRequest, ThresholdRule, predict
+    from resvm_cli.model_files import directory as model_dir
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
     target = tmp_path / "m"
@@ -310,7 +310,7 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
 
 @pytest.mark.slow
 def test_no_reader_fails_during_a_thousand_replacements(problem, model, tmp_path):
-    from resvm_cli.files import model_dir
+    from resvm_cli.model_files import directory as model_dir
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
     target = tmp_path / "m"
@@ -331,7 +331,7 @@ def test_no_reader_fails_during_a_thousand_replacements(problem, model, tmp_path
 
 NO_LOCKS = """
 import threading
-from resvm_cli import parallel
+from resvm_cli.running import parallel
 from resvm_cli.errors import MachineError
 
 def tasks():
@@ -353,7 +353,7 @@ def test_where_no_lock_can_be_made_nothing_is_lost_in_silence():
 
 
 DEAD = """
-from resvm_cli import parallel
+from resvm_cli.running import parallel
 from resvm_cli.errors import MachineError
 parallel.WAIT_SECONDS = 0.05
 if {feeder}:

@@ -1,0 +1,298 @@
+"""For Python: what the commands do, on matrices in memory, by the same engine to the same bytes.
+
+A model that is fitted here and one that ``resvm train --data`` writes of the same rows, options and
+seed are equal. Column 0 of a matrix is feature 1 of a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.api.keywords import (
+    PathName,
+    TrainingOptions,
+    TuningOptions,
+    checked_jobs,
+    checked_names,
+    checked_share,
+    checked_top,
+    require_known,
+    scale_choice,
+    training_choice,
+    tuning_settings,
+)
+from resvm_cli.api.matrices import Label, LabelledMatrix, Matrix, as_matrix
+from resvm_cli.api.parameter_names import ParameterError, named, parameters_named
+from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
+from resvm_cli.commands.rank.rank import judge_of, rank_on
+from resvm_cli.commands.rank.request import RankRequest
+from resvm_cli.errors import DataError
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import StoredModel
+from resvm_cli.rows import Rows
+from resvm_cli.running import parallel
+from resvm_cli.training.data import Progress
+from resvm_cli.training.train import Trained, stored_table, train_on
+from resvm_cli.tuning.tune import tune_on
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = [
+    "Model",
+    "OutOfBagRows",
+    "Ranking",
+    "SvmlightData",
+    "Tuning",
+    "fit",
+    "load",
+    "rank",
+    "read_svmlight",
+    "tune",
+]
+
+
+class _Notes(list[str]):
+    """What the engine says, kept and handed on, in the words of Python."""
+
+    def __init__(self, notice: Callable[[str], None] | None) -> None:
+        super().__init__()
+        self._notice = notice
+
+    def tell(self, text: str) -> None:
+        text = named(text)
+        self.append(text)
+        if self._notice is not None:
+            self._notice(text)
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    """Progress that nobody watches."""
+
+
+def fit(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
+    positive_label: Label = 1,
+    oob: bool = False,
+    jobs: int | None = None,
+    progress: Progress = _silent,
+    notice: Callable[[str], None] | None = None,
+    **options: Unpack[TrainingOptions],
+) -> Model:
+    """Learn from rows of the positive label and unlabeled rows, which have any other.
+
+    With ``oob`` the model keeps what members say of training rows that they have not seen. Of
+    ``weights``, a number from 0 to 1 a row of X, those of known positives count: bags hold these in
+    proportion.
+    """
+    notes = _Notes(notice)
+    with _engine():
+        require_known(options, TrainingOptions, "fit")
+        jobs = checked_jobs(jobs)
+        choice, scale = training_choice(options)
+        labelled = LabelledMatrix.of(X, y, positive_label)
+        data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
+        trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
+        stored = StoredModel(
+            trained.description,
+            trained.plan,
+            trained.conclusion.rule,
+            trained.ensemble,
+            data.scaling,
+        )
+        unseen = _out_of_bag(trained, data, labelled, jobs, progress) if oob else None
+        return Model(stored, stored_table(trained.conclusion), unseen, tuple(notes), jobs)
+
+
+def tune(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
+    positive_label: Label = 1,
+    jobs: int | None = None,
+    progress: Progress = _silent,
+    notice: Callable[[str], None] | None = None,
+    **options: Unpack[TuningOptions],
+) -> Tuning:
+    """Choose hyperparameters without negatives."""
+    notes = _Notes(notice)
+    with _engine():
+        require_known(options, TuningOptions, "tune")
+        jobs = checked_jobs(jobs)
+        settings = tuning_settings(options)
+        settings.check()
+        scale = scale_choice(options.get("scale", "none"))
+        labelled = LabelledMatrix.of(X, y, positive_label)
+        data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
+        found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
+        return Tuning(
+            found.params, [trial.record for trial in found.trials], found.outer, tuple(notes)
+        )
+
+
+def rank(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    ids: Iterable[Any] | None = None,
+    model: Model | PathName | None = None,
+    audit: bool = False,
+    with_known: bool = False,
+    top: int | None = None,
+    contamination_pos: float | None = None,
+    contamination_unl: float | None = None,
+    fdr: float | None = None,
+    negatives: Matrix | None = None,
+    why: int | None = None,
+    intervals: bool = True,
+    groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
+    positive_label: Label = 1,
+    jobs: int | None = None,
+    progress: Progress = _silent,
+    notice: Callable[[str], None] | None = None,
+    **options: Unpack[TrainingOptions],
+) -> Ranking:
+    """Put unlabeled rows in order, best first, or known positives, most suspicious first.
+
+    Each row is judged only by members that have not seen it: of ``model``, which was trained on
+    the same rows, or of one that is trained here.
+    """
+    notes = _Notes(notice)
+    with _engine():
+        require_known(options, TrainingOptions, "rank")
+        jobs = checked_jobs(jobs)
+        if model is not None and set(options) - {"decision"}:
+            name = sorted(set(options) - {"decision"})[0]
+            raise ParameterError(f"{name} is for training, and model is trained already")
+        choice, scale = training_choice(options)
+        stored = _stored(model)
+        request = RankRequest(
+            choice=choice,
+            model=None if model is None else _name_of(model),
+            audit=audit,
+            with_known=with_known,
+            top=checked_top(top),
+            contamination_pos=checked_share("contamination_pos", contamination_pos),
+            contamination_unl=checked_share("contamination_unl", contamination_unl),
+            fdr=checked_share("fdr", fdr),
+            negatives=None if negatives is None else "negatives",
+            why=why,
+            intervals=intervals,
+            jobs=jobs,
+        )
+        request.check_list()
+        labelled = LabelledMatrix.of(X, y, positive_label)
+        names = checked_names("ids", ids, len(labelled.positive))
+        if stored:
+            request.check_method(stored.manifest["method"])
+        kernel = stored.ensemble.groups[0].kernel.name if stored else choice.params.kernel
+        data = labelled.data(
+            groups,
+            scale,
+            kernel=kernel,
+            zero_based=bool(stored and stored.zero_based),
+            weights=weights,
+        )
+        trusted = None
+        if negatives is not None:
+            trusted = Rows.from_matrix(
+                as_matrix(negatives, "negatives"), 0 if data.zero_based else 1
+            )
+        found = rank_on(data, request, stored, progress, notes.tell, negatives=trusted)
+        listing = found.listing
+        rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
+        if names is not None:
+            listing = replace(listing, ids=[names[row] for row in rows.tolist()])
+        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise, found.reasons)
+
+
+def load(path: PathName) -> Model:
+    """A model that ``resvm train`` or ``Model.save`` wrote."""
+    with parameters_named():
+        return Model(*model_dir.load_with_out_of_bag(os.fspath(path), required=False))
+
+
+def read_svmlight(
+    path: PathName, *, zero_based: bool = False, features: int | None = None
+) -> SvmlightData:
+    """A svmlight file, plain or compressed: a CSR matrix, labels, and the rows' ids."""
+    from scipy.sparse import csr_matrix
+
+    from resvm_cli.files.svmlight import read_file
+
+    with parameters_named():
+        block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
+        rows = block.rows
+        first = 0 if zero_based else 1
+        width = rows.max_index + 1 - first if features is None else features
+        if rows.max_index - first >= width:
+            raise DataError(f"{path}: has feature {rows.max_index}, more than features={features}")
+        matrix = csr_matrix(
+            (rows.values, rows.indices - first, rows.indptr), shape=(len(rows), max(0, width))
+        )
+        return SvmlightData(matrix, block.labels, list(block.comments or ()))
+
+
+@contextmanager
+def _engine() -> Iterator[None]:
+    """Errors in the words of Python, and BLAS on one thread, as the command line runs it."""
+    with parameters_named(), parallel.inner_threads_held():
+        yield
+
+
+def _stored(model: Model | PathName | None) -> StoredModel | None:
+    if model is None:
+        return None
+    if isinstance(model, Model):
+        return model.stored
+    if not isinstance(model, (str, os.PathLike)):
+        raise ParameterError(f"model is {model!r}; a model or the path of one was expected")
+    return load(model).stored
+
+
+def _name_of(model: Model | PathName) -> str:
+    return "model" if isinstance(model, Model) else os.fspath(model)
+
+
+def _out_of_bag(
+    trained: Trained,
+    data: MemoryData,
+    labelled: LabelledMatrix,
+    jobs: int | None,
+    progress: Progress,
+) -> OutOfBagRows | None:
+    """Decision values of the training rows, by members that have not seen them."""
+    plan, judged = trained.plan, trained.conclusion.judged
+    if plan.method == "cwsvm":
+        return None  # it has seen every row
+    rule = trained.conclusion.rule.rule
+    values = np.full(len(labelled.positive), np.nan)
+    members = np.zeros(len(values), np.int64)
+    place = labelled.order
+    if len(judged) == len(values):  # they belong to the model already
+        numbers = place[np.concatenate([judged.positive, plan.rows_pos + judged.unlabeled])]
+        decisions = trained.conclusion.decisions
+        values[numbers], members[numbers] = decisions.by(rule), decisions.n_members
+        return OutOfBagRows(values, members)
+    judge = replace(judge_of(trained, data, data.groups(), rule, jobs, progress), break_ties=False)
+    if plan.method == "resvm":
+        known, rows = judge.positives(data.positives, None), place[: plan.rows_pos]
+        values[rows], members[rows] = known.values, known.n_members
+    unlabeled, rows = judge.unlabeled(data.unlabeled(), plan.rows_unl, None), place[plan.rows_pos :]
+    values[rows], members[rows] = unlabeled.values, unlabeled.n_members
+    return OutOfBagRows(values, members)

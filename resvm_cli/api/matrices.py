@@ -1,0 +1,128 @@
+"""A matrix in memory, and which of its rows are known positives, as the engine asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.api.keywords import checked_names
+from resvm_cli.errors import DataError
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.scaling import ScaleChoice
+from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.svm.kernels import KernelName
+from resvm_cli.training.input import TrainingInput
+
+Matrix: TypeAlias = Any  # numpy's, scipy's sparse ones, or rows as lists
+Label: TypeAlias = float | int | str
+
+ENCODE = "leave texts out, or make numbers of them, one column a value"
+FILL_IN = "leave such rows out, or fill in a number such as the column's mean"
+
+
+def as_matrix(X: Matrix, called: str = "X") -> Any:
+    """Rows as numpy or scipy has them, every value a number."""
+    matrix = X if hasattr(X, "tocsr") else _dense(X, called)
+    if len(matrix.shape) != 2:
+        raise DataError(f"{called} has {len(matrix.shape)} dimensions; rows and columns are 2")
+    finite = np.isfinite(matrix.data if hasattr(matrix, "tocsr") else matrix)
+    if not finite.all():
+        if not hasattr(matrix, "tocsr"):
+            row, column = (int(places[0]) for places in np.nonzero(~finite))
+            where = f"row {row}, column {_column_name(X, column)} of {called}"
+            raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
+        raise DataError(f"{called} holds values that are not finite", FILL_IN)
+    return matrix
+
+
+def _dense(X: Matrix, called: str) -> FloatArray:
+    try:
+        return np.asarray(X, np.float64)
+    except (TypeError, ValueError) as error:
+        if hasattr(X, "columns"):
+            for column in range(X.shape[1]):
+                try:
+                    np.asarray(X.iloc[:, column], np.float64)
+                except (TypeError, ValueError):
+                    name = f"column {_column_name(X, column)} of {called}"
+                    raise DataError(f"{name} holds more than numbers", ENCODE) from None
+        raise DataError(f"{called} is no matrix of numbers: {error}", ENCODE) from None
+
+
+def _column_name(X: Matrix, column: int) -> str:
+    return f"'{X.columns[column]}'" if hasattr(X, "columns") else str(column)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledMatrix:
+    """A matrix, and which of its rows are known positives."""
+
+    matrix: Any
+    positive: npt.NDArray[np.bool_]
+    label: Label
+
+    @classmethod
+    def of(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabelledMatrix:
+        matrix, labels = as_matrix(X), np.asarray(y)
+        if labels.shape != (matrix.shape[0],):
+            shape = "x".join(map(str, labels.shape))
+            raise DataError(f"y has {shape} labels, and X has {matrix.shape[0]:,} rows")
+        if np.ndim(label):
+            raise DataError(f"positive_label is {label!r}; one label was expected")
+        positive = np.asarray(labels == label, bool)
+        if not positive.any():
+            there = ", ".join(sorted({str(value) for value in labels.tolist()})[:20])
+            raise DataError(
+                f"no row has the label {label}, which known positives have",
+                f"labels that are there: {there}; set positive_label",
+            )
+        if positive.all():
+            raise DataError(f"every row has the label {label}; none is left as unlabeled")
+        return cls(matrix, positive, label)
+
+    @property
+    def order(self) -> IntArray:
+        """The numbers of all rows, those of P before those of U."""
+        return np.concatenate([np.flatnonzero(self.positive), np.flatnonzero(~self.positive)])
+
+    def data(
+        self,
+        groups: Sequence[Any] | None,
+        scale: ScaleChoice | None,
+        *,
+        kernel: KernelName = "rbf",
+        zero_based: bool = False,
+        weights: npt.ArrayLike | None = None,
+    ) -> MemoryData:
+        """P and U, as the engine asks for them."""
+        source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
+        n_rows, n_columns = self.matrix.shape
+        if source.precomputed and n_rows != n_columns:
+            raise DataError(
+                f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel has the"
+                " values of all rows with all: a square matrix"
+            )
+        # names, as a file has them: folds are drawn in their order
+        names = checked_names("groups", groups, n_rows)
+        of_rows = None if names is None else np.array(names, object)[self.order]
+        if weights is not None:
+            weights = np.asarray(weights, np.float64)
+            if weights.shape != self.positive.shape:
+                raise DataError(f"{weights.size:,} weights, and X has {n_rows:,} rows")
+            weights = weights[self.positive]
+        return MemoryData.from_matrix(
+            self.matrix,
+            self.positive,
+            groups=of_rows,
+            weights=weights,
+            ids=[str(row + 1) for row in self.order.tolist()],
+            scale=source.scale,
+            precomputed=source.precomputed,
+            zero_based=source.zero_based,
+            features=int(n_columns) + source.precomputed,
+            positive_label=None if isinstance(self.label, str) else float(self.label),
+        )

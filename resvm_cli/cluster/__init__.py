@@ -1,0 +1,1 @@
+"""Dask as an engine for tasks."""

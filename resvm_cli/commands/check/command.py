@@ -1,0 +1,73 @@
+"""resvm check."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.options.data import ZeroBased
+from resvm_cli.options.running import Json, Quiet
+from resvm_cli.options.values import offered, parse_kernel
+from resvm_cli.report import json_output as machine
+from resvm_cli.report import summaries, terminal
+
+
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="svmlight files (- is stdin).")
+    ],
+    most: Annotated[
+        int, typer.Option("--max", metavar="N", min=1, help="Bad lines shown for each file.")
+    ] = 20,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "-t",
+            "--kernel",
+            metavar="NAME",
+            autocompletion=offered("precomputed"),
+            help="precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
+        ),
+    ] = None,
+    zero_based: ZeroBased = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Is this file sound? Every bad line, then what it holds (exit 3 if any line is bad).
+
+    For example:
+
+    - `resvm check pos.svm unl.svm`
+    """
+    from resvm_cli.commands.check import check as job
+
+    precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
+    reports = []
+    unread: list[FileError] = []
+    with terminal.Progress(quiet) as progress:
+        for path in files:
+            try:
+                report = job.check(
+                    path,
+                    zero_based=zero_based,
+                    precomputed=precomputed,
+                    most=most,
+                    progress=progress,
+                )
+            except FileError as error:
+                unread.append(error)  # the other files are looked at all the same
+                continue
+            reports.append(report)
+            if not json:
+                summaries.show_check(report)
+    if json:
+        machine.print_check(reports)
+    unsound = [report.path for report in reports if not report.sound]
+    for failure in unread[:-1] if not unsound else unread:
+        terminal.show_error(failure)
+    if unsound:
+        raise DataError(f"not sound: {', '.join(unsound)}")
+    if unread:
+        raise unread[-1]

@@ -1,1 +1,0 @@
-"""Options that several commands share: families of them, each declared and folded once."""

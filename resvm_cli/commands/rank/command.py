@@ -1,0 +1,257 @@
+"""resvm rank."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resvm_cli.errors import CommandLineError
+from resvm_cli.options.data import DataOptions, Groups
+from resvm_cli.options.method import MethodOptions, method_option
+from resvm_cli.options.option_groups import (
+    explicit_options,
+    fold_options,
+    names_of,
+    option_family,
+    option_text,
+    place_option,
+)
+from resvm_cli.options.running import (
+    ClusterOptions,
+    Force,
+    Json,
+    Seed,
+    TrainingRunOptions,
+    output_option,
+)
+from resvm_cli.options.values import offered, parse_choice
+
+if TYPE_CHECKING:
+    from resvm_cli.commands.rank.rank import RankResult
+    from resvm_cli.commands.rank.ranked_rows import RankingFormat
+    from resvm_cli.commands.rank.request import RankRequest
+
+ranking_option = partial(typer.Option, rich_help_panel="Ranking")
+
+# A directory of such a name was meant to be the ranking.
+LISTINGS = (".tsv", ".csv", ".jsonl", ".txt", ".html")
+# What a stored model has settled already.
+OF_TRAINING = (
+    *(name for name in names_of(MethodOptions) if name != "decision"),
+    *("scale", "features", "seed", "output", "force"),
+)
+
+
+@option_family
+class RankingOptions:
+    """Which rows are listed, and what is said of each."""
+
+    audit: Annotated[
+        bool,
+        ranking_option("--audit", help="List the known positives instead, most suspicious first."),
+    ] = False
+    contamination_pos: Annotated[
+        float | None,
+        ranking_option(
+            metavar="A",
+            help="The share of P that is wrong.",
+            show_default="estimated",
+        ),
+    ] = None
+    contamination_unl: Annotated[
+        float | None,
+        ranking_option(
+            metavar="B",
+            help="The share of U that is positive.",
+            show_default="estimated",
+        ),
+    ] = None
+    fdr: Annotated[
+        float | None,
+        ranking_option(
+            metavar="Q",
+            help="Write the longest list expected to be positive but for this share.",
+        ),
+    ] = None
+    negatives: Annotated[
+        str | None,
+        ranking_option(
+            metavar="FILE",
+            help="Trusted negatives, scored and not trained on: adds conformal p-values, by which"
+            " --fdr then chooses.",
+        ),
+    ] = None
+    with_known: Annotated[
+        bool, ranking_option("--with-known", help="Rank the rows of P among those of U.")
+    ] = False
+    top: Annotated[
+        int | None,
+        ranking_option("-k", "--top", metavar="N", min=1, help="Write the first rows only."),
+    ] = None
+    why: Annotated[
+        int | None,
+        ranking_option(
+            metavar="N",
+            help="Tell of the first rows which known positives speak for them and which rows of U"
+            " against (linear: which features).",
+        ),
+    ] = None
+    feature_map: Annotated[
+        str | None,
+        ranking_option("--map", metavar="FILE", help="With --why: names, by resvm convert."),
+    ] = None
+    no_interval: Annotated[
+        bool,
+        ranking_option("--no-interval", help="Leave rank_low and rank_high empty: saves memory."),
+    ] = False
+
+
+@option_family
+class ListingOptions:
+    """Where the ranking goes, and in which form."""
+
+    form: Annotated[
+        str,
+        output_option(
+            "--format",
+            metavar="NAME",
+            autocompletion=offered("tsv", "csv", "jsonl"),
+            help="tsv, csv or jsonl.",
+        ),
+    ] = "tsv"
+    html: Annotated[
+        str | None,
+        output_option(
+            metavar="FILE", help="A page with the ranking to search and sort, and charts."
+        ),
+    ] = None
+    why_out: Annotated[
+        str | None,
+        output_option(metavar="FILE", help="With --why: write that to a file, as JSON lines."),
+    ] = None
+    json: Json = False
+
+
+@place_option("positive_ids", before="positive_label")
+@place_option("groups", before="zero_based")
+@fold_options
+def rank(
+    context: typer.Context,
+    *,
+    data: DataOptions,
+    groups: Groups = None,
+    ranking: RankingOptions,
+    model: Annotated[
+        str | None,
+        method_option(metavar="DIR", help="Instead of training: a model trained on the same data."),
+    ] = None,
+    method: MethodOptions,
+    output: Annotated[
+        str | None,
+        output_option("-o", "--output", metavar="DIR", help="Keep the trained model there."),
+    ] = None,
+    force: Force = False,
+    listing: ListingOptions,
+    seed: Seed = 0,
+    cluster: ClusterOptions,
+    running: TrainingRunOptions,
+) -> None:
+    """Rank unlabeled rows, best first, or known positives, most suspicious first.
+
+    Each row is judged only by the members of the ensemble that have not seen it.
+
+    For example:
+
+    - `resvm rank --data genome.svm --positive-ids known.txt > ranking.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html > top.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --audit > suspects.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --why 10 > ranking.tsv`
+    """
+    from resvm_cli.commands.rank import rank as job
+    from resvm_cli.commands.rank.ranked_rows import RANKING_FORMATS
+    from resvm_cli.commands.rank.request import RankRequest
+
+    explicit = explicit_options(context)
+    form = parse_choice("--format", listing.form, RANKING_FORMATS)
+    if listing.json and "form" in explicit:
+        raise CommandLineError("--json and --format exclude each other")
+    if model is not None:
+        _refuse_training(context, explicit)
+    if listing.why_out is not None and ranking.why is None:
+        raise CommandLineError("--why-out goes with --why N")
+    if output is not None and output.lower().endswith(LISTINGS):
+        raise CommandLineError(
+            f"-o is where the model is kept, a directory, and '{output}' is the name of a list",
+            f"the ranking goes to stdout: resvm rank ... > {shlex.quote(output)}, without -o",
+        )
+    if force and output is None:
+        raise CommandLineError("--force goes with -o/--output")
+    choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    request = RankRequest(
+        data.training_input(scale, groups=groups, keep_ids=True),
+        choice,
+        model=model,
+        target=output,
+        force=force,
+        audit=ranking.audit,
+        with_known=ranking.with_known,
+        top=ranking.top,
+        contamination_pos=ranking.contamination_pos,
+        contamination_unl=ranking.contamination_unl,
+        fdr=ranking.fdr,
+        negatives=ranking.negatives,
+        why=ranking.why,
+        feature_map=ranking.feature_map,
+        intervals=not ranking.no_interval,
+        page=listing.html is not None,
+        jobs=running.jobs,
+        memory_mb=running.memory_mb,
+    )
+    with cluster.connected(running, output), running.progress() as progress:
+        result = job.rank(request, progress, running.notice)
+    _write(result, request, form, listing, running)
+
+
+def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
+    for name in OF_TRAINING:
+        if name in explicit:
+            option = option_text(context, name)
+            raise CommandLineError(
+                f"{option} is for training, and --model is trained already",
+                f"leave {option} out, or --model",
+            )
+
+
+def _write(
+    result: RankResult,
+    request: RankRequest,
+    form: RankingFormat,
+    listing: ListingOptions,
+    running: TrainingRunOptions,
+) -> None:
+    from resvm_cli.commands.rank import reasons_report as ranking_reasons
+    from resvm_cli.commands.rank.ranked_rows import format_ranking
+    from resvm_cli.files.atomic import output as output_file
+    from resvm_cli.report import json_output as machine
+    from resvm_cli.report import summaries, terminal
+
+    if listing.html is not None:
+        from resvm_cli.commands.rank import page as ranking_page
+
+        with output_file(listing.html) as write:
+            write(ranking_page.render(result, request.source, terminal.command_line()))
+    if listing.why_out is not None:
+        with output_file(listing.why_out) as write:
+            write(ranking_reasons.lines(result.reasons))
+    if not running.quiet:
+        summaries.show_ranking(result)
+        ranking_reasons.show(result.reasons)
+    if listing.json:
+        machine.print_ranking(result)
+        return
+    with output_file("-") as write:
+        for part in format_ranking(form, result.listing):
+            write(part)

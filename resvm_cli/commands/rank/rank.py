@@ -1,0 +1,301 @@
+"""P and U to a ranking of U by out-of-bag values, or to an audit of P."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from resvm_cli.commands.rank.fdr import (
+    Promise,
+    doubtful_negatives,
+    doubts,
+    negatives_unlike,
+    promised_list,
+    read_negatives,
+    scored_negatives,
+)
+from resvm_cli.commands.rank.listing import Recovery, listings
+from resvm_cli.commands.rank.ranked_rows import Listing
+from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
+from resvm_cli.commands.rank.request import RankRequest
+from resvm_cli.errors import DataError
+from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
+from resvm_cli.metrics.curves import Histogram
+from resvm_cli.model.ensemble import Predictor, RuleName
+from resvm_cli.model.members import rows_drawn
+from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.rows import IntArray, Rows
+from resvm_cli.running import parallel
+from resvm_cli.running.parallel import available_cores
+from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training import memory
+from resvm_cli.training.data import Progress, TrainingData, as_stored, require_same_data
+from resvm_cli.training.train import Trained, save, train_on
+
+
+@dataclass(frozen=True, eq=False)
+class RankResult:
+    """The list that was asked for, and what else there is to show."""
+
+    listing: Listing
+    n_listed: int  # before --top
+    plan: ModelPlan
+    rule: RuleName
+    audit: bool
+    with_known: bool
+    n_unjudged: int  # of those listed
+    n_suspects: int | None  # known positives that look wrong, where P and U were judged
+    resamples: int  # 0 without intervals
+    recovery: Recovery | None
+    promise: Promise | None  # None: P was not judged, and there are no trusted negatives
+    known: Listing | None  # P, most suspicious first, for a page
+    histogram: Histogram | None  # values of P and of U, for a page
+    model: str | None
+    notes: tuple[str, ...]
+    reasons: tuple[Reasons, ...] = ()  # for the first rows, where they were asked for
+
+
+def rank(
+    request: RankRequest,
+    progress: Progress,
+    notice: Callable[[str], None] = lambda text: None,
+) -> RankResult:
+    """Train or load, judge every row out of bag, and put the rows in order."""
+    request.check()
+    notes: list[str] = []
+
+    def tell(text: str) -> None:
+        notes.append(text)
+        notice(text)
+
+    source = replace(request.source, keep_ids=True)
+    stored = None
+    if request.model is not None:
+        stored = model_dir.load(request.model)
+        request.check_method(stored.manifest["method"])
+        source = as_stored(source, stored)
+    else:
+        source = source.for_kernel(request.choice.params.kernel)
+    negatives = None
+    if request.negatives is not None:
+        negatives = read_negatives(request.negatives, zero_based=source.zero_based)
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(source, False, progress, memory.kept_nonzeros(request.memory_mb)) as data,
+    ):
+        result = rank_on(data, request, stored, progress, tell, notice, negatives)
+    return replace(result, notes=tuple(notes))
+
+
+def rank_on(
+    data: PUData,
+    request: RankRequest,
+    stored: model_dir.StoredModel | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+    header: Callable[[str], None] | None = None,
+    negatives: Rows | None = None,
+) -> RankResult:
+    """Rank sets that are read already, by the stored model where there is one.
+
+    ``header`` is told what the run will use.
+    """
+    groups = data.groups()  # first: training takes long
+    kernel = request.choice.params.kernel
+    if stored is not None:
+        kernel = stored.ensemble.groups[0].kernel.name
+    names = feature_names(request.feature_map, kernel)
+    if stored is None:
+        plan, judge = _trained(request, data, groups, progress, notice, header)
+    else:
+        plan, judge = _loaded(request, stored, data, groups, progress, notice)
+    if negatives is not None:
+        judge = replace(judge, negatives=scored_negatives(negatives, judge))
+    result = _ranked(request, data, plan, judge, notice)
+    if request.why is not None:
+        reasons = reasons_of(result.listing, request.why, data, plan, judge, names, progress)
+        result = replace(result, reasons=reasons)
+    return result
+
+
+def _trained(
+    request: RankRequest,
+    data: PUData,
+    groups: IntArray | None,
+    progress: Progress,
+    tell: Callable[[str], None],
+    header: Callable[[str], None] | None,
+) -> tuple[ModelPlan, OutOfBagJudge]:
+    trained = train_on(
+        data,
+        request.choice,
+        jobs=request.jobs,
+        memory_mb=request.memory_mb,
+        ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
+        progress=progress,
+        notice=tell,
+        header=header,
+    )
+    if request.target is not None:
+        save(trained, request.target, force=request.force)
+    threads = _judging_threads(request, trained.plan, data)
+    return trained.plan, judge_of(trained, data, groups, request.rule, threads, progress)
+
+
+def _judging_threads(request: RankRequest, plan: ModelPlan, data: PUData) -> int:
+    """As many as there is room for while every row is judged."""
+    wanted = request.jobs or available_cores()
+    stage = memory.ranking_stage(plan, data, request.intervals)
+    need = memory.training_need(plan, data, plan.n_models, [stage])
+    return max(1, need.threads_within(request.memory_mb, wanted))
+
+
+def judge_of(
+    trained: Trained,
+    data: PUData,
+    groups: IntArray | None,
+    rule: RuleName,
+    jobs: int | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> OutOfBagJudge:
+    """Judges the rows that a model was trained on."""
+    part = trained.part
+    training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
+    predictor = Predictor(trained.ensemble, data.scaling)
+    return _judge(predictor, part.problems, training_rows, rule, jobs, progress)
+
+
+def _loaded(
+    request: RankRequest,
+    stored: model_dir.StoredModel,
+    data: PUData,
+    groups: IntArray | None,
+    progress: Progress,
+    tell: Callable[[str], None],
+) -> tuple[ModelPlan, OutOfBagJudge]:
+    assert request.model is not None
+    plan = model_dir.stored_plan(stored, request.model)
+    require_same_data(stored, request.model, data, progress)
+    plan = plan.with_weights(data.positive_weights)
+    tasks = plan.problems(range(plan.n_models))
+    for text in data.notes:
+        tell(text)
+    drawn = rows_drawn(tasks)
+    training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
+    predictor = Predictor(stored.ensemble, stored.scaling)
+    threads = _judging_threads(request, plan, data)
+    return plan, _judge(predictor, tasks, training_rows, request.rule, threads, progress)
+
+
+def _judge(
+    predictor: Predictor,
+    tasks: Sequence[Problem],
+    training_rows: TrainingRows,
+    rule: RuleName,
+    jobs: int | None,
+    progress: Progress,
+) -> OutOfBagJudge:
+    return OutOfBagJudge(
+        predictor,
+        Absences(tasks, training_rows),
+        training_rows.n_positives,
+        rule,
+        lambda: jobs or available_cores(),
+        progress,
+    )
+
+
+def _ranked(
+    request: RankRequest,
+    data: PUData,
+    plan: ModelPlan,
+    judge: OutOfBagJudge,
+    tell: Callable[[str], None],
+) -> RankResult:
+    known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
+    classes = None
+    if known is not None and unlabeled is not None:
+        classes = ClassMixture.fit(
+            known.values[known.judged],
+            unlabeled.values[unlabeled.judged],
+            request.contamination_pos,
+            request.contamination_unl,
+            REPLICATES if request.intervals else 0,
+            plan.seed,
+        )
+    listing, audited = listings(request, data.ids(), plan, known, unlabeled, classes)
+    n_unjudged = int((listing.n_members == 0).sum())
+    if n_unjudged == len(listing):
+        raise DataError(
+            "every row is in every bag: no member is left to judge any of them",
+            "use smaller bags (--n-pos, --n-unl), more members or fewer groups",
+        )
+    if n_unjudged:
+        tell(
+            f"{n_unjudged:,} of {len(listing):,} rows, or their groups, are in every bag: they come"
+            " last, without a value; smaller bags or more members would judge them"
+        )
+    n_listed = len(listing)
+    promise = None
+    if known is not None or judge.negatives is not None:
+        n_unlike = negatives_unlike(
+            judge,
+            None if known is None else known.values[known.judged],
+            unlabeled.values[unlabeled.judged],
+        )
+        promise = Promise.of(classes, judge.negatives, n_unlike)
+        for text in doubtful_negatives(promise):
+            tell(text)
+        if request.fdr is not None:
+            listing, promise = promised_list(listing, promise, request.fdr)
+            for text in doubts(promise):
+                tell(text)
+    histogram = None
+    if request.page and known is not None and unlabeled is not None:
+        both = OutOfBagValues.joined(known, unlabeled)
+        of_pos = np.arange(len(both)) < len(known)
+        histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
+    return RankResult(
+        listing if request.top is None else listing.head(request.top),
+        n_listed,
+        plan,
+        request.rule,
+        request.audit,
+        request.with_known,
+        n_unjudged,
+        None if classes is None else classes.n_false(),
+        n_resampled,
+        None if known is None or unlabeled is None else Recovery.of(known, unlabeled),
+        promise,
+        audited if request.page else None,
+        histogram,
+        request.model or request.target,
+        (),
+    )
+
+
+def _judged_sets(
+    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagJudge
+) -> tuple[OutOfBagValues | None, OutOfBagValues, int]:
+    """P, where that can be judged, and U, and how many resamples their ranks have."""
+    n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
+        0 if request.audit else plan.rows_unl
+    )
+    resamples = None
+    if request.intervals:
+        resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
+    known = None
+    if plan.method == "resvm":
+        known = judge.positives(data.positives, resamples)
+    unlabeled = judge.unlabeled(
+        data.unlabeled(), plan.rows_unl, None if request.audit else resamples
+    )
+    return known, unlabeled, 0 if resamples is None else resamples.count

@@ -1,0 +1,137 @@
+"""Why rows stand where they do: what speaks for and against the first rows of a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from resvm_cli.commands.rank.ranked_rows import Listing
+from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.model.explanations import Part, PartsOfValues
+from resvm_cli.model.members import rows_drawn
+from resvm_cli.model.out_of_bag import OutOfBagJudge
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.rows import IntArray, Rows
+from resvm_cli.tables.feature_map import read_feature_map
+from resvm_cli.training.data import Progress
+
+SHOWN = 5  # rows or features on either side
+ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What a row or a feature adds to a value."""
+
+    name: str  # the row's id, or the feature's name
+    amount: float
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """A row's value as a sum, with the parts that count most.
+
+    The value is the mean of the members that have not seen the row, whatever the rule. Linear
+    members are made of features, all others of rows.
+    """
+
+    rank: int
+    id: str
+    mean_value: float
+    constant: float
+    of_positives: float | None
+    of_unlabeled: float | None
+    of_features: float | None
+    positives: tuple[Contribution, ...]
+    unlabeled: tuple[Contribution, ...]
+    features: tuple[Contribution, ...]
+
+
+def feature_names(path: str | None, kernel: str) -> list[str] | None:
+    """The names in a feature map, for members that count features."""
+    if path is None:
+        return None
+    if kernel != "linear":
+        raise CommandLineError(
+            f"--map names features, and members of the {kernel} kernel are made of rows",
+            "leave --map out, or add -t linear",
+        )
+    return read_feature_map(path).names
+
+
+def reasons_of(
+    listing: Listing,
+    count: int,
+    data: PUData,
+    plan: ModelPlan,
+    judge: OutOfBagJudge,
+    names: list[str] | None,
+    progress: Progress,
+) -> tuple[Reasons, ...]:
+    """Reasons for the first rows of a list, a few rows at a time."""
+    wanted = listing.head(count)
+    assert wanted.numbers is not None
+    drawn = rows_drawn(plan.problems(range(plan.n_models)))
+    predictor = judge.predictor
+    parts = PartsOfValues(
+        predictor.ensemble,
+        predictor.scaled(data.positives),
+        predictor.scaled(data.fetch(drawn)),
+        drawn,
+    )
+    linear = predictor.ensemble.linear
+    ids = data.ids()
+    ranks = wanted.ranks if wanted.ranks is not None else np.arange(1, len(wanted) + 1)
+
+    def row_named(part: Part) -> Contribution:
+        return Contribution(ids[part.number], part.amount)
+
+    def feature_named(part: Part) -> Contribution:
+        return Contribution(_feature_name(part.number, names, data), part.amount)
+
+    found: list[Reasons] = []
+    for start in range(0, len(wanted), ROWS_AT_ONCE):
+        numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
+        rows = _rows_of(numbers, data)
+        absent = judge.absences.absent(numbers, rows)
+        for one in parts.of(predictor.scaled(rows), absent, SHOWN):
+            place = len(found)
+            found.append(
+                Reasons(
+                    int(ranks[place]),
+                    wanted.ids[place],
+                    one.value,
+                    one.constant,
+                    None if linear else one.of_positives,
+                    None if linear else one.of_unlabeled,
+                    one.of_features if linear else None,
+                    tuple(map(row_named, one.positives)),
+                    tuple(map(row_named, one.unlabeled)),
+                    tuple(map(feature_named, one.features)),
+                )
+            )
+        progress("looking for reasons", len(found), len(wanted))
+    return tuple(found)
+
+
+def _rows_of(numbers: IntArray, data: PUData) -> Rows:
+    """The rows of these numbers among P and then U, in this order."""
+    n_pos = len(data.positives)
+    ascending = np.sort(numbers)
+    of_pos, of_unl = ascending[ascending < n_pos], ascending[ascending >= n_pos] - n_pos
+    rows = Rows.concatenate([data.positives.take(of_pos), data.fetch(of_unl)])
+    return rows.take(np.searchsorted(ascending, numbers))
+
+
+def _feature_name(feature: int, names: list[str] | None, data: PUData) -> str:
+    if names is None:
+        return str(feature)
+    place = feature if data.zero_based else feature - 1
+    if place >= len(names):
+        raise DataError(
+            f"feature {feature:,} counts, and the map ends at {len(names):,}",
+            "give the map that was written with these rows",
+        )
+    return names[place]

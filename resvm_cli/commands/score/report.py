@@ -1,0 +1,296 @@
+"""What score found, as text: one figure a line, one column a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from resvm_cli.report.terminal import harmless, print_data, print_table
+
+if TYPE_CHECKING:
+    from resvm_cli.commands.score.compare import CompareResult
+    from resvm_cli.commands.score.score import FileScore, ScoreResult
+    from resvm_cli.metrics.significance import OverDataSets
+
+# name of the figure, what people read
+AREAS = (
+    ("average_precision", "average precision"),
+    ("average_precision_at_prevalence", "  at the deployed prevalence"),
+    ("roc_auc", "ROC area"),
+    ("pr_auc_interpolated", "PR area, interpolated"),
+    ("pr_auc_trapezoid", "PR area, trapezoidal"),
+    ("partial_roc_auc", "ROC area up to 10 % false positives"),
+    ("bedroc_20", "BEDROC, alpha 20"),
+    ("bedroc_80.5", "BEDROC, alpha 80.5"),
+)
+AT_THRESHOLD = (
+    ("precision", "precision"),
+    ("precision_at_prevalence", "  at the deployed prevalence"),
+    ("recall", "recall"),
+    ("f1", "F1"),
+    ("mcc", "MCC"),
+)
+RECOVERED = tuple(
+    (f"screened_to_recover_{share}_percent", f"fraction screened to recover {share} %")
+    for share in (50, 80, 90)
+)
+PU = (
+    ("roc_auc_pu", "ROC area, P against U"),
+    ("pu_score", "pu_score at T"),
+    ("pu_score_max", "pu_score, largest"),
+    ("recall", "recall of known positives at T"),
+    ("fraction_positive", "fraction predicted positive"),
+    ("fraction_positive_unlabeled", "  of U"),
+)
+CORRECTED = (
+    ("contamination_unl_estimate", "share of positives in U, estimated"),
+    ("corrected_average_precision", "average precision"),
+    ("corrected_roc_auc", "ROC area"),
+    ("corrected_precision", "precision at T"),
+    ("corrected_recall", "recall at T"),
+    ("corrected_fpr", "false-positive rate at T"),
+    ("corrected_f1", "F1 at T"),
+)
+UNRANKED = {
+    "fraction_positive",
+    "fraction_positive_unlabeled",
+    "contamination_unl_estimate",
+    "best_f1_from",
+}
+LOWER_IS_BETTER = {name for name, _ in RECOVERED} | {"corrected_fpr"}
+
+
+class _Lines:
+    """Rows with a column for each file; with one file its interval stands beside the value."""
+
+    def __init__(self, files: Sequence[FileScore]) -> None:
+        self.files = files
+        self._rows: list[tuple[str, list[str], str, frozenset[int]]] = []
+
+    def title(self, text: str) -> None:
+        self._rows.append((text, [], "", frozenset()))
+
+    def row(
+        self, label: str, cells: Sequence[str], beside: str = "", best: frozenset[int] = frozenset()
+    ) -> None:
+        self._rows.append((f"  {label}", list(cells), beside, best))
+
+    def figures(self, names: Sequence[tuple[str, str]]) -> None:
+        for name, label in names:
+            values = [file.figures.values.get(name) for file in self.files]
+            if all(value is None for value in values):
+                continue
+            bounds = self.files[0].figures.bounds.get(name)
+            beside = f"{bounds[0]:.4f} to {bounds[1]:.4f}" if bounds else ""
+            self.row(label, [_number(value) for value in values], beside, _best(name, values))
+
+    def text(self) -> str:
+        """The rows as lines; the best of several is bold on a terminal, and has a star."""
+        several = len(self.files) > 1
+        bold, plain = ("\x1b[1m", "\x1b[0m") if _colours() else ("", "")
+        names = [file.name for file in self.files] if several else [""]
+        first = max(len(label) for label, cells, _, _ in self._rows if cells) + 2
+        widths = [
+            2 + max(len(name), *(len(cells[n]) for _, cells, _, _ in self._rows if cells))
+            for n, name in enumerate(names)
+        ]
+        lines = []
+        if several:
+            heads = [f"{name:>{width}} " for name, width in zip(names, widths, strict=True)]
+            lines.append((" " * first + "".join(heads)).rstrip())
+        for label, cells, beside, best in self._rows:
+            if not cells:
+                lines += ["", f"{bold}{label}{plain}"]
+                continue
+            line = f"{label:<{first}}"
+            for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+                shown = f"{cell:>{width}}"
+                if number in best:
+                    shown = f"{bold}{shown}*{plain}"
+                line += shown if number in best else f"{shown} "
+            lines.append(f"{line} {beside}".rstrip() if not several else line.rstrip())
+        return "\n".join(lines) + "\n"
+
+
+def _colours() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
+def _best(name: str, values: Sequence[float | None]) -> frozenset[int]:
+    """Which columns to mark: the best of several, unless all are equal."""
+    present = [value for value in values if value is not None and value == value]
+    if len(present) < 2 or name in UNRANKED or min(present) == max(present):
+        return frozenset()
+    best = min(present) if name in LOWER_IS_BETTER else max(present)
+    return frozenset(number for number, value in enumerate(values) if value == best)
+
+
+def show_scores(result: ScoreResult) -> None:
+    """The table on stdout, and what the reader should know below it."""
+    files = [replace(file, name=harmless(file.name)) for file in result.files]
+    lines = _Lines(files)
+    values = files[0].figures.values
+    other = "unlabeled" if result.pu else "negative"
+    n_other = values["n_unlabeled" if result.pu else "n_negatives"]
+    labels = harmless(result.labels)
+    heading = f"{files[0].name} against {labels}" if len(files) == 1 else labels
+    text = f"{heading}: {values['n_positives']:,} positive, {n_other:,} {other} rows\n"
+    several = len(files) > 1
+    asked = result.settings.n_replicates
+    intervals = f" (95 % intervals by bootstrap, {asked:,} draws)" if asked and not several else ""
+    if result.pu:
+        lines.title(f"from positive and unlabeled rows{intervals}")
+        lines.figures(PU)
+        _thresholds(lines)
+        if "contamination_pos" in values:
+            lines.title(
+                f"corrected for contamination {values['contamination_pos']:.3g} of P and"
+                f" {values['contamination_unl']:.3g} of U"
+            )
+            lines.figures(CORRECTED)
+    else:
+        lines.title(f"areas{intervals}")
+        lines.figures(AREAS)
+        lines.title("at the threshold")
+        _thresholds(lines)
+        lines.figures(AT_THRESHOLD)
+        lines.figures([("best_f1", "F1, largest"), ("best_f1_from", "  from this value on")])
+        lines.title("screening")
+        _screening(lines)
+        lines.figures(RECOVERED)
+    if several:
+        _differences(lines)
+    text += lines.text()
+    if not result.pu and not several:
+        text += _confusion(values)
+    for file in files:
+        if file.degenerate:
+            text += f"\n{file.name}: degenerate: {file.degenerate}\n"
+    if result.assumptions:
+        text += "\nassumed: " + "\n         ".join(result.assumptions) + "\n"
+        text += "".join(f"{file.name}: values are {file.provenance}\n" for file in files)
+    text += "".join(f"warning: {harmless(warning)}\n" for warning in result.warnings)
+    print_data(text)
+
+
+def _thresholds(lines: _Lines) -> None:
+    cells = [f"{file.figures.values['threshold']:.6g}" for file in lines.files]
+    lines.row("T", cells, f"from {lines.files[0].threshold_from}")
+
+
+def _screening(lines: _Lines) -> None:
+    """At each depth the enrichment; with one file also precision and recall."""
+    names = [
+        name.removeprefix("enrichment_at_")
+        for name in lines.files[0].figures.values
+        if name.startswith("enrichment_at_")
+    ]
+    for name in names:
+        shown = name.replace("_percent", " %")
+        if len(lines.files) == 1:
+            values = lines.files[0].figures.values
+            beside = (
+                f"precision {values[f'precision_at_{name}']:.4f},"
+                f" recall {values[f'recall_at_{name}']:.4f}"
+            )
+            enrichment = values[f"enrichment_at_{name}"]
+            lines.row(f"enrichment in the first {shown}", [f"{enrichment:.2f}"], beside)
+        else:
+            lines.figures([(f"enrichment_at_{name}", f"enrichment in the first {shown}")])
+
+
+def _differences(lines: _Lines) -> None:
+    lines.title(f"difference to {lines.files[0].name}, same rows resampled")
+    labels = {**dict(AREAS), **dict(PU)}
+    for name in lines.files[-1].differences:
+        cells = [
+            f"{file.differences[name].value:+.4f}" if file.differences else ""
+            for file in lines.files
+        ]
+        bounds = [
+            f"{file.differences[name].low:+.4f} to {file.differences[name].high:+.4f}"
+            if file.differences
+            else ""
+            for file in lines.files
+        ]
+        lines.row(labels[name], cells)
+        lines.row("  95 %", bounds)
+
+
+def _confusion(values: dict[str, float]) -> str:
+    cells = [f"{values[name]:,}" for name in ("tp", "fp", "fn", "tn")]
+    width = max(len("predicted +"), *map(len, cells))
+    header = f"\n{'':>12}{'positive':>{width + 2}}{'negative':>{width + 2}}\n"
+    rows = [
+        f"{name:>12}{first:>{width + 2}}{second:>{width + 2}}\n"
+        for name, first, second in (
+            ("predicted +", cells[0], cells[1]),
+            ("predicted -", cells[2], cells[3]),
+        )
+    ]
+    return header + "".join(rows)
+
+
+def show_comparison(result: CompareResult) -> None:
+    """Means, wins and tests of repeated runs, on stdout; the best mean is starred."""
+    tested = any(
+        p is not None for data_set in result.data_sets for p in data_set.p_reference_greater
+    )
+    others = [method for method in result.methods if tested and method != result.reference]
+    heads = [f"p, {result.reference} > {method}" for method in others]
+    rows = [["mean (wins)", *(f"{method} " for method in result.methods), *heads]]
+    for data_set in result.data_sets:
+        best = max(data_set.means)
+        means = [
+            f"{mean:.4g} ({won}){'*' if mean == best else ' '}"
+            for mean, won in zip(data_set.means, data_set.wins, strict=True)
+        ]
+        p_values = [
+            _p(p)
+            for method, p in zip(result.methods, data_set.p_reference_greater, strict=True)
+            if method in others
+        ]
+        rows.append([data_set.name, *means, *p_values])
+    nothing = [""] * len(others)
+    rows.append(["wins", *(f"{won} " for won in result.wins), *nothing])
+    ranks = (f"{rank:.3f} " for rank in result.overall.average_ranks)
+    rows.append(["average rank", *ranks, *nothing])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    text = ""
+    for row in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+        text += "  ".join([f"{row[0]:<{widths[0]}}", *cells]).rstrip() + "\n"
+    print_table(text + "\n" + _verdict(result.overall))
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
+
+
+def _verdict(overall: OverDataSets) -> str:
+    lines = []
+    if overall.friedman_p == overall.friedman_p:
+        lines.append(
+            f"Friedman test over {overall.n_data_sets} data sets:"
+            f" chi2 {overall.friedman_statistic:.4g}, p {overall.friedman_p:.3g}"
+        )
+    else:
+        lines.append("Friedman test: needs three methods and two data sets that tell them apart")
+    lines.append(f"critical difference (Nemenyi, 5 %): {overall.critical_difference:.3f}")
+    for pair in overall.pairs:
+        lines.append(
+            f"  {pair.first} - {pair.second}: Nemenyi p {_p(pair.nemenyi)},"
+            f" Wilcoxon p {_p(pair.wilcoxon)}, with Holm's correction {_p(pair.holm)}"
+        )
+    for group in overall.cliques:
+        lines.append(f"not told apart: {', '.join(group)}")
+    return "\n".join(lines) + "\n"

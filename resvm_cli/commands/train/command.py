@@ -1,0 +1,187 @@
+"""resvm train."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from resvm_cli.errors import CommandLineError
+from resvm_cli.options.array_tasks import Members, Task, parse_members, parse_task
+from resvm_cli.options.data import DataOptions, Groups, data_option
+from resvm_cli.options.method import MethodOptions, method_option
+from resvm_cli.options.option_groups import explicit_options, fold_options, names_of
+from resvm_cli.options.running import (
+    ClusterOptions,
+    Force,
+    Json,
+    Seed,
+    TrainingRunOptions,
+    output_option,
+)
+from resvm_cli.report import json_output as machine
+from resvm_cli.report import summaries
+from resvm_cli.running import interruption
+
+if TYPE_CHECKING:
+    from resvm_cli.running.array_tasks import Share
+    from resvm_cli.training.input import TrainingInput
+    from resvm_cli.training.train import TrainingChoice, TrainResult
+
+
+@fold_options
+def train(
+    context: typer.Context,
+    *,
+    data: DataOptions,
+    no_check: Annotated[
+        bool,
+        data_option(
+            "--no-check",
+            help="Count the lines of U without reading them: for files known to be sound.",
+        ),
+    ] = False,
+    groups: Groups = None,
+    method: MethodOptions,
+    output: Annotated[
+        str, output_option("-o", "--output", metavar="DIR", help="Where the model goes.")
+    ] = "resvm-model",
+    force: Force = False,
+    json: Json = False,
+    resume: Annotated[
+        bool,
+        output_option(
+            "--resume", help="Go on with an interrupted training; its members are kept beside -o."
+        ),
+    ] = False,
+    grow: Annotated[
+        int | None,
+        method_option(
+            metavar="N", help="Make the model in -o one of N members: those it has stay."
+        ),
+    ] = None,
+    task: Task = None,
+    members: Members = None,
+    seed: Seed = 0,
+    cluster: ClusterOptions,
+    running: TrainingRunOptions,
+) -> None:
+    """Learn from known positives and unlabeled rows; write a model directory.
+
+    Without any parameter a robust ensemble of 50 rbf SVMs is trained, with bag sizes and gamma
+    derived from the data; what was chosen is printed.
+
+    For example:
+
+    - `resvm train -P pos.svm -U unl.svm -o model`
+    - `resvm train -P pos.svm -U unl.svm --auto -o model`
+    - `resvm train --data train.svm --positive-label 1 -t linear -o model`
+    """
+    explicit = explicit_options(context)
+    _check_together(explicit)
+    if grow is not None:
+        with cluster.connected(running, output):
+            _grow(data.training_input("none", groups=groups), output, grow, json, running)
+        return
+    choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    source = data.training_input(scale, groups=groups, unchecked=no_check)
+    if task is not None or members is not None:
+        wanted = parse_members(members) if members is not None else parse_task(task or "")
+        with cluster.connected(running, output):
+            _train_part(source, choice, wanted, output, json, running)
+        return
+    from resvm_cli.training import train as job
+
+    if not json:
+        interruption.done_when(output)
+    with cluster.connected(running, output), running.progress() as progress:
+        result = job.train(
+            source,
+            choice,
+            output,
+            force=force,
+            resume=resume,
+            jobs=running.jobs,
+            memory_mb=running.memory_mb,
+            progress=progress,
+            notice=running.notice,
+        )
+    _show(result, json, running)
+
+
+def _check_together(explicit: set[str]) -> None:
+    """Refuse options that contradict each other, or a place that every task would write to."""
+    modes = [name for name in ("grow", "task", "members") if name in explicit]
+    if len(modes) > 1:
+        raise CommandLineError(f"--{modes[0]} and --{modes[1]} exclude each other")
+    if not modes:
+        return
+    (mode,) = modes
+    unneeded = {"force", "resume"}
+    if mode == "grow":
+        # the model says how it was trained
+        unneeded = {*names_of(MethodOptions), "scale", "seed", "force", "no_check", "resume"}
+    for name in sorted(unneeded & explicit):
+        option = name.replace("_", "-")
+        raise CommandLineError(
+            f"--{mode} and --{option} exclude each other",
+            "the model says how it was trained"
+            if mode == "grow"
+            else "the same command goes on with a part that was interrupted",
+        )
+    if mode != "grow" and "output" not in explicit:
+        raise CommandLineError(
+            f"--{mode} needs -o: every part goes to a place of its own", "such as -o part-3"
+        )
+
+
+def _grow(
+    source: TrainingInput, output: str, n_models: int, json: bool, running: TrainingRunOptions
+) -> None:
+    from resvm_cli.training import parts as train_parts
+
+    with running.progress() as progress:
+        result = train_parts.grow(
+            source,
+            output,
+            n_models,
+            jobs=running.jobs,
+            memory_mb=running.memory_mb,
+            progress=progress,
+            notice=running.notice,
+        )
+    _show(result, json, running)
+
+
+def _train_part(
+    source: TrainingInput,
+    choice: TrainingChoice,
+    wanted: Share | range,
+    output: str,
+    json: bool,
+    running: TrainingRunOptions,
+) -> None:
+    from resvm_cli.training import parts as train_parts
+
+    with running.progress() as progress:
+        part = train_parts.train_share(
+            source,
+            choice,
+            wanted,
+            output,
+            jobs=running.jobs,
+            memory_mb=running.memory_mb,
+            progress=progress,
+            notice=running.notice,
+        )
+    if not running.quiet:
+        summaries.show_part(part)
+    if json:
+        machine.print_part(part)
+
+
+def _show(result: TrainResult, json: bool, running: TrainingRunOptions) -> None:
+    if not running.quiet:
+        summaries.show_training(result)
+    if json:
+        machine.print_training(result)

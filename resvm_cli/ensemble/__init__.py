@@ -1,1 +1,0 @@
-"""Many SVMs as one: bags, methods, fitting, votes."""

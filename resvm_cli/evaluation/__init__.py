@@ -1,1 +1,0 @@
-"""How good a ranking is: with true labels, with positive and unlabeled rows only, and over runs."""

@@ -1,1 +1,0 @@
-"""What the paper did: its synthetic problem, its contaminated sets."""

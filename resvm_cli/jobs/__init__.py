@@ -1,1 +1,0 @@
-"""One file per command: where files meet numbers."""

@@ -1,0 +1,171 @@
+"""Are methods different over repetitions and data sets? As Demsar (2006) recommends.
+
+Higher values are better. Pairs are repetitions on one data set, blocks are data sets with the mean
+over their repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.metrics.ranking import FloatArray
+
+ALPHA = 0.05
+
+
+def wilcoxon_greater(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """One-sided p of the paired signed-rank test that the first is greater; 1 if all are equal."""
+    from scipy.stats import wilcoxon
+
+    difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+    if not np.any(difference):
+        return 1.0
+    return float(wilcoxon(difference, alternative="greater").pvalue)
+
+
+def wilcoxon_two_sided(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """Two-sided p of the paired signed-rank test; 1 where all pairs are equal."""
+    from scipy.stats import wilcoxon
+
+    difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+    return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+
+
+def wins(values: npt.ArrayLike) -> list[int]:
+    """How often each column holds the row's largest value; a shared first place counts for all."""
+    table = np.asarray(values, np.float64)
+    best = table == table.max(axis=1, keepdims=True)
+    return [int(count) for count in best.sum(axis=0)]
+
+
+def shared_wins(values: npt.ArrayLike) -> list[float]:
+    """How often each column holds the row's largest value; a shared first place is divided."""
+    table = np.asarray(values, np.float64)
+    best = table == table.max(axis=1, keepdims=True)
+    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
+
+
+def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean; nan where there are fewer than two values."""
+    from scipy.stats import t
+
+    sample = np.asarray(values, np.float64)
+    if len(sample) < 2:
+        return float("nan"), float("nan")
+    reach = float(t.ppf((1 + level) / 2, len(sample) - 1) * sample.std(ddof=1) / sqrt(len(sample)))
+    return float(sample.mean()) - reach, float(sample.mean()) + reach
+
+
+def average_ranks(means: npt.ArrayLike) -> FloatArray:
+    """Mean rank of each column over the rows, 1 for the largest; equal values share theirs."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(-np.asarray(means, np.float64), axis=1).mean(axis=0), np.float64)
+
+
+def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
+    """Ranks within the rows, averaged over the rows of each group: groups x columns."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(-np.asarray(means, np.float64), axis=1)
+    rows_of = {group: [row for row, own in enumerate(groups) if own == group] for group in groups}
+    return np.array([ranks[rows].mean(axis=0) for rows in rows_of.values()])
+
+
+def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> float:
+    """The smallest difference of average ranks that Nemenyi's test calls significant."""
+    from scipy.stats import studentized_range
+
+    quantile = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / sqrt(2)
+    return quantile * sqrt(n_methods * (n_methods + 1) / (6 * n_blocks))
+
+
+def nemenyi(ranks: Sequence[float], n_blocks: int) -> dict[tuple[int, int], float]:
+    """p of Nemenyi's test for each pair of methods."""
+    from scipy.stats import studentized_range
+
+    k = len(ranks)
+    scale = sqrt(k * (k + 1) / (6 * n_blocks))
+    return {
+        (i, j): float(studentized_range.sf(abs(ranks[i] - ranks[j]) / scale * sqrt(2), k, np.inf))
+        for i, j in combinations(range(k), 2)
+    }
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment of several p values."""
+    order = np.argsort(p_values, kind="stable")
+    steps = np.asarray(p_values, np.float64)[order] * np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(p) for p in adjusted]
+
+
+def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
+    """Largest groups of methods, best first, of which no two differ by the critical difference."""
+    order = [int(i) for i in np.argsort(ranks, kind="stable")]
+    groups: list[tuple[int, ...]] = []
+    for start in range(len(order)):
+        group = tuple(i for i in order[start:] if ranks[i] - ranks[order[start]] < difference)
+        if len(group) > 1 and not (groups and set(group) <= set(groups[-1])):
+            groups.append(group)
+    return groups
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two methods compared over data sets: Nemenyi's p, and Holm's of two-sided Wilcoxon."""
+
+    first: str
+    second: str
+    nemenyi: float
+    wilcoxon: float
+    holm: float
+
+
+@dataclass(frozen=True)
+class OverDataSets:
+    """The verdict over all data sets."""
+
+    methods: tuple[str, ...]
+    n_data_sets: int
+    average_ranks: tuple[float, ...]
+    friedman_statistic: float
+    friedman_p: float
+    critical_difference: float
+    pairs: tuple[Pair, ...]
+    cliques: tuple[tuple[str, ...], ...]
+
+
+def over_data_sets(methods: Sequence[str], means: npt.ArrayLike) -> OverDataSets:
+    """Friedman's test with its post-hoc tests; ``means`` is data sets x methods.
+
+    Friedman's test needs three methods and two data sets; where there are fewer its p is nan.
+    """
+    from scipy.stats import friedmanchisquare
+
+    table = np.asarray(means, np.float64)
+    n_sets, n_methods = table.shape
+    ranks = [float(rank) for rank in average_ranks(table)]
+    statistic = p_value = float("nan")
+    if n_methods >= 3 and n_sets >= 2 and np.ptp(table, axis=1).any():
+        tested = friedmanchisquare(*table.T)
+        statistic, p_value = float(tested.statistic), float(tested.pvalue)
+    names = list(combinations(range(n_methods), 2))
+    raw = [wilcoxon_two_sided(table[:, i], table[:, j]) for i, j in names]
+    post_hoc = nemenyi(ranks, n_sets)
+    pairs = tuple(
+        Pair(methods[i], methods[j], post_hoc[i, j], raw_p, adjusted)
+        for (i, j), raw_p, adjusted in zip(names, raw, holm(raw), strict=True)
+    )
+    difference = critical_difference(n_methods, n_sets)
+    groups = tuple(tuple(methods[i] for i in group) for group in cliques(ranks, difference))
+    return OverDataSets(
+        tuple(methods), n_sets, tuple(ranks), statistic, p_value, difference, pairs, groups
+    )

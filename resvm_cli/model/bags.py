@@ -1,0 +1,103 @@
+"""Which rows a member is trained on: drawn from (seed, member) alone, redrawn when needed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli import randomness
+from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.rows import FloatArray, IntArray
+
+RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
+WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P in proportion to their weights
+LEAST_WEIGHTED = 2  # rows of P that can be drawn: of one alone every bag would be the same
+
+
+@dataclass(frozen=True, eq=False)
+class PositiveWeights:
+    """How sure each row of P is, from 0 to 1: rows are drawn in proportion."""
+
+    values: FloatArray  # empty where only the manifest tells that there were any
+
+    @classmethod
+    def of(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
+        """Weights that were looked at; None where all are equal, which is drawing without any."""
+        weights = np.asarray(values, np.float64)
+        wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g};"
+                " a number from 0 to 1 was expected"
+            )
+        return cls._proportions(weights, name, "give known positives that are sure a weight of 1")
+
+    @classmethod
+    def _proportions(cls, weights: FloatArray, name: str, hint: str) -> PositiveWeights | None:
+        n_drawn = int((weights > 0).sum())
+        if not n_drawn:
+            raise DataError(f"{name}: every weight is 0: no row of P could be drawn", hint)
+        if (weights == weights[0]).all():
+            return None
+        if n_drawn < LEAST_WEIGHTED:
+            raise DataError(
+                f"{name}: one row of P alone has a weight above 0: every bag would hold it and no"
+                " other",
+                hint,
+            )
+        return cls(weights)
+
+    def take(self, numbers: IntArray) -> PositiveWeights | None:
+        """Those of some rows."""
+        hint = "use fewer folds, or judge out of bag (--oob)"
+        return self._proportions(self.values[numbers], "weights of the rows that are left", hint)
+
+    @property
+    def digest(self) -> str:
+        """For manifests: who draws bags again needs the same weights."""
+        return hashlib.sha256(self.values.astype("<f8").tobytes()).hexdigest()
+
+    @cached_property
+    def _ends(self) -> FloatArray:
+        return np.cumsum(self.values)
+
+    def chosen(self, fractions: FloatArray) -> IntArray:
+        """The rows at these fractions of all weights, laid end to end."""
+        numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
+        # a product may round up to the very end
+        last = int(np.flatnonzero(self.values)[-1])
+        chosen: IntArray = np.minimum(numbers, last)
+        return chosen
+
+
+def require_weighted_draws(method: str) -> None:
+    """Refuse weights of P where no row of P is drawn."""
+    if method != "resvm":
+        reason = (
+            "bagging trains every member on all of P"
+            if method == "bagging"
+            else "cwsvm is one model of all of P"
+        )
+        raise CommandLineError(
+            f"--weights has no meaning for --method {method}: {reason}",
+            "leave --weights out, or use --method resvm, which draws rows of P",
+        )
+
+
+class Stream:
+    """The random numbers of one member."""
+
+    def __init__(self, seed: int, member: int) -> None:
+        self._bits = randomness.bag_bits(seed, member)
+
+    def draw(self, n_rows: int, size: int, weights: PositiveWeights | None = None) -> IntArray:
+        """``size`` row numbers below ``n_rows``, with replacement."""
+        if weights is None:
+            return randomness.below(self._bits, n_rows, size)
+        assert len(weights.values) == n_rows
+        return weights.chosen(randomness.fractions(self._bits, size))

@@ -1,0 +1,321 @@
+"""Members as one model: pooled support rows, member decision values, votes and d(x).
+
+Whatever judges the rows, a row's value depends neither on its neighbours nor on its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.model.scaling import Scaling
+from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
+from resvm_cli.svm import gram
+from resvm_cli.svm.kernels import Kernel, powers
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
+from resvm_cli.svm.products import LEAST_DENSITY
+from resvm_cli.svm.weights import Weights
+
+RuleName: TypeAlias = Literal["votes", "mean"]
+RULE_NAMES: tuple[RuleName, ...] = ("votes", "mean")
+
+# Whether support rows or weights are kept dense is decided by their sizes alone.
+NEVER_DENSE_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One base model: psi(x) = sum coefficients * K(pool[support], x) - rho."""
+
+    support: IntArray  # row numbers in the ensemble's pool, positives first
+    coefficients: FloatArray
+    rho: float
+    n_positive: int  # how many of the support rows are of class P
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members of one setting: their kernel, and how their mean value counts among others."""
+
+    kernel: Kernel
+    members: range
+    weight: float = 1.0
+    shift: float = 0.0  # the mean value is standardised: less the shift, by the scale
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """All members, over the rows they share; kernels differ by their parameters alone."""
+
+    groups: tuple[Group, ...]
+    pool: Rows
+    members: Sequence[Member]
+    single: bool  # cwsvm: d is the member's own value
+
+    @classmethod
+    def of(cls, kernel: Kernel, pool: Rows, members: Sequence[Member], single: bool) -> Ensemble:
+        """Members of one setting."""
+        return cls((Group(kernel, range(len(members))),), pool, members, single)
+
+    @property
+    def linear(self) -> bool:
+        return self.groups[0].kernel.name == "linear"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether support rows are the serial numbers of given kernel values."""
+        return self.groups[0].kernel.looks_up
+
+    def kernel_of(self, member: int) -> Kernel:
+        return next(group.kernel for group in self.groups if member in group.members)
+
+    def part(self, first: int, last: int) -> Ensemble:
+        """Some of the members."""
+        groups = [
+            replace(
+                group,
+                members=range(
+                    max(group.members.start, first) - first, min(group.members.stop, last) - first
+                ),
+            )
+            for group in self.groups
+            if group.members.start < last and group.members.stop > first
+        ]
+        return Ensemble(tuple(groups), self.pool, self.members[first:last], self.single)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What the ensemble says of some rows."""
+
+    votes: FloatArray
+    sums: FloatArray
+    values: FloatArray  # d(x)
+    means: FloatArray  # of the members' values; of groups, each standardised
+    n_members: IntArray  # how many members each row was judged by
+
+    def by(self, rule: RuleName) -> FloatArray:
+        """Decision values by this rule."""
+        return self.values if rule == "votes" else self.means
+
+    def labels(self, threshold: float, rule: RuleName = "votes") -> IntArray:
+        """+1 where the decision value exceeds the threshold, else -1 (paper, eq. 6)."""
+        return np.where(self.by(rule) > threshold, 1, -1)
+
+    def values_without_ties(self) -> FloatArray:
+        """d(x) with rows of equal, divided votes ordered by the sum of the members' values.
+
+        The shift is less than half the smallest step between two vote fractions, so no row passes
+        one with more votes.
+        """
+        divided = (self.votes > 0) & (self.votes < 1)
+        # the logistic function saturates where |s| passes 37, which sums over members do
+        sigmoid = (1.0 + self.sums / (1.0 + np.abs(self.sums))) / 2
+        shift = (1.0 - sigmoid) / (4 * np.maximum(self.n_members, 1))
+        return np.where(divided, self.votes - shift, self.values)
+
+
+def decision_values(votes: FloatArray, sums: FloatArray) -> FloatArray:
+    """d(x): the votes, and beyond unanimous ones the sum of the members' values (paper, eq. 5)."""
+    return np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
+
+
+def decide(
+    member_values: FloatArray, single: bool, groups: Sequence[Group] | None = None
+) -> Decisions:
+    """Votes and decision values from the members' values, rows x members (paper, eq. 4 and 5).
+
+    Without groups all members are of one.
+    """
+    n_models = member_values.shape[1]
+    balance = np.sign(member_values).sum(axis=1)
+    votes = (n_models + balance) / (2 * n_models)
+    sums = member_values.sum(axis=1)
+    values = member_values[:, 0].copy() if single else decision_values(votes, sums)
+    means = sums / n_models
+    if groups is not None and len(groups) > 1:
+        group_sums = [member_values[:, cut(group)].sum(axis=1) for group in groups]
+        counts = [np.full(len(votes), len(group.members)) for group in groups]
+        means = mean_values(group_sums, counts, groups)
+    return Decisions(votes, sums, values, means, np.full(len(votes), n_models))
+
+
+def cut(group: Group) -> slice:
+    """A group's columns among those of all members."""
+    return slice(group.members.start, group.members.stop)
+
+
+def mean_values(
+    sums: Sequence[FloatArray], counts: Sequence[npt.NDArray[Any]], groups: Sequence[Group]
+) -> FloatArray:
+    """The groups' mean values, each standardised and weighted; those of no members do not count."""
+    total: Any = 0.0
+    weight: Any = 0.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for group_sums, count, group in zip(sums, counts, groups, strict=True):
+            standard = (group_sums / count - group.shift) / group.scale
+            total = total + np.where(count > 0, group.weight * standard, 0.0)
+            weight = weight + np.where(count > 0, group.weight, 0.0)
+        means: FloatArray = total / weight
+    return means
+
+
+def numeric_fingerprint() -> str:
+    """A short digest of how this machine rounds a fixed product and functions of it."""
+    steps = np.arange(BLOCK_ROWS * 96, dtype=np.float64).reshape(BLOCK_ROWS, 96)
+    wave = (steps * 0.37) % 1.0 - 0.5
+    product = wave @ wave[:64].T
+    values = powers(-np.abs(product))
+    digest = hashlib.sha256()
+    for part in (product, values, np.tanh(product)):
+        digest.update(part.tobytes())
+    return digest.hexdigest()[:16]
+
+
+class Predictor:
+    """An ensemble made ready to judge rows."""
+
+    def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
+        pool, uses = _join(ensemble)
+        if ensemble.looks_up:
+            pool = gram.unit_rows(pool)
+        columns = Columns(pool.indices, lasting=True)
+        dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
+        # the rows that are judged together will be as wide, and dense too
+        n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
+        dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
+        self._prepare(ensemble, scaling, pool, uses, columns, dense)
+
+    @classmethod
+    def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
+        """A judge of these rows to whom no member's values depend on which others there are.
+
+        Support rows keep their order, and what is dense is decided by the rows that are judged:
+        members trained elsewhere then say the same to the last bit.
+        """
+        predictor = cls.__new__(cls)
+        members = ensemble.members
+        supports = np.concatenate([member.support for member in members])
+        used = distinct(supports)
+        uses = Uses.of(
+            np.searchsorted(used, supports),
+            np.repeat(np.arange(len(members)), [len(member.support) for member in members]),
+            np.concatenate([member.coefficients for member in members]),
+            len(used),
+            len(members),
+        )
+        pool = ensemble.pool.take(used)
+        if ensemble.looks_up:
+            pool = gram.unit_rows(pool)
+        dense = not ensemble.looks_up
+        dense &= len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
+        dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
+        present = np.arange(n_columns, dtype=np.int32) if dense else pool.indices
+        predictor._prepare(ensemble, None, pool, uses, Columns(present, lasting=True), dense)
+        return predictor
+
+    def _prepare(
+        self,
+        ensemble: Ensemble,
+        scaling: Scaling | None,
+        pool: Rows,
+        uses: Uses,
+        columns: Columns,
+        dense: bool,
+    ) -> None:
+        self.ensemble = ensemble
+        self._scaling = scaling
+        self._rho = np.array([member.rho for member in ensemble.members])
+        place = columns.places(pool.indices)
+        pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
+        self._judge: Pool | Weights
+        if ensemble.looks_up:  # sums of values at serial numbers: weights of them
+            self._judge = Weights(pool, uses, columns, dense=False)
+        elif ensemble.linear:
+            self._judge = Weights(pool, uses, columns, dense=dense)
+        else:
+            self._judge = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
+
+    @property
+    def rows_multiple(self) -> int:
+        """Rows that come in a multiple of so many are judged without padding."""
+        return self._judge.rows_multiple
+
+    def scaled(self, rows: Rows) -> Rows:
+        """Rows as members see them."""
+        return rows if self._scaling is None else self._scaling.apply(rows)
+
+    def member_values(self, rows: Rows) -> FloatArray:
+        """What each member says of each row: rows x members."""
+        values = np.empty((len(rows), len(self.ensemble.members)))
+        step = self._judge.rows_at_once
+        for start in range(0, len(rows), step):
+            stop = min(start + step, len(rows))
+            block = self.scaled(rows.slice(start, stop))
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.subtract(self._judge.sums(block), self._rho, out=values[start:stop])
+        return values
+
+    def decisions(self, rows: Rows) -> Decisions:
+        """What the ensemble says of each row."""
+        return self.decide(self.member_values(rows))
+
+    def decide(self, member_values: FloatArray) -> Decisions:
+        """What the ensemble makes of its members' values."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return decide(member_values, self.ensemble.single, self.ensemble.groups)
+
+
+def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
+    """The support rows of all members, equal rows once, in order of appearance; their uses.
+
+    A model read from disk has lost the row numbers and kept the contents: joining by content gives
+    both the same pool, and so the same bits.
+    """
+    members = ensemble.members
+    supports = np.concatenate([member.support for member in members])
+    seen = np.zeros(len(ensemble.pool), bool)
+    seen[supports] = True
+    used = np.flatnonzero(seen)
+    numbers = np.zeros(len(seen), np.int64)
+    numbers[used] = _taken(ensemble.pool, used).content_numbers()
+    contents = numbers[supports]
+    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
+    first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last one written is the first use
+    order = np.argsort(first)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
+    values = np.concatenate([member.coefficients for member in members])
+    uses = Uses.of(places[contents], columns, values, len(order), len(members))
+    return _taken(ensemble.pool, supports[first[order]]), uses
+
+
+def _taken(rows: Rows, numbers: IntArray) -> Rows:
+    """Some of the rows; no copy where they are all of them, as of a model that was read."""
+    if len(numbers) == len(rows) and np.array_equal(numbers, np.arange(len(rows))):
+        return rows
+    return rows.take(numbers)
+
+
+def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:
+    """The uses by members of each kernel."""
+    kernels = list(dict.fromkeys(group.kernel for group in ensemble.groups))
+    if len(kernels) == 1:
+        return [(kernels[0], uses)]
+    kernel_of = np.empty(len(ensemble.members), np.int64)
+    for group in ensemble.groups:
+        kernel_of[cut(group)] = kernels.index(group.kernel)
+    rows = uses.rows
+    found = []
+    for number, kernel in enumerate(kernels):
+        own = kernel_of[uses.members] == number
+        entries = rows[own], uses.members[own].astype(np.int64), uses.coefficients[own]
+        found.append((kernel, Uses.of(*entries, len(uses.starts) - 1, uses.n_members)))
+    return found

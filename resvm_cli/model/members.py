@@ -1,0 +1,210 @@
+"""Train the members of a plan on rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from resvm_cli.model.ensemble import Ensemble, Group, Member
+from resvm_cli.rows import IntArray, Rows, distinct
+from resvm_cli.running import parallel
+from resvm_cli.svm import gram, libsvm, smo
+from resvm_cli.svm.liblinear import LinearArena
+from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+
+# A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
+BATCH_ROWS = 1000
+
+
+def rows_drawn(problems: Sequence[Problem]) -> IntArray:
+    """The numbers of the rows of U that any bag holds, ascending."""
+    return distinct(np.concatenate([problem.unlabeled for problem in problems]))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """An ensemble, and which of its members converged."""
+
+    ensemble: Ensemble
+    converged: tuple[bool, ...]
+
+    @property
+    def n_unconverged(self) -> int:
+        return self.converged.count(False)
+
+
+def fit(
+    problems: Sequence[Problem],
+    positives: Rows,
+    unlabeled: Rows,
+    drawn: IntArray,
+    *,
+    single: bool,
+    workers: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Fitted:
+    """The ensemble of these problems.
+
+    ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
+    """
+    # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
+    inner_threads = workers if len(problems) == 1 and not parallel.elsewhere() else 1
+    trainer = Trainer.of(positives, unlabeled, drawn, inner_threads)
+    return fit_by(trainer, problems, single=single, workers=workers, progress=progress)
+
+
+def fit_by(
+    trainer: Trainer,
+    problems: Sequence[Problem],
+    *,
+    single: bool,
+    workers: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Fitted:
+    """The ensemble of these problems, by one who has their rows."""
+    members: list[Member] = []
+    vectors: list[Rows] = []
+    converged: list[bool] = []
+
+    def tick() -> None:
+        progress(len(members), len(problems))
+
+    batches = _batches(problems, workers)
+
+    def name(number: int) -> str:
+        batch = batches[number]
+        return batch[0].name if len(batch) == 1 else f"{batch[0].name}, or up to {batch[-1].name},"
+
+    for solutions in parallel.run_shared(Trainer.train_all, trainer, batches, workers, tick, name):
+        for solution in solutions:
+            if isinstance(solution, LinearSolution):
+                members.append(Member(np.array([len(members)]), np.ones(1), solution.rho, 1))
+                vectors.append(solution.weights)
+            else:
+                members.append(solution.member)
+            converged.append(solution.converged)
+        tick()
+    kernel = problems[0].kernel
+    pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
+    if kernel.looks_up:
+        pool = gram.serial_rows(pool)
+    return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
+
+
+def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
+    """Runs of members of one kernel, none weighted or standardised."""
+    groups: list[Group] = []
+    for number, problem in enumerate(problems):
+        if groups and groups[-1].kernel == problem.kernel:
+            groups[-1] = replace(groups[-1], members=range(groups[-1].members.start, number + 1))
+        else:
+            groups.append(Group(problem.kernel, range(number, number + 1)))
+    return tuple(groups)
+
+
+def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
+    """Runs of problems that are worth a thread's attention, and enough of them for every one."""
+    bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
+    size = min(BATCH_ROWS // bag_size, len(problems) // (4 * workers))
+    return [problems[at : at + max(1, size)] for at in range(0, len(problems), max(1, size))]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSolution:
+    """A member over numbered rows."""
+
+    member: Member
+    converged: bool
+
+
+class Trainer:
+    """Trains members on bags of these rows, P before the rows of U that are drawn.
+
+    Linear members come out as weights, whoever trains. It can be sent elsewhere: what is made of
+    the rows for the solvers stays behind and is made anew.
+    """
+
+    def __init__(self, rows: Rows, drawn: IntArray, n_positives: int, inner_threads: int) -> None:
+        self.rows = rows
+        self._drawn = drawn
+        self._n_positives = n_positives
+        self._inner_threads = inner_threads
+
+    @classmethod
+    def of(
+        cls, positives: Rows, unlabeled: Rows, drawn: IntArray, inner_threads: int = 1
+    ) -> Trainer:
+        """On all of P and the rows of U whose numbers are in ``drawn``, in that order."""
+        rows = Rows.concatenate([positives, unlabeled]).without_zeros()
+        return cls(rows, drawn, len(positives), inner_threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_arena", "_linear_arena", "_bag_rows")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def rows_apart(self) -> tuple[Trainer, list[Rows]]:
+        """The trainer without its rows, and these."""
+        without = Trainer(Rows.empty(), self._drawn, self._n_positives, self._inner_threads)
+        return without, [self.rows]
+
+    def with_rows(self, parts: list[Rows]) -> Trainer:
+        """The same on its rows."""
+        (rows,) = parts
+        return Trainer(rows, self._drawn, self._n_positives, self._inner_threads)
+
+    @cached_property
+    def _arena(self) -> Arena:
+        return Arena(self.rows)
+
+    @cached_property
+    def _linear_arena(self) -> LinearArena:
+        return LinearArena(self.rows)
+
+    @cached_property
+    def _bag_rows(self) -> BagRows:
+        return BagRows(self.rows)
+
+    def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
+        return [self.train(problem) for problem in problems]
+
+    def train(self, problem: Problem) -> KernelSolution | LinearSolution:
+        unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
+        if problem.solver == "liblinear":
+            return self._linear_arena.train(problem, problem.positive, unlabeled)
+        return self._train_kernel(problem, problem.positive, unlabeled)
+
+    def _train_kernel(
+        self, problem: Problem, positive: IntArray, unlabeled: IntArray
+    ) -> KernelSolution | LinearSolution:
+        """LIBSVM's solution, with kernel values made in the way that suits the bag."""
+        # a row drawn twice is one row; P precedes U, so positives come first
+        numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
+        bag = self._bag_rows.bag(numbers, problem.kernel)
+        if bag is not None:
+            values = bag_values(problem.kernel, bag)
+            places = place[: len(positive)], place[len(positive) :]
+            solved = smo.solve(values, smo.Bags.of([places]), [[problem]])
+            solved.require_sound(0)
+            solution = solved.solution(0)
+        else:
+            libsvm.use_threads(self._inner_threads)
+            solution = libsvm.train(problem, self._arena, positive, unlabeled)
+        coefficients = np.bincount(
+            place[solution.support], weights=solution.coefficients, minlength=len(numbers)
+        ).astype(np.float64)
+        if problem.kernel.name == "linear":
+            rows = bag or SparseBag.of(self.rows.take(numbers))
+            weights = rows.combined(coefficients)
+            return LinearSolution(weights, solution.rho, solution.converged)
+        used = np.zeros(len(numbers), bool)
+        used[place[solution.support]] = True
+        support = numbers[used]
+        n_positive = int(np.searchsorted(support, unlabeled.min()))
+        member = Member(support, coefficients[used], solution.rho, n_positive)
+        return KernelSolution(member, solution.converged)

@@ -1,0 +1,270 @@
+"""Scaling learned with the model and applied by it, so that users need no separate tool.
+
+The arithmetic is scikit-learn's for dense data, operation by operation, so that equal constants
+give equal bits: x / scale, x * scale + min, (x - mean) / scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import DataError
+from resvm_cli.rows import FloatArray, IntArray, Rows, median
+
+ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
+SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
+# Statistics are kept for every index up to the largest: six numbers each.
+ScaleChoice: TypeAlias = Literal["minmax", "maxabs", "standard", "auto"]
+MOST_FEATURES = 1 << 26
+WIDE = 10.0  # a range this many times the median one asks for scaling
+LARGE = 30.0  # and so do values beyond this
+LEAST_FILLED = 0.5  # share of entries that are there, from which rows may as well be dense
+DENSE_CELLS = 1 << 21
+
+
+class FeatureStats:
+    """Count, extremes, mean and variance of each feature, in one pass over rows cut anywhere.
+
+    Numbers are added entry by entry, in the order of the rows, relative to each feature's first
+    value: so nothing depends on how blocks were cut, and no digits are lost far from zero.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._count = np.zeros(0, np.int64)
+        self._pivot, self._sum, self._squares, self._low, self._high = np.zeros((5, 0))
+
+    def add(self, rows: Rows) -> None:
+        rows = rows.without_zeros()
+        self.n_rows += len(rows)
+        if not len(rows.values):
+            return
+        self._grow(rows.max_index + 1)
+        indices, values = rows.indices, rows.values
+        fresh = self._count[indices] == 0
+        if fresh.any():
+            new, first = np.unique(indices[fresh], return_index=True)
+            self._pivot[new] = self._low[new] = self._high[new] = values[fresh][first]
+        with np.errstate(over="ignore", invalid="ignore"):  # Scaling.learn refuses what comes of it
+            apart = values - self._pivot[indices]
+            np.add.at(self._sum, indices, apart)
+            np.add.at(self._squares, indices, apart * apart)
+        np.add.at(self._count, indices, 1)
+        np.minimum.at(self._low, indices, values)
+        np.maximum.at(self._high, indices, values)
+
+    def _grow(self, size: int) -> None:
+        if size > MOST_FEATURES:
+            raise DataError(
+                f"index {size - 1} is too large to be scaled; at most {MOST_FEATURES - 1:,}",
+                "use --scale none, or number the features anew",
+            )
+        old = len(self._count)
+        if size > old:
+            size = max(size, min(2 * old, MOST_FEATURES))
+
+            def grown(array: Any) -> Any:
+                larger = np.zeros(size, array.dtype)
+                larger[:old] = array
+                return larger
+
+            self._count, self._pivot = grown(self._count), grown(self._pivot)
+            self._sum, self._squares = grown(self._sum), grown(self._squares)
+            self._low, self._high = grown(self._low), grown(self._high)
+
+    def summary(self) -> FeatureSummary:
+        """What is known of each feature that any row has, implied zeros included."""
+        indices = np.flatnonzero(self._count)
+        count = self._count[indices]
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = self._sum[indices] / count
+            # of the entries that are not zero
+            mean = self._pivot[indices] + apart
+            spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
+        low, high = self._low[indices], self._high[indices]
+        share = count / self.n_rows
+        gaps = count < self.n_rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = share * spread + share * (1.0 - share) * mean * mean
+        return FeatureSummary(
+            indices,
+            np.where(gaps, np.minimum(low, 0.0), low),
+            np.where(gaps, np.maximum(high, 0.0), high),
+            share * mean,
+            variance,
+            float(share.mean()) if len(share) else 0.0,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSummary:
+    """Smallest and largest value, mean and variance of the features present, by index."""
+
+    indices: IntArray
+    low: FloatArray
+    high: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    filled: float  # the share of their entries that are there
+
+    @property
+    def advised(self) -> ScalingName | None:
+        """The scaling to use where one is advisable: of sparse rows one that keeps them so."""
+        if self.advice() is None:
+            return None
+        return "standard" if self.filled >= LEAST_FILLED else "maxabs"
+
+    def advice(self) -> str | None:
+        """Why scaling is advisable, None where it is not."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            ranges = (self.high - self.low)[self.high > self.low]
+            if not len(ranges):
+                return None
+            ratio = float(ranges.max()) / median(ranges)
+        if ratio > WIDE:
+            return f"the widest feature is {ratio:,.0f} times as wide as the median one"
+        largest = float(max(np.abs(self.low).max(), np.abs(self.high).max()))
+        if largest > LARGE:
+            return f"values reach {largest:g}"
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Constants for each feature of the training data; features it lacked stay as they are."""
+
+    kind: ScalingName
+    indices: IntArray
+    shift: FloatArray
+    factor: FloatArray
+
+    @classmethod
+    def learn(cls, kind: ScalingName, features: FeatureSummary) -> Scaling:
+        low, high = features.low, features.high
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if kind == "maxabs":
+                factor = _without_zeros(np.maximum(np.abs(low), np.abs(high)))
+                shift = np.zeros_like(factor)
+            elif kind == "minmax":
+                factor = 1.0 / _without_zeros(high - low)
+                shift = -low * factor
+            else:
+                constant = low == high  # what rounding leaves of their variance is no scale
+                factor = np.where(constant, 1.0, np.sqrt(features.variance))
+                factor, shift = _without_zeros(factor), features.mean
+            unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))
+        if unusable.any():
+            first = int(np.flatnonzero(unusable)[0])
+            raise DataError(
+                f"feature {features.indices[first]} reaches from {low[first]:g} to"
+                f" {high[first]:g}: doubles cannot scale it by {kind}",
+                "leave the feature out, or bring it to a usual range first",
+            )
+        return cls(kind, features.indices, shift, factor)
+
+    @cached_property
+    def moves_zeros(self) -> bool:
+        """Whether features that a row lacks get a value, so that rows become dense."""
+        return bool(self._zeros.any())
+
+    @cached_property
+    def _zeros(self) -> FloatArray:
+        """What a feature that a row lacks becomes."""
+        return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
+
+    def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
+        if self.kind == "maxabs":
+            return values / self.factor[places]
+        if self.kind == "minmax":
+            return values * self.factor[places] + self.shift[places]
+        return (values - self.shift[places]) / self.factor[places]
+
+    def apply(self, rows: Rows) -> Rows:
+        """The same rows, scaled."""
+        if not len(self.indices):
+            return rows
+        places = np.searchsorted(self.indices, rows.indices)
+        places[places == len(self.indices)] = 0
+        known = self.indices[places] == rows.indices
+        values = rows.values.copy()
+        values[known] = self._scaled(values[known], places[known])
+        if not self.moves_zeros:
+            return Rows(rows.indptr, rows.indices, values).without_zeros()
+        step = max(1, DENSE_CELLS // len(self.indices))
+        placed = Rows(rows.indptr, places.astype(np.int32), values)
+        return Rows.concatenate(
+            [
+                self._filled(
+                    rows.slice(start, stop := min(start + step, len(rows))),
+                    placed.slice(start, stop),
+                    known[rows.indptr[start] : rows.indptr[stop]],
+                )
+                for start in range(0, len(rows), step)
+            ]
+        )
+
+    def _filled(self, rows: Rows, placed: Rows, known: npt.NDArray[np.bool_]) -> Rows:
+        """Rows in which every feature has a value, from scaled values and their places."""
+        filled = np.tile(self._zeros, (len(rows), 1))
+        filled[rows.row_numbers[known], placed.indices[known]] = placed.values[known]
+        present = filled != 0
+        indices = np.broadcast_to(self.indices.astype(np.int32), filled.shape)[present]
+        ends = np.cumsum(present.sum(axis=1))
+        dense = Rows(np.concatenate([[0], ends]).astype(np.int64), indices, filled[present])
+        if known.all():
+            return dense
+        # features that the training data lacked stay as they are, in their order
+        row = np.concatenate([dense.row_numbers, rows.row_numbers[~known]])
+        indices = np.concatenate([dense.indices, rows.indices[~known]])
+        values = np.concatenate([dense.values, placed.values[~known]])
+        order = np.lexsort((indices, row))
+        ends = np.cumsum(np.bincount(row, minlength=len(rows)))
+        indptr = np.concatenate([[0], ends]).astype(np.int64)
+        return Rows(indptr, indices[order], values[order])
+
+    def variance(self, features: FeatureSummary, n_features: int) -> float:
+        """Variance of all entries once scaled, zeros and features without any entry included."""
+        means = np.zeros(n_features)
+        means[: len(self.indices)] = self._scaled(features.mean, np.arange(len(self.indices)))
+        steps = self.factor if self.kind == "minmax" else 1.0 / self.factor
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float((features.variance * steps * steps).sum() / n_features + means.var())
+
+    def description(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "kind": self.kind,
+            "features": self.indices.tolist(),
+            "shift": self.shift.tolist(),
+            "factor": self.factor.tolist(),
+        }
+
+    @classmethod
+    def from_description(cls, content: dict[str, Any]) -> Scaling:
+        """From the manifest; ValueError where it makes no sense."""
+        scaling = cls(
+            content["kind"],
+            np.array(content["features"], np.int64),
+            np.array(content["shift"], np.float64),
+            np.array(content["factor"], np.float64),
+        )
+        size = len(scaling.indices)
+        if (
+            scaling.kind not in SCALING_NAMES
+            or not scaling.indices.shape == scaling.shift.shape == scaling.factor.shape == (size,)
+            or not (np.isfinite(scaling.shift).all() and np.isfinite(scaling.factor).all())
+            or (scaling.factor == 0).any()
+            or (np.diff(scaling.indices) <= 0).any()
+        ):
+            raise ValueError("scaling")
+        return scaling
+
+
+def _without_zeros(scale: FloatArray) -> FloatArray:
+    """A constant feature has no scale: it is divided by 1."""
+    return np.where(scale == 0, 1.0, scale)

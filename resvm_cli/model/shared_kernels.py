@@ -1,0 +1,216 @@
+"""Members trained on bags of rows in memory and applied to all of those rows at once.
+
+Candidates share kernel values: dot products or distances of all rows are computed once, a kernel's
+matrix once, and a bag's matrix is a part of it. Where that would take too much memory each bag gets
+its own; which of the two is decided by the number of rows alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from resvm_cli.errors import ResvmError, SolverError
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.members import fit, rows_drawn
+from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.svm import _blocks, smo
+from resvm_cli.svm.kernels import Kernel, powers
+from resvm_cli.svm.pool import Uses
+from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.products import kernel_products
+
+BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
+
+
+class KernelTrainer(ABC):
+    """Trains members of one kernel and has them judge rows."""
+
+    @abstractmethod
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> Iterator[FloatArray | ResvmError]:
+        """Of each ensemble its members' values, members x rows, or why it has none.
+
+        The ensembles are over the same bags, numbers of P and of U. Rows are all, P before U, or
+        some.
+        """
+
+    def member_values(
+        self, problems: Sequence[Problem], rows: IntArray | None = None
+    ) -> FloatArray:
+        """The same of one ensemble."""
+        (values,) = self.ensemble_values([problems], rows)
+        if isinstance(values, ResvmError):
+            raise values
+        return values
+
+
+class SharedKernels:
+    """P and U, and what kernels of all their rows have in common, where there is room for it.
+
+    It can be sent elsewhere: only the rows travel.
+    """
+
+    def __init__(self, positives: Rows, unlabeled: Rows, gram_mb: float) -> None:
+        self._gram_mb = gram_mb
+        self.positives = positives.without_zeros()
+        self.unlabeled = unlabeled.without_zeros()
+        self.rows = Rows.concatenate([self.positives, self.unlabeled])
+        self.shares_kernels = BYTES_A_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
+        self._lock = threading.Lock()
+        self._free: list[FloatArray] = []
+        self._products: dict[bool, FloatArray] = {}  # by whether the smaller number counts
+        self._exponents: FloatArray | None = None  # of gamma 1: minus the squared distances
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedKernels, (self.positives, self.unlabeled, self._gram_mb)
+
+    def on(self, parts: Sequence[Rows]) -> SharedKernels:
+        """The same of another P and U."""
+        return SharedKernels(parts[0], parts[1], self._gram_mb)
+
+    @contextmanager
+    def trainer(self, kernel: Kernel) -> Iterator[KernelTrainer]:
+        """Of members of this kernel; what kernels share is computed by the first caller."""
+        if not self.shares_kernels:
+            yield _BagByBag(self)
+            return
+        if kernel.name == "linear" or kernel.looks_up:  # products are values already
+            yield _FromMatrix(self._shared_products(kernel), len(self.positives), _BagByBag(self))
+            return
+        rbf = kernel.name == "rbf"
+        shared = self._shared_exponents(kernel) if rbf else self._shared_products(kernel)
+        # large arrays are used again: getting their pages anew costs more than filling them
+        with self._lock:
+            values = self._free.pop() if self._free else np.empty_like(shared)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if kernel.name == "rbf":
+                np.multiply(shared, kernel.gamma, out=values)
+                powers(values)
+            else:
+                np.copyto(values, shared)
+                norms = shared.diagonal().copy()
+                values = kernel.values(values, norms, norms)
+        yield _FromMatrix(values, len(self.positives), _BagByBag(self))
+        self._free.append(values)
+
+    def _shared_products(self, kernel: Kernel) -> FloatArray:
+        with self._lock:
+            if kernel.counts_smaller not in self._products:
+                self._products[kernel.counts_smaller] = kernel_products(self.rows, kernel)
+            return self._products[kernel.counts_smaller]
+
+    def _shared_exponents(self, kernel: Kernel) -> FloatArray:
+        with self._lock:
+            if self._exponents is None:
+                dots = kernel_products(self.rows, kernel)
+                norms = dots.diagonal().copy()
+                self._exponents = Kernel("rbf", 1.0).exponents(dots, norms, norms)
+            return self._exponents
+
+
+class _FromMatrix(KernelTrainer):
+    """Bags as parts of one kernel matrix; members judge all rows by its lines."""
+
+    def __init__(self, values: FloatArray, n_positives: int, bag_by_bag: _BagByBag) -> None:
+        self._values = values
+        self._n_positives = n_positives
+        self._bag_by_bag = bag_by_bag
+        self._judged: tuple[IntArray, FloatArray] | None = None
+
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> Iterator[FloatArray | ResvmError]:
+        if ensembles[0][0].solver == "liblinear":
+            yield from self._bag_by_bag.ensemble_values(ensembles, rows)
+            return
+        offset = self._n_positives
+        bags = smo.Bags.of([(each.positive, each.unlabeled + offset) for each in ensembles[0]])
+        supports = [_Support() for _ in ensembles]
+        for piece in bags.pieces(len(ensembles)):
+            problems = [ensemble[piece.start : piece.stop] for ensemble in ensembles]
+            solved = smo.solve(self._values, bags.part(piece), problems)
+            for line, support in enumerate(supports):
+                support.add(solved, line, piece)
+        lines = self._values if rows is None else self._lines_of(rows)
+        for support in supports:
+            yield support.error or support.values(lines)
+
+    def _lines_of(self, rows: IntArray) -> FloatArray:
+        """Values of all rows with some: the same for every kind of bag of a fold."""
+        if self._judged is None or self._judged[0] is not rows:
+            self._judged = rows, np.take(self._values, rows, axis=1)
+        return self._judged[1]
+
+
+class _Support:
+    """The support rows of an ensemble's members, among all rows."""
+
+    def __init__(self) -> None:
+        self.error: SolverError | None = None
+        self._rows: list[IntArray] = []
+        self._members: list[IntArray] = []
+        self._coefficients: list[FloatArray] = []
+        self._rho: list[FloatArray] = []
+
+    def add(self, solved: smo.Solved, line: int, members: range) -> None:
+        """What was solved for these members; the first that failed says why."""
+        if self.error is not None:
+            return
+        try:
+            solved.require_sound(line)
+        except SolverError as error:
+            self.error = error
+            return
+        used = np.flatnonzero(solved.coefficients[line])
+        bags = solved.bags
+        self._rows.append(bags.numbers[used])
+        self._members.append(np.searchsorted(bags.starts, used, "right") - 1 + members.start)
+        self._coefficients.append(solved.coefficients[line, used])
+        self._rho.append(solved.rhos[line])
+
+    def values(self, lines: FloatArray) -> FloatArray:
+        """Each member's values of some rows, from the kernel values of all with those."""
+        rho = np.concatenate(self._rho)
+        n_members = len(rho)
+        uses = Uses.of(
+            np.concatenate(self._rows),
+            np.concatenate(self._members),
+            np.concatenate(self._coefficients),
+            len(lines),
+            n_members,
+        )
+        sums = np.zeros((n_members, lines.shape[1]))
+        _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
+        sums -= rho[:, None]
+        return sums
+
+
+class _BagByBag(KernelTrainer):
+    """Each bag with kernel values of its own, as in training; members judge as in prediction."""
+
+    def __init__(self, kernels: SharedKernels) -> None:
+        self._kernels = kernels
+
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> Iterator[FloatArray | ResvmError]:
+        judged = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
+        drawn = rows_drawn(ensembles[0])
+        unlabeled = self._kernels.unlabeled.take(drawn)
+        for problems in ensembles:
+            single = len(problems) == 1
+            try:
+                fitted = fit(
+                    problems, self._kernels.positives, unlabeled, drawn, single=single, workers=1
+                )
+            except SolverError as error:
+                yield error
+            else:
+                yield Predictor(fitted.ensemble).member_values(judged).T

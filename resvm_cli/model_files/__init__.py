@@ -1,0 +1,1 @@
+"""The model directory and parts of it."""

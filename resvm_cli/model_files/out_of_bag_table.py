@@ -1,0 +1,76 @@
+"""Out-of-bag values of rows of P and U, as the table that is stored with a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.model.ensemble import RuleName
+from resvm_cli.rows import FloatArray, IntArray
+
+HEADER = "set\trow\tdecision_value\tmean_value\tmembers"
+HEADER_1 = "row\tdecision_value\tmembers"  # of format 1: known positives alone, d alone
+MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBag:
+    """Rows counted from 1, each judged by the members that have not seen it."""
+
+    positive: npt.NDArray[np.bool_]  # of P, else of U
+    rows: IntArray
+    values: FloatArray  # d
+    means: FloatArray | None  # None in format 1
+    members: IntArray  # how many those were
+
+    def by(self, rule: RuleName) -> tuple[FloatArray, FloatArray] | None:
+        """Decision values of the rows of P and of U; None where they are not there."""
+        values = self.values if rule == "votes" else self.means
+        return None if values is None else (values[self.positive], values[~self.positive])
+
+    def format(self) -> bytes:
+        """One line a row, numbers that read back exactly."""
+        assert self.means is not None
+        columns = zip(
+            self.positive.tolist(),
+            self.rows.tolist(),
+            self.values.tolist(),
+            self.means.tolist(),
+            self.members.tolist(),
+            strict=True,
+        )
+        lines = [
+            f"{'P' if positive else 'U'}\t{row}\t{value!r}\t{mean!r}\t{members}"
+            for positive, row, value, mean, members in columns
+        ]
+        return ("\n".join([HEADER, *lines]) + "\n").encode("ascii")
+
+    @classmethod
+    def parse(cls, text: bytes) -> OutOfBag:
+        """Read it back; ValueError where it is not what ``format`` writes."""
+        lines = text.decode("ascii").split("\n")
+        if lines[0] not in (HEADER, HEADER_1) or lines[-1]:
+            raise ValueError("not a table of out-of-bag values")
+        fields = [line.split("\t") for line in lines[1:-1]]
+        if lines[0] == HEADER_1 and all(len(row) == 3 for row in fields):
+            fields = [["P", row, value, "0", members] for row, value, members in fields]
+        if any(len(row) != 5 or row[0] not in "PU" for row in fields):
+            raise ValueError("five columns were expected")
+        numbers = np.array([[float(row[2]), float(row[3])] for row in fields]).reshape(-1, 2)
+        if not np.isfinite(numbers).all():
+            raise ValueError("a value is not finite")
+        return cls(
+            np.array([row[0] == "P" for row in fields], bool),
+            np.array([_count(row[1]) for row in fields], np.int64),
+            numbers[:, 0],
+            numbers[:, 1] if lines[0] == HEADER else None,
+            np.array([_count(row[4]) for row in fields], np.int64),
+        )
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or len(text) > MOST_DIGITS:
+        raise ValueError("not a count")
+    return int(text)

@@ -1,0 +1,1 @@
+"""How options become values."""

@@ -1,0 +1,1 @@
+"""Threads, signals and array tasks."""

@@ -1,0 +1,1 @@
+"""From P and U to a model."""

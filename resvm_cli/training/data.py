@@ -1,0 +1,436 @@
+"""P and U as training needs them: P in memory, U surveyed whole and fetched by row number.
+
+A member needs n_unl rows of U, not U. The first pass checks, counts and sums every line in constant
+memory and leaves marks; the second comes back for the rows drawn. A small U is kept instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import CommandLineError, DataError, ModelError
+from resvm_cli.files.bad_lines import BadLine
+from resvm_cli.files.compression import PIECE
+from resvm_cli.files.row_index import RowIndex, joined
+from resvm_cli.files.row_names import RowIds, read_names
+from resvm_cli.files.row_weights import WeightLines
+from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
+from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.model.bags import PositiveWeights
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.model_files.directory import StoredModel
+from resvm_cli.rows import IntArray, Rows
+from resvm_cli.svm import gram
+from resvm_cli.training.input import QID, TrainingInput
+
+Progress: TypeAlias = Callable[[str, int, "int | None"], None]
+
+# A U of at most this many numbers stays in memory after the first pass: about 50 MB.
+KEPT_NONZEROS = 1 << 22
+SAMPLE_STEP = 1 << 26
+SAMPLE_BYTES = 1 << 12
+READING_THREADS = 2
+COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
+
+
+class TrainingData(PUData):
+    """Both sets, surveyed; close it when the rows have been fetched."""
+
+    def __init__(
+        self,
+        source: TrainingInput,
+        keep_all: bool,
+        progress: Progress,
+        kept_nonzeros: int | None = None,
+    ) -> None:
+        """A U of more than ``kept_nonzeros`` numbers is read again for the rows that are drawn."""
+        super().__init__(
+            scale=source.scale,
+            zero_based=source.zero_based,
+            features=source.features,
+            positive_label=source.positive_label,
+        )
+        self.input = source
+        self._keep_all = keep_all
+        self._most_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
+        self._progress = progress
+        self.positives = Rows.empty()
+        self._index = RowIndex()
+        self._kept: list[Rows] | None = []
+        self._sampled_digest: str | None = None
+        self._last_serial = 0, ""  # the largest, and where it is
+        self._labels: set[float] = set()  # some of those that are there
+        self._qids: list[IntArray] = []  # in the order of the files, only where asked for
+        self._is_positive: list[npt.NDArray[np.bool_]] = []  # of --data, in its order
+        self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
+        self._weights: WeightLines | None = None
+        if source.weights is not None:
+            self._weights = WeightLines.read(
+                source.weights, with_ids=source.positive_ids is not None
+            )
+        path = source.data if source.data is not None else source.unlabeled
+        assert path is not None
+        if source.data is None:
+            assert source.positives is not None
+            self._read_positives(source.positives)
+        self._source = Source(path, once=keep_all)
+        try:
+            if source.unchecked:
+                self._count_unlabeled()
+            else:
+                self._read_unlabeled()
+                self.notes += self._row_ids.finish(self._source.name, source.allow_missing)
+                self._require_both_sets()
+                self._require_columns()
+        except BaseException:
+            self._source.close()
+            raise
+        self._note_equal_sets()
+        if self._source.spooled_to_disk:
+            self.notes.append(
+                f"{self._source.name} was spooled to a temporary file"
+                f" ({self._source.spooled_bytes:,} bytes) to be read twice"
+            )
+
+    def __enter__(self) -> TrainingData:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._source.close()
+
+    @property
+    def checked(self) -> bool:
+        return not self.input.unchecked
+
+    @cached_property
+    def positive_weights(self) -> PositiveWeights | None:
+        if self._weights is None:
+            return None
+        known = None
+        if self.input.positive_ids is not None:
+            known = self._row_ids.known_in_order(), self._row_ids.is_known
+        values = self._weights.of_rows(len(self.positives), known)
+        return PositiveWeights.of(values, self._weights.name)
+
+    @property
+    def n_kept(self) -> int:
+        return 0 if self._kept is None else self.survey_unl.n_nonzeros
+
+    @property
+    def n_unlabeled(self) -> int:
+        return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
+
+    def description(self) -> dict[str, Any]:
+        """What the manifest says; of rows that were not looked at, a sample's digest."""
+        description = super().description()
+        if self._sampled_digest is not None:
+            description["unlabeled"] = {
+                "rows": self.n_unlabeled,
+                "nonzeros": None,
+                "sha256": self._sampled_digest,
+                "sampled": True,
+            }
+        return description
+
+    def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
+        n_rows = 0
+        for block in parse_pieces(
+            pieces,
+            name,
+            zero_based=self.zero_based,
+            with_comments=self._row_ids.from_comments,
+            workers=READING_THREADS,
+        ):
+            if self.input.precomputed:
+                self._look_at_serials(block, name)
+            yield block
+            n_rows += len(block)
+            self._progress(f"reading {name}", n_rows, None)
+
+    def _look_at_serials(self, block: Block, name: str) -> None:
+        """Refuse a row without one; whether there is a column for each is known at the end."""
+        if wrong := gram.wrong_serials(block.rows):
+            row, fault = wrong[0]
+            raise DataError(f"{name}:{block.lines[row]}: {fault}", gram.ROW_FORMAT)
+        numbers = gram.serials(block.rows)
+        last = int(numbers.argmax())
+        if numbers[last] > self._last_serial[0]:
+            self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
+
+    def _require_columns(self) -> None:
+        serial, place = self._last_serial
+        if self.input.precomputed and serial >= self.n_features:
+            raise DataError(
+                f"{place}: its serial number is {serial:,}, and rows have kernel values with"
+                f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
+                gram.ROW_FORMAT,
+            )
+
+    def _read_positives(self, path: str) -> None:
+        parts = []
+        for block in self._blocks(read_pieces(path), name_of(path)):
+            self._annotate(block)
+            self._row_ids.add(block, name_of(path))
+            self._survey(self.survey_pos, block.rows)
+            parts.append(block.rows)
+        self.positives = Rows.concatenate(parts)
+
+    def _annotate(self, block: Block) -> None:
+        if self.input.groups == QID:
+            self._qids.append(block.qids)
+
+    @cached_property
+    def _positive_rows(self) -> npt.NDArray[np.bool_]:
+        """Which rows are of P, in the order of the data."""
+        if self._is_positive:
+            return np.concatenate(self._is_positive)
+        return np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
+
+    def _rows_of_file(self, numbers: IntArray) -> IntArray:
+        """The numbers that these rows of U have in the file they come from."""
+        if not self._is_positive:
+            return numbers
+        positive = np.flatnonzero(self._positive_rows)
+        # row u has as many positives before it as have at most u unlabeled rows before them
+        before = positive - np.arange(len(positive))
+        return numbers + np.searchsorted(before, numbers, "right")
+
+    def ids(self) -> list[str]:
+        """The id of each row of P and then of U; where it has none, its number in its file."""
+        rows = np.flatnonzero(self._positive_rows)
+        unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
+        numbers = np.concatenate([rows, unlabeled]) + 1
+        if not self._row_ids.ids:
+            return list(map(str, numbers.tolist()))
+        named = self.in_order(self._row_ids.named(), self._source.name)
+        return [one or str(number) for one, number in zip(named, numbers.tolist(), strict=True)]
+
+    def in_order(self, of_lines: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """What a file says of each row, in the order of the data, as it is of P and then U."""
+        is_positive = self._positive_rows
+        if len(of_lines) != len(is_positive):
+            raise DataError(
+                f"{name}: {len(of_lines):,} lines, and the data has {len(is_positive):,} rows",
+                "one line a row is expected: of P and then of U, or of --data in its order",
+            )
+        return np.concatenate([of_lines[is_positive], of_lines[~is_positive]])
+
+    def groups(self) -> IntArray | None:
+        """A number for each row of P and then of U, equal where groups are; None without any."""
+        if self.input.groups is None:
+            return None
+        if self.input.groups == QID:
+            names: npt.NDArray[Any] = np.concatenate(self._qids)
+            if (names < 0).any():
+                raise DataError(
+                    f"{int((names < 0).sum()):,} rows have no qid: to take their group from",
+                    "give each row one, or a file of names: --groups FILE",
+                )
+        else:
+            names = np.array(read_names(self.input.groups), object)
+        _, numbers = np.unique(self.in_order(names, self.input.groups), return_inverse=True)
+        return numbers.reshape(-1)
+
+    def _read_unlabeled(self) -> None:
+        """Check and survey every row; with one labelled file, take the positives out on the way."""
+        parts: list[Rows] = []
+        for block in self._blocks(self._source.pieces(), self._source.name):
+            self._annotate(block)
+            known = self._row_ids.add(block, self._source.name)
+            self._index.add(block.starts)
+            if self.input.data is not None:
+                if self.input.positive_label is not None:
+                    block.require_labels(self._source.name)
+                    if len(self._labels) < 20:
+                        self._labels.update(np.unique(block.labels).tolist())
+                    known = block.labels == self.input.positive_label
+                self._is_positive.append(known)
+                rows = block.rows.take(np.flatnonzero(known))
+                self._survey(self.survey_pos, rows)
+                parts.append(rows)
+                block = block.take(np.flatnonzero(~known))
+            self._survey(self.survey_unl, block.rows)
+            if self._kept is not None:
+                self._kept.append(block.rows)
+                if self.survey_unl.n_nonzeros > self._most_kept and not self._keep_all:
+                    self._kept = None
+        if self.input.data is not None:
+            self.positives = Rows.concatenate(parts)
+
+    def _require_both_sets(self) -> None:
+        name = self._source.name
+        if self.input.positive_label is not None and not len(self.positives):
+            there = ", ".join(format_number(label) for label in sorted(self._labels)[:20])
+            raise DataError(
+                f"{name}: no row has the label {format_number(self.input.positive_label)}",
+                f"labels that are there: {there}",
+            )
+        if not self.n_unlabeled:
+            which = f"the label {format_number(self.input.positive_label or 0.0)}"
+            if self.input.positive_ids is not None:
+                which = f"an id of {name_of(self.input.positive_ids)}"
+            raise DataError(f"{name}: every row has {which}; none is left as unlabeled")
+
+    def _count_unlabeled(self) -> None:
+        """Count lines and sample the text, without looking into rows."""
+        self._kept = None
+        digest = hashlib.sha256()
+        end = 0
+        last = b"\n"
+        for text in self._source.pieces(COUNTING_PIECE):
+            self._index.add_text(end, text)
+            first = -(-max(0, end - SAMPLE_BYTES + 1) // SAMPLE_STEP) * SAMPLE_STEP
+            for start in range(first, end + len(text), SAMPLE_STEP):
+                digest.update(text[max(0, start - end) : start + SAMPLE_BYTES - end])
+            end += len(text)
+            last = text[-1:]
+            self._progress(f"counting rows of {self._source.name}", self._index.n_rows, None)
+        self._index.n_rows += last != b"\n"
+        if not self._index.n_rows:
+            raise DataError(f"{self._source.name}: no rows", "the file is empty")
+        digest.update(str(end).encode())
+        self._sampled_digest = digest.hexdigest()
+
+    def unlabeled(self) -> Iterator[Rows]:
+        """All rows of U again, in order, in blocks."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        read = of_unlabeled = 0
+        for block in parse_pieces(
+            self._source.pieces(),
+            self._source.name,
+            zero_based=self.zero_based,
+            workers=READING_THREADS,
+        ):
+            rows = block.rows
+            if self._is_positive:
+                positive = self._positive_rows[read : read + len(rows)]
+                rows = rows.take(np.flatnonzero(~positive))
+            read += len(block)
+            of_unlabeled += len(rows)
+            yield rows
+        if of_unlabeled != self.n_unlabeled:
+            raise DataError(
+                f"{self._source.name}: {self.n_unlabeled:,} rows of U at first, then"
+                f" {of_unlabeled:,}; --no-check needs one row a line"
+            )
+
+    def fetch(self, numbers: IntArray) -> Rows:
+        """The rows of U of these ascending numbers."""
+        if self._kept is not None:
+            if len(self._kept) > 1:
+                self._kept = [Rows.concatenate(self._kept)]
+            return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
+        spans = self._index.spans(self._rows_of_file(numbers))
+        texts = self._source.spans(spans.bounds)
+        places = spans.places
+        name = self._source.name
+        if self.input.unchecked:
+            texts, places = spans.lines(texts), np.arange(len(numbers))
+        parts: list[Rows] = []
+        before = 0
+
+        def refuse(bad: BadLine) -> None:
+            line = bad.line if not self.input.unchecked else numbers[bad.line - 1] + 1
+            raise replace(bad, line=int(line)).error(name)
+
+        for block in parse_pieces(
+            joined(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
+        ):
+            first, last = np.searchsorted(places, [before, before + len(block)])
+            parts.append(block.rows.take(places[first:last] - before))
+            before += len(block)
+        rows = Rows.concatenate(parts)
+        if len(rows) != len(numbers):
+            raise DataError(
+                f"{name}: a line drawn is blank or a comment; --no-check needs one row a line"
+            )
+        if self.input.unchecked:
+            self.survey_unl.max_index = rows.max_index
+            _ = self.n_features  # refuses features beyond those declared
+        return rows
+
+
+def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
+    """The input, read as it was when the model was trained."""
+    if source.zero_based and not stored.zero_based:
+        raise CommandLineError(
+            "--zero-based, but the model was trained on features counted from 1",
+            "leave the option out",
+        )
+    source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
+    return replace(source, zero_based=stored.zero_based)
+
+
+def require_same_data(stored: StoredModel, path: str, data: PUData, progress: Progress) -> None:
+    """Refuse rows that are not those the model was trained on, by number or digest."""
+    trained: dict[str, Any] = stored.manifest["data"]
+    _require_same_weights(trained, data, path)
+    here_now = data.description()
+    if trained["unlabeled"].get("sampled"):
+        here_now = _sampled(stored, data, progress)
+    for which, letter in (("positive", "P"), ("unlabeled", "U")):
+        there, here = trained[which], here_now[which]
+        if there["rows"] != here["rows"]:
+            difference = f"{there['rows']:,} rows, and here are {here['rows']:,}"
+        elif there["sha256"] != here["sha256"]:
+            difference = (
+                f"other rows than here, or in another order, though as many: {here['rows']:,}"
+            )
+        else:
+            continue
+        raise ModelError(
+            f"{path}: trained on other data: its {letter} has {difference}",
+            "give the files it was trained on, or leave --model out to train on these",
+        )
+
+
+def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> None:
+    there = trained["positive"].get("weights_sha256")
+    weights = data.positive_weights
+    if there == (None if weights is None else weights.digest):
+        return
+    if there is None:
+        raise ModelError(
+            f"{path}: its rows of P were drawn alike, without --weights", "leave --weights out"
+        )
+    difference = "with --weights" if weights is None else "with other weights than these"
+    raise ModelError(
+        f"{path}: its rows of P were drawn {difference}",
+        "give the file of weights it was trained with: --weights FILE",
+    )
+
+
+def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str, Any]:
+    """What --no-check had said of these files."""
+    source = data.input if isinstance(data, TrainingData) else None
+    if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
+        raise ModelError(
+            "the model was trained with --no-check, on files given by -P and -U",
+            "give the same files by -P and -U",
+        )
+    unchecked = TrainingInput(
+        source.positives,
+        source.unlabeled,
+        zero_based=source.zero_based,
+        precomputed=source.precomputed,
+        weights=source.weights,
+        features=stored.manifest["n_features"],
+        unchecked=True,
+    )
+    with TrainingData(unchecked, False, progress) as sampled:
+        return sampled.description()

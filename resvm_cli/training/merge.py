@@ -1,0 +1,80 @@
+"""Parts of a model joined to the whole: byte for byte the directory that one run writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from resvm_cli.errors import ModelError
+from resvm_cli.model.ensemble import Group
+from resvm_cli.model.parts import Conclusion, JudgedNumbers, conclude
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import parts as part_dir
+from resvm_cli.model_files.members import member_name
+from resvm_cli.model_files.model_text import MemberText, parse_members
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.training.expected_performance import Outlook
+from resvm_cli.training.train import TrainResult, completed, stored_table, unfinished_note
+
+
+def merge(
+    paths: Sequence[str],
+    target: str,
+    *,
+    force: bool = False,
+    notice: Callable[[str], None] = lambda text: None,
+) -> TrainResult:
+    """Join parts to the model they are of."""
+    model_dir.check_target(target, force=force)
+    joined = part_dir.join(paths)
+    manifest, conclusion, n_unconverged = assembled(joined, target, force=force)
+    rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
+    plan, _ = ModelPlan.from_description(manifest, rows[0], rows[1])
+    notes = (*joined.notes, *unfinished_note(plan, n_unconverged))
+    for text in notes:
+        notice(text)
+    return TrainResult(target, manifest, plan, Outlook.of(conclusion), n_unconverged, notes)
+
+
+def assembled(
+    joined: part_dir.JoinedParts, target: str, *, force: bool
+) -> tuple[dict[str, Any], Conclusion, int]:
+    """Write the model of all members: its manifest, what follows of them, how many failed."""
+    records = list(joined.records())
+    values = np.array([record.values for _, record in records])
+    n_unconverged = sum(not record.converged for _, record in records)
+    description = dict(joined.description)
+    rule = description.pop("rule")
+    rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
+    plan, groups = ModelPlan.from_description(description, rows[0], rows[1])
+    judged = JudgedNumbers(*(np.array(numbers, np.int64) for numbers in joined.parts[0].judged))
+    conclusion = conclude(plan, rule, judged, values)
+
+    def members() -> Iterator[MemberText]:
+        kernels = [group.kernel for group in groups for _ in group.members]
+        for (part, record), kernel in zip(records, kernels, strict=True):
+            member = part.member(record)
+            _require_member(part.path, record, member, kernel)
+            yield member
+
+    manifest = model_dir.save(
+        target,
+        members(),
+        completed(description, conclusion, n_unconverged),
+        force=force,
+        out_of_bag=stored_table(conclusion),
+    )
+    return manifest, conclusion, n_unconverged
+
+
+def _require_member(
+    path: str, record: part_dir.MemberRecord, member: MemberText, kernel: Kernel
+) -> None:
+    """Refuse a part whose seals hold and whose text is no member: no model could be read."""
+    name = f"{path}/{member_name(record.number)}"
+    read = parse_members([(name, member.text)], [Group(kernel, range(1))], single=False)
+    if len(read.members[0].support) != record.n_support:
+        raise ModelError(f"{name}: its record counts other support vectors", "train the part again")

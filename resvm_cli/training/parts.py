@@ -1,0 +1,424 @@
+"""Members trained into a part, each kept when it is finished: shares, resumed and grown models.
+
+A part in a place of its own is a task of an array job, joined to others by merge. A part beside a
+model is a training that may be interrupted; it ends as the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from resvm_cli.errors import CommandLineError, FileError, Interrupted, ModelError
+from resvm_cli.files.atomic import remove_left_behind
+from resvm_cli.model.ensemble import Ensemble, RuleName
+from resvm_cli.model.members import rows_drawn
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.parts import JudgedNumbers, Part, train_runs
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import parts as part_dir
+from resvm_cli.model_files.members import read_member
+from resvm_cli.model_files.model_text import MemberText, format_members
+from resvm_cli.model_files.parts import PartDirectory
+from resvm_cli.parameters import MOST_MEMBERS, Setting
+from resvm_cli.rows import Rows
+from resvm_cli.running import parallel
+from resvm_cli.running.array_tasks import Share
+from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training import memory
+from resvm_cli.training.data import Progress, TrainingData, as_stored, require_same_data
+from resvm_cli.training.expected_performance import Outlook, warnings_of
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.memory import Allotment
+from resvm_cli.training.merge import assembled
+from resvm_cli.training.train import (
+    TrainingChoice,
+    TrainResult,
+    allotted,
+    check,
+    describe,
+    prepared,
+    unfinished_note,
+    watched,
+)
+
+# Members are trained and kept together: few of large bags, so that an interruption costs little.
+MEMBERS_A_RUN = 8  # for each worker
+ROWS_A_RUN = 4000  # likewise
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What became of a part, for the report."""
+
+    path: str
+    members: range
+    n_trained: int  # the others were there
+    n_models: int  # of the whole
+
+
+def train_share(
+    source: TrainingInput,
+    choice: TrainingChoice,
+    wanted: Share | range,
+    target: str,
+    *,
+    jobs: int | None = None,
+    memory_mb: float | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> PartResult:
+    """Train some members of a model into a part; those that are there already are left alone."""
+    check(source, choice)
+    source = source.for_kernel(choice.params.kernel)
+    part_dir.check_target(target)
+    if choice.auto is not None:
+        notice("every task repeats the search of --auto: resvm tune first, then --params, is less")
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(
+            source, choice.params.method == "cwsvm", progress, memory.kept_nonzeros(memory_mb)
+        ) as data,
+    ):
+        plan, decision = prepared(
+            data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=notice
+        )
+        members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
+        if members.stop > plan.n_models:
+            raise CommandLineError(
+                f"--members {members.start}:{members.stop}, but the model has {plan.n_models}"
+                f" members: 0 to {plan.n_models - 1}"
+            )
+        if not members:
+            notice(f"nothing to do: {plan.n_models} members are fewer than the tasks of {wanted}")
+            return PartResult(target, members, 0, plan.n_models)
+        share = wanted if isinstance(wanted, Share) else None
+        allotment = allotted(
+            plan, data, jobs, memory_mb, None if choice.auto else notice, in_rounds=not plan.single
+        )
+        part = opened(target, plan, data, decision, members, share)
+        n_before = len(members) - len(part.unfinished())
+        with _kept_on_interruption(part, notice, "the same command goes on"):
+            for _ in train_missing(part, allotment, data, watched(plan, progress, notice)):
+                pass
+    return PartResult(target, members, len(members) - n_before, plan.n_models)
+
+
+def train_members(
+    data: PUData,
+    settings: Sequence[Setting],
+    members: range,
+    target: str,
+    *,
+    decision: RuleName = "votes",
+    share: Share | None = None,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> int:
+    """Train these members on sets that are read already; tells how many were left to train."""
+    plan = ModelPlan.settled(
+        settings,
+        len(data.positives),
+        data.n_unlabeled,
+        data.n_features,
+        data.variance,
+        data.positive_weights,
+    )
+    part = opened(target, plan, data, decision, members, share)
+    allotment = Allotment(plan, jobs)
+    return sum(len(run.members) for run in train_missing(part, allotment, data, progress))
+
+
+def opened(
+    target: str,
+    plan: ModelPlan,
+    data: PUData,
+    decision: RuleName,
+    members: range,
+    share: Share | None = None,
+) -> PartDirectory:
+    """The part of this plan, begun or continued."""
+    judged = JudgedNumbers.of(plan)
+    return PartDirectory.opened(
+        target,
+        members,
+        {**describe(plan, data, plan.groups()), "rule": decision},
+        [judged.positive.tolist(), judged.unlabeled.tolist()],
+        share,
+    )
+
+
+def train_missing(
+    part: PartDirectory,
+    allotment: Allotment,
+    data: PUData,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Iterator[Part]:
+    """Train what a part lacks, and keep run after run of members.
+
+    Where rows of all members have no room, they are fetched for some at a time.
+    """
+    missing = part.unfinished()
+    if not missing:
+        return
+    plan, workers = allotment.plan, allotment.threads
+    done_before = len(part.members) - len(missing)
+
+    def tick(done: int, total: int) -> None:
+        progress(done_before + done, len(part.members))
+
+    largest = max(each.bag_size for each in plan.plans)
+    length = workers * max(1, min(MEMBERS_A_RUN, ROWS_A_RUN // largest))
+    at_once = allotment.members_at_once or len(missing)
+    for first in range(0, len(missing), at_once):
+        runs = list(_runs(missing[first : first + at_once], length))
+        for trained in train_runs(plan, runs, data, lambda positives, unlabeled: workers, tick):
+            texts = format_members(trained.fitted.ensemble)
+            for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
+                part.add(number, text, trained.fitted.converged[place], trained.values[place])
+            yield trained
+        done_before += min(at_once, len(missing) - first)
+
+
+def _runs(numbers: Sequence[int], length: int) -> Iterator[range]:
+    """Numbers that follow each other, a few at a time."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1 or number - first == length:
+            yield range(first, last + 1)
+            first = number
+        last = number
+    yield range(first, last + 1)
+
+
+@contextmanager
+def _kept_on_interruption(
+    part: PartDirectory, notice: Callable[[str], None], advice: str
+) -> Iterator[None]:
+    """Say, where the program is interrupted, what is kept."""
+    try:
+        yield
+    except Interrupted:
+        n_members = len(part.members)
+        kept = n_members - len(part.missing())
+        notice(f"{kept:,} of {n_members:,} members are kept in {part.path}; {advice}")
+        raise
+
+
+def place_beside(target: str) -> str:
+    """Where the members of a training that may be interrupted are kept."""
+    return f"{target.rstrip(os.sep)}.part"
+
+
+def discard_left_beside(target: str) -> None:
+    """Take away what a killed training left that holds nothing the model does not have.
+
+    The same run again would find the model there, and be refused.
+    """
+    place = place_beside(target)
+    if not os.path.lexists(place):
+        return
+    with suppress(OSError):
+        if part_dir.is_blank(Path(place)) or _is_of_model(place, target):
+            part_dir.remove(place)
+    if os.path.lexists(target):
+        remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
+
+
+def _is_of_model(place: str, target: str) -> bool:
+    """Whether a part would become the model that is there, whatever members it has left."""
+    try:
+        description = PartDirectory.read(place).description
+        manifest = model_dir.read_manifest(target)
+    except (ModelError, FileError):
+        return False
+    settled = (name for name, value in description.items() if value is not None)
+    return all(manifest.get(name) == description[name] for name in settled if name != "rule")
+
+
+def check_beside(target: str, *, resume: bool, force: bool) -> None:
+    """Refuse to forget an interrupted training; with ``force`` it is removed."""
+    place = place_beside(target)
+    if resume or not os.path.lexists(place):
+        return
+    if not force:
+        raise CommandLineError(
+            f"{place}: an interrupted training is there",
+            "go on with --resume, or begin anew with --force",
+        )
+    part_dir.remove(place)
+
+
+def train_beside(
+    data: PUData,
+    allotment: Allotment,
+    decision: RuleName,
+    target: str,
+    *,
+    force: bool,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> TrainResult:
+    """Train into a part beside the target, continue what is there, and end as the model."""
+    plan = allotment.plan
+    part = opened(place_beside(target), plan, data, decision, range(plan.n_models))
+    return _finished(part, data, allotment, target, force, progress, notice)
+
+
+def _finished(
+    part: PartDirectory,
+    data: PUData,
+    allotment: Allotment,
+    target: str,
+    force: bool,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> TrainResult:
+    plan = allotment.plan
+    last: Part | None = None
+    n_left = len(part.unfinished())
+    if n_left < plan.n_models:
+        notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
+    with _kept_on_interruption(part, notice, "the same command with --resume goes on"):
+        for trained in train_missing(part, allotment, data, watched(plan, progress, notice)):
+            last = trained
+    manifest, conclusion, n_unconverged = assembled(part_dir.join([part.path]), target, force=force)
+    part_dir.remove(part.path)
+    outlook = Outlook.of(conclusion)
+    texts = unfinished_note(plan, n_unconverged)
+    if last is not None:
+        texts += warnings_of(data, last, conclusion, outlook)
+    for text in texts:
+        notice(text)
+    return TrainResult(target, manifest, plan, outlook, n_unconverged, ())
+
+
+def grow(
+    source: TrainingInput,
+    target: str,
+    n_models: int,
+    *,
+    jobs: int | None = None,
+    memory_mb: float | None = None,
+    progress: Progress = lambda stage, done, total: None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> TrainResult:
+    """Make a model one of so many members: those it has stay, the others are trained."""
+    discard_left_beside(target)
+    stored = model_dir.load(target)
+    plan = _grown(model_dir.stored_plan(stored, target), target, n_models)
+    scaling = stored.scaling
+    source = as_stored(
+        replace(
+            source,
+            scale=None if scaling is None else scaling.kind,
+            features=source.features or stored.manifest["n_features"],
+        ),
+        stored,
+    )
+    source.check()
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(source, False, progress, memory.kept_nonzeros(memory_mb)) as data,
+    ):
+        require_same_data(stored, target, data, progress)
+        plan = plan.with_weights(data.positive_weights)
+        for text in data.notes:
+            notice(text)
+        decision = stored.decision.rule
+        part = opened(place_beside(target), plan, data, decision, range(n_models))
+        _require_same_model(part, stored, target, notice)
+        _adopt(part, stored, target, plan, data)
+        allotment = allotted(plan, data, jobs, memory_mb, notice, in_rounds=True)
+        return _finished(part, data, allotment, target, True, progress, notice)
+
+
+def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
+    if len(plan.plans) > 1:
+        raise CommandLineError(
+            f"{target}: pools {len(plan.plans)} settings, whose members are numbered through:"
+            " it cannot be grown",
+            "train it anew with a larger --n-models",
+        )
+    if plan.single:
+        raise CommandLineError(f"{target}: cwsvm is one model: it cannot be grown")
+    if not plan.n_models < n_models <= MOST_MEMBERS:
+        raise CommandLineError(
+            f"--grow is {n_models}, and the model has {plan.n_models} members;"
+            f" more were expected, {MOST_MEMBERS:,} at most"
+        )
+    return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
+
+
+def _require_same_model(
+    part: PartDirectory,
+    stored: model_dir.StoredModel,
+    target: str,
+    notice: Callable[[str], None],
+) -> None:
+    """Refuse to add members that this model would not have had."""
+    for name in ("scaling", "n_features", "labels", "versions", "numeric_fingerprint"):
+        here, there = part.description[name], stored.manifest.get(name)
+        if here == there:
+            continue
+        if name == "numeric_fingerprint":
+            notice("the model was trained on another kind of machine: not the bytes of one run")
+            continue
+        part_dir.remove(part.path)
+        raise ModelError(
+            f"{target}: was trained with other {name}: {there} then, {here} now",
+            "train it anew with a larger --n-models",
+        )
+
+
+def _adopt(
+    part: PartDirectory,
+    stored: model_dir.StoredModel,
+    target: str,
+    plan: ModelPlan,
+    data: PUData,
+) -> None:
+    """Put a model's members into a part of the larger one."""
+    entries = stored.manifest["members"]
+    if not set(part.unfinished()) & set(range(len(entries))):
+        return
+    problems = plan.problems(range(len(entries)))
+    drawn = rows_drawn(problems)
+    positive, unlabeled = (np.array(numbers, np.int64) for numbers in part.judged)
+    values = np.zeros((len(entries), 0))
+    if len(positive) + len(unlabeled):
+        fetched = data.fetch(unlabeled)
+        unscaled = Rows.concatenate([data.positives.take(positive), fetched])
+        rows = data.scaled(unscaled)
+        seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
+        places = np.concatenate([positive, len(data.positives) + unlabeled])
+        absent = Absences(problems, seen).absent(places, unscaled)
+        n_columns = data.n_features + (0 if data.zero_based else 1)
+        values = np.concatenate(
+            [
+                stored_values(_alone(stored.ensemble, number), rows, absent[:, [number]], n_columns)
+                for number in range(len(entries))
+            ]
+        )
+    for number, entry in enumerate(entries):
+        text = read_member(target, number, entry)
+        # a manifest counts those that did not converge and does not name them; so does the new one
+        converged = number >= stored.manifest["unconverged"]
+        part.add(number, MemberText(text, entry["support_vectors"]), converged, values[number])
+
+
+def _alone(ensemble: Ensemble, number: int) -> Ensemble:
+    """One member, its support rows in the order it was trained in: sums round by their order."""
+    alone = ensemble.part(number, number + 1)
+    (member,) = alone.members
+    own = replace(member, support=np.arange(len(member.support)))
+    return replace(alone, pool=alone.pool.take(member.support), members=[own])

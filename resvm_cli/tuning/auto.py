@@ -1,0 +1,128 @@
+"""``train --auto``: informed settings judged out of bag, on rows that are read already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from resvm_cli.errors import CommandLineError, ResvmError
+from resvm_cli.model.methods import default_n_pos, settle
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.parameters import ResvmParams
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.training import memory
+from resvm_cli.training.data import Progress
+from resvm_cli.tuning import committee
+from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.search import Task
+from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
+from resvm_cli.tuning.space import Axis
+from resvm_cli.tuning.trials import TrialLog, run_search
+from resvm_cli.tuning.tune import Winner, winner_of
+
+MOST_MEMBERS = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
+
+
+def tune_quickly(
+    data: PUData,
+    params: ResvmParams,
+    kept: Sequence[str],
+    *,
+    single: bool,
+    jobs: int | None,
+    memory_mb: float | None = None,
+    progress: Progress,
+    notice: Callable[[str], None],
+) -> Winner:
+    """Judge informed settings out of bag with rows that are read already: ``train --auto``.
+
+    The parameters named in ``kept`` stay as they are.
+    """
+    if params.method != "resvm":
+        raise CommandLineError(
+            f"--auto judges out of bag, which --method {params.method} cannot be",
+            "use resvm tune, which also judges by folds",
+        )
+    if not data.checked:
+        raise CommandLineError("--auto and --no-check exclude each other")
+    settings = TuningSettings(
+        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
+        axes=tuple(_fixed_axes(params, kept)),
+        out_of_bag=True,
+        strategy="informed",
+        committee=1 if single else committee.KEPT,
+        n_models=params.n_models,
+        max_unl=committee.QUICK_MAX_UNL,
+        gram_mb=committee.QUICK_GRAM_MB,
+    )
+    settings.check()
+    sample = TuningSample.of(data, settings, lambda text: None)
+    training = memory.training_need(_largest_committee(data, params), data, MOST_MEMBERS)
+    sample, settings, threads = memory.tuning_within(
+        data, sample, settings, jobs, memory_mb, notice, [training]
+    )
+    log = TrialLog(
+        None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
+    )
+    outcome = run_search(sample, "resvm", settings, log, threads)
+    scale = None if data.scaling is None else data.scaling.kind
+    return winner_of(outcome, sample, settings, log, data, scale)
+
+
+def _largest_committee(data: PUData, params: ResvmParams) -> ModelPlan:
+    """A plan of as many members, with as large bags, as the chosen one can have."""
+    n_pos = params.n_pos or default_n_pos(len(data.positives))
+    settings = committee.informed_settings(Kernel(params.kernel))
+    ratio = max(informed.ratio for informed in settings)
+    n_unl = params.n_unl or max(1, min(int(ratio * n_pos), data.n_unlabeled // 2))
+    largest = replace(
+        params, n_models=params.n_models or MOST_MEMBERS, n_pos=n_pos, n_unl=n_unl, gamma=1.0
+    )
+    return ModelPlan.of(
+        settle(largest, len(data.positives), data.n_unlabeled, data.n_features, lambda: 1.0)
+    )
+
+
+def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], None]) -> None:
+    """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
+    if not data.scaling_is_open or data.scaling is None:
+        return
+    if not Kernel(params.kernel).takes_scaling:
+        data.scaling = None
+        return
+    settings = TuningSettings(
+        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
+        out_of_bag=True,
+        strategy="informed",
+        n_models=SCREENING_MEMBERS,
+        max_unl=committee.QUICK_MAX_UNL,
+        gram_mb=committee.QUICK_GRAM_MB,
+    )
+    learned = data.scaling
+    scores = []
+    for scaling in (learned, None):
+        data.scaling = scaling
+        sample = TuningSample.of(data, settings, lambda text: None)
+        untuned = Task(sample.informed(settings)[0], SCREENING_MEMBERS)
+        (score,) = sample.judge(settings).scores([untuned])
+        scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
+    helps = scores[0] >= scores[1]
+    data.scaling = learned if helps else None
+    notice(
+        f"the features are on different scales: {settings.metric} {scores[0]:.4f} with --scale"
+        f" {learned.kind}, {scores[1]:.4f} without; {'scaled' if helps else 'left as they are'}"
+    )
+
+
+def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
+    """Axes of one value, for parameters that the user has chosen."""
+    for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
+        value = getattr(params, name)
+        if name in kept and isinstance(value, (int, float)):
+            yield Axis(name, float(value), float(value))
+    if "n_unl" in kept and params.n_unl:
+        if "n_pos" not in kept or not params.n_pos:
+            raise CommandLineError("--auto with --n-unl needs --n-pos too, or neither")
+        ratio = params.n_unl / params.n_pos
+        yield Axis("unl_per_pos", ratio, ratio)
