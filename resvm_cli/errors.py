@@ -2,25 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+
+class Message:
+    """Text that names parameters, which each front end renders in its own words.
+
+    ``{n_pos}`` is ``--n-pos`` on the command line and ``n_pos`` in Python; ``{decision:mean}`` is
+    ``--decision mean`` and ``decision="mean"``. All other fields are values given by keyword.
+    """
+
+    def __init__(self, template: str, **values: Any) -> None:
+        self.template = template
+        self.values = values
+
+    def render(self, name: Callable[[str, str], str]) -> str:
+        """The text, with ``name(parameter, value)`` for each parameter; the value may be empty."""
+        return self.template.format_map(_Fields(self.values, name))
+
+    def __str__(self) -> str:
+        return self.render(python_name)
+
+    def __repr__(self) -> str:
+        return f"Message({str(self)!r})"
+
+
+Text: TypeAlias = "str | Message"  # a str is taken literally
+
+
+class _Fields(Mapping[str, Any]):
+    """Values by their names; whatever else a template asks for is a parameter."""
+
+    def __init__(self, values: Mapping[str, Any], name: Callable[[str, str], str]) -> None:
+        self._values = values
+        self._name = name
+
+    def __getitem__(self, field: str) -> Any:
+        if field not in self._values:
+            return _Named(field, self._name)
+        value = self._values[field]
+        return value.render(self._name) if isinstance(value, Message) else value
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class _Named:
+    """A parameter in a template; its format is the value it is said to have."""
+
+    def __init__(self, parameter: str, name: Callable[[str, str], str]) -> None:
+        self._parameter = parameter
+        self._name = name
+
+    def __format__(self, value: str) -> str:
+        return self._name(self._parameter, value)
+
+
+def python_name(parameter: str, value: str) -> str:
+    """A parameter as Python code says it: ``n_pos``, ``kernel="linear"``, ``force=True``."""
+    if value in ("", "True", "False"):
+        return f"{parameter}={value}" if value else parameter
+    return f'{parameter}="{value}"'
+
+
+def render(text: Text, name: Callable[[str, str], str]) -> str:
+    """A text in the words of one front end."""
+    return text.render(name) if isinstance(text, Message) else text
+
 
 class ResvmError(Exception):
     """An error with a message for the user and, where there is one, a hint on the next line."""
 
     exit_code = 1
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: Text, hint: Text | None = None) -> None:
+        super().__init__(message, hint)
         self.message = message
         self.hint = hint
 
+    def __str__(self) -> str:
+        return str(self.message) if self.hint is None else f"{self.message}\n{self.hint}"
+
 
 class CommandLineError(ResvmError):
-    """Options that do not make sense, alone or together."""
+    """Options that do not make sense, alone or together. Raised by the front ends alone."""
 
     exit_code = 2
 
 
-class DataError(ResvmError):
+class ParameterError(ResvmError, ValueError):
+    """Parameters that do not make sense, alone or together: templates as those of Message."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str | None = None, **values: Any) -> None:
+        super().__init__(
+            Message(message, **values), None if hint is None else Message(hint, **values)
+        )
+
+    def __reduce__(self) -> Any:
+        return _parameter_error, (self.message, self.hint)
+
+
+def _parameter_error(message: Message, hint: Message | None) -> ParameterError:
+    values = message.values
+    return ParameterError(message.template, None if hint is None else hint.template, **values)
+
+
+class DataError(ResvmError, ValueError):
     """Input data that cannot be used as it is."""
 
     exit_code = 3

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.svm.kernels import MOST_DEGREE, KernelName
 
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
@@ -112,3 +111,14 @@ class Setting:
 
     params: ResvmParams
     weight: float = 1.0
+
+
+KernelName: TypeAlias = Literal[
+    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
+]
+
+KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
+
+LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
+
+MOST_DEGREE = 1000

@@ -28,8 +28,9 @@ settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("untimed")
 
 # They start no program either, and take seconds: make test runs them.
-THOROUGH = ("test_api", "test_committee", "test_contamination_correction", "test_numbers")
-THOROUGH += ("test_outlook", "test_parts", "test_sklearn")
+THOROUGH = ("api/test_functions.py", "metrics/test_contamination_correction.py")
+THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "model/test_parts.py")
+THOROUGH += ("training/test_expected_performance.py", "test_sklearn.py")
 STARTS_OR_MEASURES = re.compile(
     r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|perf\b)", re.MULTILINE
 )
@@ -41,7 +42,7 @@ SAMPLE = ROOT / "sample_data"
 @cache
 def is_thorough(path: Path) -> bool:
     """Whether no test of a module is quick."""
-    return path.stem in THOROUGH or STARTS_OR_MEASURES.search(path.read_text()) is not None
+    return str(path).endswith(THOROUGH) or STARTS_OR_MEASURES.search(path.read_text()) is not None
 
 
 def only_quick(config: pytest.Config) -> bool:

@@ -26,9 +26,9 @@ from resvm_cli.sklearn import (
     RESVMClassifier,
     pu_score,
 )
+from tests.api.test_functions import options_of, snapshot
 from tests.conftest import write_svm
 from tests.programs import run
-from tests.test_api import options_of, snapshot
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
 # Without pandas, or scipy's switch for other arrays, these say that they look at nothing.

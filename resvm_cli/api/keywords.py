@@ -14,8 +14,7 @@ import numpy as np
 from resvm_cli.api.parameter_names import ParameterError
 from resvm_cli.model.ensemble import RULE_NAMES, RuleName
 from resvm_cli.model.scaling import SCALING_NAMES, ScaleChoice
-from resvm_cli.parameters import METHOD_NAMES, MethodName, ResvmParams
-from resvm_cli.svm.kernels import KERNEL_NAMES, KernelName
+from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, KernelName, MethodName, ResvmParams
 from resvm_cli.training import best_json as params_file
 from resvm_cli.training.train import AUTO_NAMES, AutoName, TrainingChoice
 from resvm_cli.tuning.criteria import METRIC_NAMES, MetricName

@@ -13,8 +13,8 @@ from resvm_cli.api.keywords import checked_names
 from resvm_cli.errors import DataError
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.scaling import ScaleChoice
+from resvm_cli.parameters import KernelName
 from resvm_cli.rows import FloatArray, IntArray
-from resvm_cli.svm.kernels import KernelName
 from resvm_cli.training.input import TrainingInput
 
 Matrix: TypeAlias = Any  # numpy's, scipy's sparse ones, or rows as lists

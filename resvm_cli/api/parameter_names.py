@@ -73,7 +73,7 @@ def parameters_named() -> Iterator[None]:
     try:
         yield
     except ResvmError as error:
-        text = error.message if error.hint is None else f"{error.message}\n{error.hint}"
+        text = str(error)
         kind = type(error)
         if isinstance(error, CommandLineError):
             kind = ParameterError

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from resvm_cli.benchmark.paper_tasks import PUBLISHED_CWSVM
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.model.ensemble import RuleName
-from resvm_cli.parameters import MethodName, ResvmParams
-from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel, KernelName
+from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, ResvmParams
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.settings import MAX_UNL, TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
 

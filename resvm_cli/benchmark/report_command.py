@@ -86,8 +86,8 @@ def join(
     - `resvm benchmark join monday tuesday -o both`
     """
     from resvm_cli.benchmark import join as job
+    from resvm_cli.benchmark import summaries
     from resvm_cli.report import json_output as machine
-    from resvm_cli.report import summaries
 
     result = job.join(directories, output)
     if not quiet:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from resvm_cli.benchmark import summaries
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.array_tasks import Task, parse_task
 from resvm_cli.options.data import ZeroBased, data_option
@@ -22,7 +23,7 @@ from resvm_cli.options.running import (
 )
 from resvm_cli.options.values import parse_choice, parse_number
 from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries, terminal
+from resvm_cli.report import terminal
 
 plan_option = partial(typer.Option, rich_help_panel="Plan")
 own_option = partial(typer.Option, rich_help_panel="Your own data")

@@ -116,7 +116,7 @@ def _address(text: str, timeout: float) -> str:
             if isinstance(address, str) and address:
                 return address
         except FileError as error:
-            why = error.message.removeprefix(f"{text}: ")
+            why = str(error.message).removeprefix(f"{text}: ")
         if time.monotonic() > end:
             raise ClusterError(
                 f"{text}: {why}, after waiting {timeout:g} s for a scheduler to write it",

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from resvm_cli.options.running import Force, Json, Quiet, output_option
-from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries, terminal
+from resvm_cli.report import terminal, training
 
 
 def merge(
@@ -38,6 +37,6 @@ def merge(
     notice = terminal.no_note if quiet else terminal.note
     result = job.merge(parts, output, force=force, notice=notice)
     if not quiet:
-        summaries.show_training(result)
+        training.show_training(result)
     if json:
-        machine.print_training(result)
+        training.print_training(result)

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from resvm_cli.files.atomic import whole_file
-from resvm_cli.model_files.members import read_bounded
+from resvm_cli.files.bounded_read import read_bounded
 
 LARGEST_JSON = 1 << 28
 

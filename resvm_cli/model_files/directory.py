@@ -19,6 +19,7 @@ from typing import Any
 
 from resvm_cli.errors import CommandLineError, FileError, ModelError
 from resvm_cli.files.atomic import read_steadily, recover, whole_directory
+from resvm_cli.files.bounded_read import TRAIN_AGAIN, read_bounded
 from resvm_cli.files.streams import cannot
 from resvm_cli.model import bags
 from resvm_cli.model.decisions import DecisionRule
@@ -26,17 +27,11 @@ from resvm_cli.model.ensemble import Ensemble, Group
 from resvm_cli.model.methods import Plan
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.scaling import Scaling
-from resvm_cli.model_files.members import (
-    MEMBERS,
-    TRAIN_AGAIN,
-    member_name,
-    member_texts,
-    read_bounded,
-)
+from resvm_cli.model_files.members import MEMBERS, member_name, member_texts
 from resvm_cli.model_files.model_text import MemberText, parse_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import METHOD_NAMES
-from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
+from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES
+from resvm_cli.svm.kernels import Kernel
 
 FORMAT = 2  # written; format 1 is read too
 READ_FORMATS = (1, FORMAT)

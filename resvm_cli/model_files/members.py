@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import queue
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from resvm_cli.errors import ModelError
+from resvm_cli.files.bounded_read import TRAIN_AGAIN, _read_into, _Room
 from resvm_cli.running import parallel
 
 MEMBERS = "members"
-TRAIN_AGAIN = "copy the model again from where it was whole, or train it again"
 LEAST_SHARED_BYTES = 1 << 24  # of members that are read in threads: starting them takes time too
 BATCH_BYTES = 1 << 20  # that a thread reads before it hands them over
 
@@ -67,39 +65,3 @@ def _read_member(name: str, entry: dict[str, Any], room: _Room) -> memoryview:
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     return text
-
-
-class _Room:
-    """Memory that texts are read into one after the other: fresh pages for each take longer."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-
-    def of(self, size: int) -> memoryview:
-        """So many bytes; those handed out before are used again."""
-        if len(self._bytes) < size:
-            self._bytes = bytearray(size + size // 4)
-        return memoryview(self._bytes)[:size]
-
-
-def read_bounded(name: str, limit: int) -> bytes:
-    """A regular file inside the model: ``limit`` bytes, and one more where there are."""
-    return bytes(_read_into(_Room(), name, limit))
-
-
-def _read_into(room: _Room, name: str, limit: int) -> memoryview:
-    """The same, in a room for it."""
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            text, size = room.of(min(limit, status.st_size) + 1), 0
-            while size < len(text) and (more := os.readv(descriptor, [text[size:]])):
-                size += more
-            return text[:size]
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None

@@ -9,7 +9,7 @@ from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
     from resvm_cli.model.scaling import ScaleChoice
-    from resvm_cli.svm.kernels import KernelName
+    from resvm_cli.parameters import KernelName
 
 Name = TypeVar("Name", bound=str)
 
@@ -34,7 +34,7 @@ def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
 
 def parse_kernel(text: str) -> KernelName:
     """A kernel by name or by LIBSVM's number."""
-    from resvm_cli.svm.kernels import KERNEL_NAMES, LIBSVM_KERNELS
+    from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS
 
     kernels: dict[str, KernelName] = {name: name for name in KERNEL_NAMES}
     kernels |= {"polynomial": "poly"}

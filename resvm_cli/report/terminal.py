@@ -9,9 +9,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from resvm_cli.errors import ResvmError
+from resvm_cli.errors import ResvmError, Text, render
 from resvm_cli.files.stdout import write_stdout
 from resvm_cli.files.streams import as_unicode
+from resvm_cli.report.option_names import option_name
 
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
@@ -44,11 +45,16 @@ def say(text: str) -> None:
             print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def note(text: str) -> None:
-    say(f"{'note':>10}  {text}")
+def in_options(text: Text) -> str:
+    """A text of the engine as the command line says it: parameters are options."""
+    return render(text, option_name)
 
 
-def no_note(text: str) -> None:
+def note(text: Text) -> None:
+    say(f"{'note':>10}  {in_options(text)}")
+
+
+def no_note(text: Text) -> None:
     """What a quiet run says instead."""
 
 
@@ -59,9 +65,9 @@ def announce_stdin() -> None:
 
 
 def show_error(error: ResvmError) -> None:
-    say(f"resvm: error: {error.message}")
+    say(f"resvm: error: {in_options(error.message)}")
     if error.hint:
-        say(f"  hint: {error.hint}")
+        say(f"  hint: {in_options(error.hint)}")
 
 
 def command_line() -> str:

@@ -8,26 +8,20 @@ the smaller of two counts in place of their product.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 
 from resvm_cli.errors import DataError
+from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MOST_DEGREE, KernelName
 from resvm_cli.rows import FloatArray, Rows
 from resvm_cli.svm import _blocks
-
-KernelName: TypeAlias = Literal[
-    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
-]
-KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
-LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
 
 # Squared distances from norms and a dot product lose about this many units of the norms' last bit.
 CANCELLATION = 16 * np.finfo(np.float64).eps
 EXPONENT_TOLERANCE = 1e-10
 UNDERFLOW = -746.0  # exp of less than this is 0
 DENSE_CHUNK = 1 << 22
-MOST_DEGREE = 1000
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.run_directory import read_json
 from resvm_cli.model.ensemble import RULE_NAMES, RuleName
 from resvm_cli.model.scaling import SCALING_NAMES
-from resvm_cli.parameters import METHOD_NAMES, ResvmParams, Setting
-from resvm_cli.svm.kernels import KERNEL_NAMES, Kernel
+from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ResvmParams, Setting
+from resvm_cli.svm.kernels import Kernel
 
 KIND = "resvm-params"
 FORMATS = (1, 2)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.parameters import MethodName
-from resvm_cli.svm.kernels import Kernel, KernelName
+from resvm_cli.parameters import KernelName, MethodName
+from resvm_cli.svm.kernels import Kernel
 
 # In this order they are named, sampled and varied; the last varies fastest in a grid.
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")

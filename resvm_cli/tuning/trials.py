@@ -282,7 +282,7 @@ def judged_units(
                 len(log.trials),
                 task,
                 None if isinstance(answer, ResvmError) else answer,
-                answer.message if isinstance(answer, ResvmError) else None,
+                str(answer.message) if isinstance(answer, ResvmError) else None,
                 outer,
             )
             yield trial, seconds

@@ -24,13 +24,12 @@ def warm_up() -> None:
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)
     for name in (
-        "benchmark", "benchmark_report", "check", "compare", "convert", "inspect", "merge",
-        "predict", "predict_files", "rank", "score", "simulate", "table_features", "train",
-        "train_parts", "tune", "tuning_tasks",
+        "benchmark.report", "benchmark.run", "commands.check.check", "commands.convert.convert",
+        "commands.inspect.inspect", "commands.predict.many_files", "commands.rank.rank",
+        "commands.score.compare", "commands.score.score", "commands.simulate.simulate",
+        "tables.features", "training.merge", "tuning.tasks",
     ):  # fmt: skip
-        __import__(f"resvm_cli.jobs.{name}")
-    for name in ("machine", "score_table", "tuning_table"):
-        __import__(f"resvm_cli.report.{name}")
+        __import__(f"resvm_cli.{name}")
     __import__("scipy.sparse")
     __import__("scipy.stats")  # half a second of every comparison
 

@@ -153,8 +153,8 @@ STRANGE = (10**400, -1, 10**12, 0.5, "x", "[/bold]", None, [], {}, True, -3)
 @pytest.mark.parametrize("value", [*STRANGE, "1e400", "missing", "extra"], ids=str)
 def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
     from resvm_cli.commands.inspect.inspect import inspect
+    from resvm_cli.commands.inspect.report import show_inspection
     from resvm_cli.errors import ResvmError
-    from resvm_cli.report.summaries import show_inspection
 
     text = (model / "manifest.json").read_bytes()
     target = shutil.copytree(model, tmp_path / "m")

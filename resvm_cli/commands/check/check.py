@@ -72,7 +72,7 @@ def check(
         nonlocal n_bad
         n_bad += 1
         if len(bad) < most:
-            bad.append(line.error(name).message)
+            bad.append(str(line.error(name).message))
 
     seen = _Seen()
     matrix = _KernelMatrix(name) if precomputed else None

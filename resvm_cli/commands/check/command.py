@@ -10,8 +10,7 @@ from resvm_cli.errors import DataError, FileError
 from resvm_cli.options.data import ZeroBased
 from resvm_cli.options.running import Json, Quiet
 from resvm_cli.options.values import offered, parse_kernel
-from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries, terminal
+from resvm_cli.report import terminal
 
 
 def check(
@@ -42,6 +41,7 @@ def check(
     - `resvm check pos.svm unl.svm`
     """
     from resvm_cli.commands.check import check as job
+    from resvm_cli.commands.check import report
 
     precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
@@ -49,7 +49,7 @@ def check(
     with terminal.Progress(quiet) as progress:
         for path in files:
             try:
-                report = job.check(
+                checked = job.check(
                     path,
                     zero_based=zero_based,
                     precomputed=precomputed,
@@ -59,12 +59,12 @@ def check(
             except FileError as error:
                 unread.append(error)  # the other files are looked at all the same
                 continue
-            reports.append(report)
+            reports.append(checked)
             if not json:
-                summaries.show_check(report)
+                report.show_check(checked)
     if json:
-        machine.print_check(reports)
-    unsound = [report.path for report in reports if not report.sound]
+        report.print_check(reports)
+    unsound = [checked.path for checked in reports if not checked.sound]
     for failure in unread[:-1] if not unsound else unread:
         terminal.show_error(failure)
     if unsound:

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from resvm_cli.commands.convert import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, output_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries, terminal
+from resvm_cli.report import terminal
 
 column_option = partial(typer.Option, rich_help_panel="Columns")
 molecule_option = partial(typer.Option, rich_help_panel="Molecules")
@@ -191,7 +192,7 @@ def convert(
     if json:
         machine.print_result("convert", result)
     elif not quiet:
-        summaries.show_conversion(result)
+        report.show_conversion(result)
 
 
 def _names(given: list[str] | None) -> tuple[str, ...]:

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
+from resvm_cli.commands.inspect import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.running import Json, output_option
-from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries
 
 
 def inspect(
@@ -42,8 +41,8 @@ def inspect(
         raise CommandLineError("--map goes with --weights")
     inspection = job.inspect(model, weights=weights, feature_map=feature_map)
     if json:
-        machine.print_inspection(inspection)
+        report.print_inspection(inspection)
     elif inspection.weights is not None:
-        machine.print_weights(inspection.weights)
+        report.print_weights(inspection.weights)
     else:
-        summaries.show_inspection(inspection)
+        report.show_inspection(inspection)

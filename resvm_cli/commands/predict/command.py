@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resvm_cli.commands.predict import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.array_tasks import Task, parse_task
 from resvm_cli.options.data import ZeroBased
@@ -14,7 +15,7 @@ from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, output_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
 from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries, terminal
+from resvm_cli.report import terminal
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def predict(
         with cluster.connected(running), running.progress() as progress:
             result = predict_files(request, sources, out_dir, share, progress, running.notice)
         if not running.quiet:
-            summaries.show_files(result)
+            report.show_files(result)
         if json:
             machine.print_result("predict-files", result)
         return
@@ -165,7 +166,7 @@ def predict(
     with cluster.connected(running), running.progress() as progress:
         judged = job.predict(request, progress, running.notice)
     if json:
-        machine.print_prediction(judged, request)
+        report.print_prediction(judged, request)
 
 
 def _check_outputs(

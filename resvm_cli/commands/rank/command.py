@@ -233,10 +233,10 @@ def _write(
     running: TrainingRunOptions,
 ) -> None:
     from resvm_cli.commands.rank import reasons_report as ranking_reasons
+    from resvm_cli.commands.rank import report
     from resvm_cli.commands.rank.ranked_rows import format_ranking
     from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.report import json_output as machine
-    from resvm_cli.report import summaries, terminal
+    from resvm_cli.report import terminal
 
     if listing.html is not None:
         from resvm_cli.commands.rank import page as ranking_page
@@ -247,10 +247,10 @@ def _write(
         with output_file(listing.why_out) as write:
             write(ranking_reasons.lines(result.reasons))
     if not running.quiet:
-        summaries.show_ranking(result)
+        report.show_ranking(result)
         ranking_reasons.show(result.reasons)
     if listing.json:
-        machine.print_ranking(result)
+        report.print_ranking(result)
         return
     with output_file("-") as write:
         for part in format_ranking(form, result.listing):

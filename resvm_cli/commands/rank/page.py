@@ -9,9 +9,10 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.commands.rank.reasons_report import for_page
+from resvm_cli.commands.rank.report import RECOVERED_SHARES
 from resvm_cli.files.streams import name_of
 from resvm_cli.report.html import page
-from resvm_cli.report.summaries import RECOVERED_SHARES, bags_of
+from resvm_cli.report.training import bags_of
 
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.rank import RankResult

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resvm_cli.commands.score import json_output
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.data import data_option
 from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options, option_family
 from resvm_cli.options.running import Json, Quiet, output_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
-from resvm_cli.report import json_output as machine
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
@@ -265,16 +265,16 @@ def score(
 
 def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kind | None) -> None:
     from resvm_cli.commands.score import report as score_table
+    from resvm_cli.commands.score import score_plots
     from resvm_cli.commands.score.compare import compare
     from resvm_cli.files.atomic import output
-    from resvm_cli.report import plots
 
     comparison = compare(path, reference)
     if outputs.plot is not None and kind is not None:
         with output(outputs.plot) as write:
-            write(plots.critical_differences(comparison.overall, kind))
+            write(score_plots.critical_differences(comparison.overall, kind))
     if outputs.json:
-        machine.print_comparison(comparison)
+        json_output.print_comparison(comparison)
     elif not outputs.quiet:
         score_table.show_comparison(comparison)
 
@@ -282,21 +282,21 @@ def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kin
 def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> None:
     from resvm_cli.commands.score import page as score_page
     from resvm_cli.commands.score import report as score_table
+    from resvm_cli.commands.score import score_plots
     from resvm_cli.files.atomic import output
-    from resvm_cli.report import plots
 
     if outputs.plot is not None and kind is not None:
         with output(outputs.plot) as write:
-            write(plots.curves(result, kind))
+            write(score_plots.curves(result, kind))
     if outputs.html is not None:
         with output(outputs.html) as write:
             write(score_page.render(result, terminal.command_line()))
     if outputs.curve is not None:
         with output(outputs.curve) as write:
-            for part in machine.curve_lines(result):
+            for part in json_output.curve_lines(result):
                 write(part)
     if outputs.json:
-        machine.print_scores(result)
+        json_output.print_scores(result)
     elif not outputs.quiet and outputs.curve != "-":
         score_table.show_scores(result)
 

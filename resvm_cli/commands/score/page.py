@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli import __version__
+from resvm_cli.commands.score import json_output
 from resvm_cli.commands.score.report import (
     AREAS,
     AT_THRESHOLD,
@@ -14,7 +15,6 @@ from resvm_cli.commands.score.report import (
     RECOVERED,
     UNRANKED,
 )
-from resvm_cli.report import json_output as machine
 from resvm_cli.report.html import page
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ MADE = (
 
 def render(result: ScoreResult, command: str = "") -> bytes:
     """The whole page, with the command where it is known."""
-    plain = machine.scores(result)
+    plain = json_output.scores(result)
     files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
     values = result.files[0].figures.values
     if "contamination_pos" in values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,8 +12,11 @@ from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, output_option, running_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries
+from resvm_cli.report.terminal import note, say
 from resvm_cli.running import interruption
+
+if TYPE_CHECKING:
+    from resvm_cli.commands.simulate.simulate import SimulateResult
 
 set_option = partial(typer.Option, rich_help_panel="Sets")
 
@@ -132,6 +135,21 @@ def simulate(
         )
     )
     if not quiet:
-        summaries.show_simulation(result)
+        show_simulation(result)
     if json:
         machine.print_result("simulate", result)
+
+
+def show_simulation(result: SimulateResult) -> None:
+    """What was drawn and where it went."""
+    for name, text in (
+        ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
+        ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),
+        ("test.svm", f"{result.test_pos:,} positive, {result.test_neg:,} negative rows"),
+        ("truth.csv", "which rows of pos.svm and unl.svm are mislabelled"),
+        ("seed", str(result.seed)),
+        ("written to", result.path),
+    ):
+        say(f"{name:>10}  {text}")
+    if not (result.test_pos and result.test_neg):
+        note("no row of one class was left for test.svm: ask for smaller sets")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from resvm_cli.commands.train import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.array_tasks import Members, Task, parse_members, parse_task
 from resvm_cli.options.data import DataOptions, Groups, data_option
@@ -19,8 +20,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
-from resvm_cli.report import json_output as machine
-from resvm_cli.report import summaries
+from resvm_cli.report import training
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
@@ -175,13 +175,13 @@ def _train_part(
             notice=running.notice,
         )
     if not running.quiet:
-        summaries.show_part(part)
+        report.show_part(part)
     if json:
-        machine.print_part(part)
+        report.print_part(part)
 
 
 def _show(result: TrainResult, json: bool, running: TrainingRunOptions) -> None:
     if not running.quiet:
-        summaries.show_training(result)
+        training.show_training(result)
     if json:
-        machine.print_training(result)
+        training.print_training(result)

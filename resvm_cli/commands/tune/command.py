@@ -234,6 +234,7 @@ def tune(
     - `resvm train -P pos.svm -U unl.svm --params tuning/best.json -o model`
     - `resvm tune -P pos.svm -U unl.svm --search random -c 0.1..100 -o tuning`
     """
+    from resvm_cli.commands.tune import figure, report
     from resvm_cli.commands.tune import report as tuning_table
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.parameters import ResvmParams
@@ -295,11 +296,11 @@ def tune(
         result = job.tune(request, progress, watcher, running.notice)
     if plot is not None and kind is not None:
         with output_file(plot) as write:
-            write(plots.tuning_scores(result, kind))
+            write(figure.tuning_scores(result, kind))
     if not running.quiet:
         tuning_table.show_tuning(result)
     if json:
-        machine.print_tuning(result)
+        report.print_tuning(result)
 
 
 def _methods(text: str) -> tuple[MethodName, ...]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from resvm_cli.report.json_output import print_json
 from resvm_cli.report.terminal import Progress, rendered, say
 from resvm_cli.running.array_tasks import as_ranges
 
@@ -159,3 +160,39 @@ def _table(result: TuneResult) -> str:
         ]
         table.add_row(*cells)
     return rendered(table, 120)
+
+
+def print_tuning(result: TuneResult) -> None:
+    """The result as versioned JSON on stdout."""
+    best = result.best
+    print_json(
+        "tune",
+        {
+            "directory": result.request.target,
+            "best": best.params,
+            "methods": [
+                {
+                    "method": winner.params["method"],
+                    "params": winner.params,
+                    **winner.trial.record,
+                    "edges": list(winner.outcome.edges),
+                    "extensions": winner.outcome.extensions,
+                }
+                for winner in result.winners
+            ],
+            "n_trials": len(result.trials),
+            "n_repeated": result.n_repeated,
+            "outer": list(result.outer),
+            "members": [
+                {
+                    "n_models": step.n_models,
+                    "score": step.score,
+                    "difference": step.difference,
+                    "overlap": step.overlap,
+                }
+                for step in result.growth
+            ],
+            "train": train_command(result),
+            "notes": list(result.notes),
+        },
+    )

@@ -1,0 +1,127 @@
+"""New."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from resvm_cli.report.json_output import print_json
+from resvm_cli.report.terminal import say
+
+if TYPE_CHECKING:
+    from resvm_cli.model.methods import Plan
+    from resvm_cli.model.plan import ModelPlan
+    from resvm_cli.svm.kernels import Kernel
+    from resvm_cli.training.expected_performance import Outlook
+    from resvm_cli.training.train import TrainResult
+
+
+def show_training(result: TrainResult) -> None:
+    """What was chosen, what to expect of it, and where it went."""
+    plan = result.plan
+    rows = [
+        (
+            "data",
+            f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows, "
+            f"{result.manifest['n_features']:,} features",
+        ),
+        ("method", plan.method),
+        *(_committee(plan) if len(plan.plans) > 1 else _setting(plan.plans[0])),
+        ("seed", str(plan.seed)),
+    ]
+    if scaling := result.manifest["scaling"]:
+        rows.insert(2, ("features", f"scaled by {scaling['kind']}"))
+    rows += _outlook(result.outlook)
+    for name, text in rows:
+        say(f"{name:>10}  {text}")
+    say(f"{'model':>10}  {result.path}")
+
+
+def _bias(bias: float | None) -> str:
+    if bias is None:
+        return "bias the mean row norm of each bag"
+    return f"bias {bias:g}" if bias > 0 else "no bias"
+
+
+def _setting(plan: Plan) -> list[tuple[str, str]]:
+    """One setting, line by line."""
+    solver: str = plan.solver
+    if plan.solver == "liblinear":
+        solver += ", " + _bias(plan.bias)
+    penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
+    if plan.w_pos is not None and plan.method != "bagging":
+        penalties += f" (w_pos {plan.w_pos:g})"
+    rows = [("kernel", _kernel(plan.kernel)), ("penalties", penalties), ("solver", solver)]
+    if plan.method != "cwsvm":
+        rows.append(("members", f"{plan.n_models}, each of {bags_of([plan])}"))
+    return rows
+
+
+def _kernel(kernel: Kernel) -> str:
+    described: str = kernel.name
+    if kernel.uses_gamma:
+        described += f", gamma {kernel.gamma!r}"
+    if kernel.uses_coef0:
+        described += f", coef0 {kernel.coef0:g}"
+    if kernel.uses_degree:
+        described += f", degree {kernel.degree}"
+    return described
+
+
+def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
+    """Several settings, a line each."""
+    rows = [
+        ("kernel", plan.plans[0].kernel.name),
+        ("members", f"{plan.n_models} of {len(plan.plans)} settings, pooled by weight:"),
+    ]
+    for each, weight in zip(plan.plans, plan.weights, strict=True):
+        gamma = f", gamma {each.kernel.gamma:.3g}" if each.kernel.uses_gamma else ""
+        rows.append(
+            (
+                f"{weight:.3f}",
+                f"{each.n_models} of {each.n_pos:,} + {each.n_unl:,} rows, C_U {each.c_unl:.3g},"
+                f" w_pos {each.w_pos or 1:.3g}{gamma}",
+            )
+        )
+    return rows
+
+
+def bags_of(plans: Sequence[Plan]) -> str:
+    """How many rows bags hold, over some settings."""
+
+    def span(sizes: list[int]) -> str:
+        low, high = min(sizes), max(sizes)
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+    n_pos, n_unl = [plan.n_pos for plan in plans], [plan.n_unl for plan in plans]
+    return f"{span(n_pos)} positive and {span(n_unl)} unlabeled rows"
+
+
+def _outlook(outlook: Outlook) -> list[tuple[str, str]]:
+    """The threshold, and how well P and U are told apart out of bag."""
+    threshold = outlook.threshold
+    text = f"{outlook.rule} above {threshold.value:.4g}"
+    if threshold.recall is not None and threshold.share is not None:
+        text += (
+            f": {100 * threshold.recall:.0f} % of P and {100 * threshold.share:.3g} % of U"
+            " out of bag"
+        )
+    rows = [("positive", text)]
+    if (area := outlook.roc_auc) is not None:
+        rows.append(
+            ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
+        )
+    return rows
+
+
+def print_training(result: TrainResult) -> None:
+    print_json(
+        "train",
+        {
+            "model": result.path,
+            "notes": list(result.notes),
+            "outlook": asdict(result.outlook),
+            "manifest": result.manifest,
+        },
+    )

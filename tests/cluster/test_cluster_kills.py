@@ -1,0 +1,199 @@
+"""Workers and schedulers of a Dask cluster that end in every way: costs time, changes no byte."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.train.test_command import snapshot
+from tests.conftest import SAMPLE
+from tests.loopback import LoopbackCluster, loopback_cluster
+from tests.programs import run_resvm, start_resvm, until
+
+pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.cluster
+ROWS = ["-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm"]
+COMMANDS: dict[str, list[Any]] = {
+    "train": ["train", *ROWS, "--n-models"],
+    "tune": ["tune", *ROWS, "--search", "random", "-c", "0.1..10", "--trials"],
+}
+WAYS = ("sys.exit", "graceful", "segfault", "SIGKILL")
+PATIENCE = 900.0  # a worker takes seconds to start, and more on a busy machine
+
+
+def finished(command: str, target: Path) -> int:
+    """How many members or trials are there."""
+    if command == "train":
+        return len(list(target.with_suffix(".part").glob("members/*.json")))
+    with suppress(FileNotFoundError):
+        return (target / "trials.jsonl").read_bytes().count(b"\n")
+    return 0
+
+
+def results(command: str, target: Path) -> dict[str, bytes]:
+    found = snapshot(target)
+    if command == "train":
+        return found
+    return {name: found[name] for name in ("trials.jsonl", "best.json")}
+
+
+@contextmanager
+def observed(cluster: LoopbackCluster) -> Iterator[Any]:
+    """A client of our own, which sees the workers and can end them."""
+    from distributed import Client
+
+    with Client(cluster.address, timeout=60, set_as_default=False) as client:
+        yield client
+
+
+def end_a_worker(way: str, client: Any, cluster: LoopbackCluster) -> None:
+    """End one of the workers, and see that another one comes."""
+
+    async def chaos(way: str, dask_worker: Any) -> int:
+        from distributed.chaos import KillWorker
+
+        if way != "SIGKILL":
+            await KillWorker(0.01, way).setup(dask_worker)
+        return os.getpid()
+
+    until(lambda: client.nthreads())
+    worker = min(client.nthreads())
+    (process,) = client.run(chaos, way, workers=[worker]).values()
+    if way == "SIGKILL":
+        os.kill(process, signal.SIGKILL)
+    until(lambda: worker not in client.nthreads())
+    if way in ("sys.exit", "graceful"):  # its nanny goes with it, or does not start another
+        cluster.workers.append(cluster.add_worker())
+
+
+def endure(command: str, size: int, ways: list[str], folder: Path) -> None:
+    """Run a command while workers end in these ways: the bytes must be those of one machine."""
+    words = [*COMMANDS[command], size]
+    assert run_resvm(*words, "-q", "-j", 1, "-o", folder / "here").code == 0
+    target = folder / "there"
+    with loopback_cluster(folder, 2, PATIENCE) as cluster, observed(cluster) as client:
+        at = ["--resume", "--cluster", cluster.address, "--cluster-timeout", 100, "-o", target]
+        with start_resvm(*words, *at, patience=PATIENCE) as running:
+            n_ended = 0
+            for number, way in enumerate(ways):
+                at_least = size * number // (len(ways) + 1)
+                until(
+                    lambda n=at_least: finished(command, target) > n or running.poll() is not None
+                )
+                if running.poll() is None:
+                    end_a_worker(way, client, cluster)
+                    n_ended += 1
+            err = running.stderr.read().decode()
+    assert running.returncode == 0, err
+    assert n_ended == len(ways)
+    assert results(command, target) == results(command, folder / "here")
+
+
+@pytest.mark.parametrize(("command", "size"), [("train", 300), ("tune", 200)])
+def test_workers_that_end_in_any_way_cost_time_alone(command, size, tmp_path):
+    endure(command, size, list(WAYS), tmp_path)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(("command", "size"), [("train", 800), ("tune", 600)])
+@pytest.mark.parametrize("way", WAYS)
+def test_workers_that_end_ten_times_cost_time_alone(command, size, way, tmp_path):
+    endure(command, size, [way] * 10, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "size"), [("train", 300), pytest.param("tune", 100, marks=pytest.mark.chaos)]
+)
+def test_a_scheduler_that_is_killed_is_named_and_the_run_goes_on_elsewhere(command, size, tmp_path):
+    words = [*COMMANDS[command], size]
+    assert run_resvm(*words, "-q", "-j", 1, "-o", tmp_path / "here").code == 0
+    target = tmp_path / "there"
+    with loopback_cluster(tmp_path, 1) as cluster:
+        at = ["--resume", "--cluster", cluster.address, "--cluster-timeout", 3, "-o", target]
+        with start_resvm(*words, *at) as running:
+            until(lambda: finished(command, target) > 10)
+            os.kill(cluster.scheduler.pid, signal.SIGKILL)
+            err = running.stderr.read().decode()
+    assert running.returncode == 5, err
+    assert "is gone" in err
+    assert "distributed" not in err
+    assert run_resvm(*words, "-q", "--resume", "-o", target).code == 0
+    assert results(command, target) == results(command, tmp_path / "here")
+
+
+def test_when_all_workers_are_gone_others_may_come(tmp_path):
+    words = [*COMMANDS["train"], 300]
+    target = tmp_path / "there"
+    with loopback_cluster(tmp_path, 1) as cluster, observed(cluster) as client:
+        at = ["--resume", "--cluster", cluster.address, "--cluster-timeout", 100, "-o", target]
+        with start_resvm(*words, *at) as running:
+            until(lambda: finished("train", target) > 10)
+            os.killpg(cluster.workers[0].pid, signal.SIGKILL)  # its nanny too
+            until(lambda: not client.nthreads())
+            assert running.poll() is None
+            cluster.workers.append(cluster.add_worker())
+            err = running.stderr.read().decode()
+    assert running.returncode == 0, err
+    assert run_resvm(*words, "-q", "-j", 1, "-o", tmp_path / "here").code == 0
+    assert snapshot(target) == snapshot(tmp_path / "here")
+
+
+def tick() -> None:
+    pass
+
+
+@pytest.mark.chaos
+def test_a_task_that_ends_its_workers_is_named_with_the_signal(tmp_path):
+    from resvm_cli.cluster import engine as job
+    from resvm_cli.errors import ClusterError
+
+    with loopback_cluster(tmp_path, 2) as cluster, job.connected(cluster.address, 60) as engine:
+        sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
+        results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
+        words = r"number 5 ended 3 workers .*, by signal 11 \(SIGSEGV\)"
+        with pytest.raises(ClusterError, match=words):
+            list(results)
+
+
+class Nannies:
+    """Stands for a client: what nannies have in their logs, newest first."""
+
+    def __init__(self, *logs: list[str] | Exception) -> None:
+        self._logs = logs
+
+    def get_worker_logs(self, **_: object) -> dict[str, list[tuple[str, str]]]:
+        for log in self._logs:
+            if isinstance(log, Exception):
+                raise log
+        return {str(at): [("INFO", line) for line in log] for at, log in enumerate(self._logs)}
+
+
+@pytest.mark.parametrize(
+    ("logs", "words"),
+    [
+        ([["Worker process 7 was killed by signal 9"]], "by signal 9 (SIGKILL)"),
+        (
+            [
+                ["Worker process 8 was killed by signal 11", "process 7 was killed by signal 6"],
+                ["process 7 was killed by signal 15"],
+            ],
+            "by signal 11 (SIGSEGV) and signal 15 (SIGTERM)",
+        ),
+        ([["Worker process 9 was killed by signal 9"]], "signal unknown"),  # in another's run
+        ([["Worker process 7 exited with status 0"]], "signal unknown"),
+        ([TypeError("no nanny")], "signal unknown"),
+        ([["Worker process 7 was killed by signal 200"]], "by signal 200"),
+    ],
+)
+def test_the_signal_is_told_where_a_nanny_knows_it_of_our_workers(logs, words):
+    from resvm_cli.cluster.batches import how_ended
+
+    assert how_ended(Nannies(*logs), {"7", "8"}, 0) == words

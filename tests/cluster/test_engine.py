@@ -1,0 +1,361 @@
+"""A real Dask scheduler and workers on loopback: the bytes of one machine."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.commands.train.test_command import snapshot
+from tests.conftest import train_arguments
+from tests.loopback import LoopbackCluster, loopback_cluster
+from tests.programs import run, run_resvm, script_command
+
+pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluster]:
+    with loopback_cluster(tmp_path_factory.mktemp("dask"), 2) as running:
+        yield running
+
+
+SETTINGS = {
+    "rbf": [],
+    "liblinear scaled": ["-t", "linear", "--solver", "liblinear", "--scale", "standard"],
+    "resumed bagging": ["--method", "bagging", "--resume"],
+    "cwsvm": ["--method", "cwsvm"],
+    "auto": ["--auto"],
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_model_has_the_bytes_of_one_machine(name, cluster, problem, tmp_path):
+    common = [*train_arguments(problem), *SETTINGS[name]]
+    assert run_resvm(*common, "-j", 1, "-o", tmp_path / "here").code == 0
+    ran = run_resvm(*common, "--cluster", cluster.address, "-o", tmp_path / "there")
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+
+
+def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp_path):
+    rows = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    there = ["--cluster", cluster.file]
+    rankings = []
+    for name, where in (("here", ["-j", 1]), ("there", there)):
+        ran = run_resvm("tune", *rows, *where, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+        ran = run_resvm("rank", *rows, *where)
+        assert ran.code == 0, ran.err
+        rankings.append(ran.out)
+    assert rankings[0] == rankings[1]
+    for name in ("trials.jsonl", "best.json"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "no such file"),
+        ("", "is not JSON"),
+        ('{"address": "tcp://127.0.0.1:9"}', "no Dask scheduler answers at tcp://127.0.0.1:9"),
+    ],
+)
+def test_a_scheduler_that_is_not_there_is_named_in_time(content, words, problem, tmp_path):
+    file = tmp_path / "scheduler.json"
+    if content is not None:
+        file.write_text(content)
+    common = [*train_arguments(problem), "--cluster-timeout", 1, "-o", tmp_path / "model"]
+    began = time.monotonic()
+    ran = run_resvm(*common, "--cluster", file)
+    assert ran.code == 5
+    assert words in ran.err.lower() or words in ran.err
+    assert "Traceback" not in ran.err
+    assert time.monotonic() - began < 60
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_scheduler_without_workers_is_named(problem, tmp_path):
+    with loopback_cluster(tmp_path, 0) as cluster:
+        at = ["--cluster", cluster.address, "--cluster-timeout", 1]
+        ran = run_resvm(*train_arguments(problem), *at, "-o", tmp_path / "model")
+    assert ran.code == 5
+    assert re.search("has no workers, after 1 s", ran.err)
+
+
+def test_auto_needs_the_environment(problem, tmp_path):
+    env = {"DASK_SCHEDULER_ADDRESS": ""}
+    ran = run_resvm(*train_arguments(problem), "--cluster", "auto", cwd=tmp_path, env=env)
+    assert (ran.code, "DASK_SCHEDULER_ADDRESS is not set" in ran.err) == (2, True)
+
+
+def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_path):
+    limited = ["--cluster", "tcp://127.0.0.1:9", "--member-timeout", 5]
+    ran = run_resvm(*train_arguments(problem), *limited, cwd=tmp_path)
+    assert (ran.code, "--member-timeout and --cluster exclude each other" in ran.err) == (2, True)
+
+
+def test_workers_of_another_version_are_refused_and_of_another_cpu_noted(cluster, monkeypatch):
+    from resvm_cli.cluster import engine as job
+    from resvm_cli.cluster import worker as cluster_worker
+    from resvm_cli.errors import ClusterError
+
+    notes: list[str] = []
+    own = cluster_worker.identity()
+    monkeypatch.setattr(job, "identity", Identity({**own, "numeric_fingerprint": "elsewhere"}))
+    with job.connected(cluster.address, 20, notes.append):
+        pass
+    assert any("rounds differently" in note for note in notes)
+    monkeypatch.setattr(job, "identity", Identity({**own, "resvm": "0.0.0"}))
+    with (
+        pytest.raises(ClusterError, match=r"other versions: resvm .*, here 0\.0\.0"),
+        job.connected(cluster.address, 20),
+    ):
+        pass
+
+
+class Identity:
+    """Another identity here; workers are asked for their own."""
+
+    def __init__(self, here: dict[str, str]) -> None:
+        self._here = here
+
+    def __call__(self) -> dict[str, str]:
+        return self._here
+
+    def __reduce__(self) -> Any:
+        from resvm_cli.cluster import worker as cluster_worker
+
+        return getattr, (cluster_worker, "identity")
+
+
+BENCHMARKS = {
+    "the paper's": ["--tasks", "synthetic", "--protocol", "fast", "--methods", "cwsvm"],
+    "own": ["--data", "own.svm", "--positive-label", 1, "--n-pos", 20, "--n-unl", 60],
+}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_path):
+    (tmp_path / "own.svm").write_bytes((problem / "test.svm").read_bytes())
+    words = ["benchmark", "run", *BENCHMARKS[name], "--repetitions", 1, "-q"]
+    for where in (["-j", 1, "-o", "here"], ["--cluster", cluster.address, "-o", "there"]):
+        ran = run_resvm(*words, *where, cwd=tmp_path)
+        assert ran.code == 0, ran.err
+    here, there = (tmp_path / place / "results.jsonl" for place in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
+    assert len(here.read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize("seen", ["the same", "other classes", "nothing"])
+def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
+    seen, cluster, problem, tmp_path, monkeypatch
+):
+    from resvm_cli.benchmark.cells import Bench, Work, measure
+    from resvm_cli.benchmark.data import BenchmarkData, OwnData
+    from resvm_cli.benchmark.draws import Cell
+    from resvm_cli.benchmark.grids import default_grids
+    from resvm_cli.benchmark.protocol import Protocol
+    from resvm_cli.cluster import engine as job
+
+    path = tmp_path / "own.svm"
+    text = (problem / "test.svm").read_text()
+    path.write_text(text)
+    data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
+    bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
+    works = [Work(Cell("own", "own", number, 0.0, 0.0), "bagging") for number in range(2)]
+    wanted = [measure(bench, work).record for work in works]
+    if seen == "nothing":
+        path.unlink()
+    elif seen == "other classes":
+        path.write_text(text.replace("-1 ", "1 ", 1))
+    held: set[str] = set()
+    with job.connected(cluster.address, 20) as engine:
+        run = engine._client.run
+
+        def note(function, *given, **more):
+            answers = run(function, *given, **more)
+            held.update(function.__name__ for said in answers.values() if said is True)
+            return answers
+
+        monkeypatch.setattr(engine._client, "run", note)
+        found = [one.record for one in engine.run(measure, bench, works, tick, str)]
+    assert found == wanted
+    assert held == {"hold_referred" if seen == "the same" else "hold"}
+
+
+def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
+    cluster, problem, tmp_path
+):
+    at = ["--cluster", cluster.address, "-q"]
+    common = train_arguments(problem)
+    whole = [*common, "-q", "-j", 1, "--n-models", 12, "-o", tmp_path / "here"]
+    assert run_resvm(*whole).code == 0
+    parts = {"one": ["--members", "0:5"], "two": ["--members", "5:6"], "three": ["--task", "2/2"]}
+    for name, which in parts.items():
+        ran = run_resvm(*common, *at, "--n-models", 12, *which, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+    joined = run_resvm("merge", *(tmp_path / name for name in parts), "-o", tmp_path / "joined")
+    assert joined.code == 0, joined.err
+    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "here")
+    there = ["-o", tmp_path / "there"]
+    assert run_resvm(*common, *at, "--n-models", 5, *there).code == 0
+    ran = run_resvm(*common, *at, "--grow", 12, *there)
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+
+
+def test_a_share_of_a_tuning_has_the_bytes_of_one_machine(cluster, problem, tmp_path):
+    words = ["tune", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    words += ["--search", "random", "-c", "0.1..10", "--trials", 6]
+    assert run_resvm(*words, "-j", 1, "-o", tmp_path / "here").code == 0
+    there = [*words, "--cluster", cluster.address, "-o", tmp_path / "there"]
+    for more in (["--task", "2/2"], ["--task", "1/2"], []):
+        ran = run_resvm(*there, *more)
+        assert ran.code == 0, ran.err
+    here, there = (tmp_path / name / "trials.jsonl" for name in ("here", "there"))
+    assert here.read_bytes() == there.read_bytes()
+
+
+def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
+    from resvm_cli.cluster import engine as job
+
+    sent: list[str] = []
+    with job.connected(cluster.address, 20) as engine:
+        run = engine._client.run
+
+        def note(function, *given, workers, **more):
+            sent.extend(workers if function is job.hold else ())
+            return run(function, *given, workers=workers, **more)
+
+        monkeypatch.setattr(engine._client, "run", note)
+        shared = [1]
+        for _ in range(2):
+            results = engine.run(operator.add, shared, [[n] for n in range(300)], tick, str)
+            assert list(results) == [[1, n] for n in range(300)]
+    assert len(sent) == len(set(sent)) == 2
+
+
+def test_predictions_have_the_bytes_of_one_machine(cluster, problem, model, tmp_path):
+    there = ["--cluster", cluster.address]
+    text = (problem / "test.svm").read_bytes()
+    for more in ([], ["--format", "csv", "--votes", "--ids"], ["-T", "top=7", "--member-values"]):
+        here = run_resvm("predict", model, problem / "test.svm", *more)
+        ran = run_resvm("predict", model, problem / "test.svm", *more, *there)
+        assert (ran.code, ran.err) == (here.code, ran.err)
+        assert ran.out == here.out
+        assert run_resvm("predict", model, *more, *there, stdin=text).out == here.out
+    files = [problem / "test.svm", problem / "unl.svm"]
+    for name, where in (("here", []), ("there", there)):
+        assert run_resvm("predict", model, *files, "--out-dir", tmp_path / name, *where).code == 0
+    assert snapshot(tmp_path / "here") == snapshot(tmp_path / "there")
+
+
+def test_a_bad_line_is_named_by_its_number_wherever_it_is_read(cluster, problem, model, tmp_path):
+    bad = tmp_path / "bad.svm"
+    bad.write_bytes((problem / "test.svm").read_bytes() + b"1 2:x\n")
+    here = run_resvm("predict", model, bad)
+    ran = run_resvm("predict", model, bad, "--cluster", cluster.address, "-q")
+    assert "bad.svm:301" in here.err
+    assert (ran.code, ran.out, ran.err) == (here.code, here.out, here.err)
+
+
+def many_rows(size: int) -> Any:
+    import numpy as np
+
+    from resvm_cli.rows import Rows
+
+    return Rows.from_dense(np.random.default_rng(1).normal(size=(size, 20)), 1)
+
+
+@pytest.mark.parametrize("visible", [True, False])
+def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
+    visible, cluster, tmp_path, monkeypatch
+):
+    import numpy as np
+
+    from resvm_cli.cluster import engine as job
+    from resvm_cli.model.members import Trainer
+
+    monkeypatch.setattr(job, "BYTES_BY_PATH", 1)
+    if not visible:  # as where another file lies there
+        monkeypatch.setattr(job, "write_rows", lambda path, parts: "another digest")
+    held: list[tuple[str, str]] = []
+    rows = many_rows(50)
+    trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
+    with job.connected(cluster.address, 20, folder=str(tmp_path)) as engine:
+        run = engine._client.run
+
+        def note(function, *given, workers, **more):
+            answers = run(function, *given, workers=workers, **more)
+            held.extend((function.__name__, who) for who, said in answers.items() if said is True)
+            return answers
+
+        monkeypatch.setattr(engine._client, "run", note)
+        for _ in range(2):
+            for found in engine.run(getattr, trainer, ["rows"] * 40, tick, str):
+                assert found.values.tobytes() == rows.values.tobytes()
+                assert found.indices.tobytes() == rows.indices.tobytes()
+                assert found.indptr.tobytes() == rows.indptr.tobytes()
+    assert len(held) == len(set(held)) == 2
+    assert {name for name, _ in held} == {"hold_referred" if visible else "hold"}
+    assert not list(tmp_path.glob(".resvm-*"))
+
+
+def test_rows_that_a_killed_command_has_put_there_are_removed_by_the_next(tmp_path):
+    script = """
+import os, sys
+from resvm_cli.rows import Rows
+from resvm_cli.cluster.engine import Cluster
+
+class Shared:
+    def rows_apart(self):
+        import numpy as np
+        return None, [Rows.from_dense(np.ones((1 << 17, 20)), 1)]
+
+assert Cluster(None, "", 1, print, sys.argv[1])._referred(Shared()) is not None
+os.kill(os.getpid(), 9)
+"""
+    from resvm_cli.files.atomic import whole_file
+
+    run(script_command(script, tmp_path))
+    assert len(list(tmp_path.glob(".resvm-*"))) == 1
+    with whole_file(str(tmp_path / "model")) as handle:
+        handle.write(b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_a_worker_has_lost_is_sent_again(cluster):
+    from resvm_cli.cluster import engine as job
+
+    def forget() -> None:
+        from resvm_cli.cluster import worker as cluster_worker
+
+        cluster_worker._held.clear()
+        cluster_worker.HELD_SECONDS = 0.1
+
+    with job.connected(cluster.address, 60) as engine:
+        assert list(engine.run(operator.add, [1], [[2]], tick, str)) == [[1, 2]]
+        shared = engine._shared[-1][0]
+        engine._client.run(forget)
+        assert list(engine.run(operator.add, shared, [[3]], tick, str)) == [[1, 3]]
+
+
+def tick() -> None:
+    pass
+
+
+def test_the_error_of_a_task_is_its_own(cluster):
+    from resvm_cli.cluster import engine as job
+
+    with job.connected(cluster.address, 20) as engine:
+        results = engine.run(os.link, "nowhere", ["nothing"], tick, str)
+        with pytest.raises(FileNotFoundError):
+            list(results)

@@ -1,0 +1,586 @@
+"""resvm predict, as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import resource
+import shutil
+import sys
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from resvm_cli.commands.predict import predict as predict_job
+from resvm_cli.files.svmlight import read_file
+from resvm_cli.model.ensemble import decide
+from resvm_cli.model_files import directory as model_dir
+from tests.conftest import train_arguments, write_svm
+from tests.libsvm_oracle import predict_values
+from tests.model.test_ensemble import kernel_values
+from tests.programs import resvm_command, run, start_resvm, until
+
+
+def columns(out: bytes) -> np.ndarray:
+    return np.array([[float(word) for word in line.split()] for line in out.splitlines()])
+
+
+def start(*arguments: object, **more):
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return start_resvm(*arguments, env=environment, **more)
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
+def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path):
+    size = [] if method == "cwsvm" else ["--n-models", 5]
+    ran = resvm(
+        *train_arguments(problem), "--method", method, "-t", kernel, *size, "-o", tmp_path / "m"
+    )
+    assert ran.code == 0, ran.err
+    out = resvm("predict", tmp_path / "m", problem / "test.svm", "--member-values", "--votes").out
+    found = columns(out)
+    rows = read_file(str(problem / "test.svm")).rows
+    members = sorted((tmp_path / "m" / "members").iterdir())
+    psi = found[:, 3:]
+    assert psi.shape == (300, len(members))
+    ensemble = model_dir.load(str(tmp_path / "m")).ensemble
+    features = np.zeros((300, 5))
+    features[rows.row_numbers, rows.indices - 1] = rows.values
+    sizes = np.abs(kernel_values(ensemble, features))
+    for number, (path, member) in enumerate(zip(members, ensemble.members, strict=True)):
+        terms = sizes[:, member.support] @ np.abs(member.coefficients)
+        bound = 1e-9 * (abs(member.rho) + terms)
+        assert (np.abs(psi[:, number] - predict_values(path, rows)) <= bound).all()
+    expected = decide(psi, single=method == "cwsvm")
+    assert np.array_equal(found[:, 2], expected.votes)
+    assert np.array_equal(found[:, 1], expected.values)
+    threshold = model_dir.load(str(tmp_path / "m")).decision.threshold
+    assert threshold.chosen == (method == "resvm")
+    if not threshold.chosen:
+        assert threshold.value == (0.0 if method == "cwsvm" else 0.5)
+    assert np.array_equal(found[:, 0], expected.labels(threshold.value))
+
+
+def test_it_separates_the_clouds(model, problem, resvm):
+    found = columns(resvm("predict", model, problem / "test.svm").out)
+    assert (found[:, 0] == read_file(str(problem / "test.svm")).labels).mean() > 0.9
+
+
+def test_stdin_a_file_and_a_dash_are_the_same(model, problem, resvm, tmp_path):
+    text = (problem / "test.svm").read_bytes()
+    expected = resvm("predict", model, problem / "test.svm").out
+    assert len(expected.splitlines()) == 300
+    assert resvm("predict", model, stdin=text).out == expected
+    assert resvm("predict", model, "-", stdin=text).out == expected
+    ran = resvm("predict", model, problem / "test.svm", "-o", tmp_path / "out")
+    assert ran.out == b""
+    assert (tmp_path / "out").read_bytes() == expected
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+def test_output_does_not_depend_on_how_a_pipe_is_fed(step, kernel, problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "-t", kernel, "--n-models", 5, "-o", tmp_path / "m")
+    lines = (problem / "test.svm").read_bytes().splitlines(keepends=True)[:120]
+    (tmp_path / "some.svm").write_bytes(b"".join(lines))
+    expected = resvm("predict", tmp_path / "m", tmp_path / "some.svm", "--member-values").out
+    received = []
+    with start("predict", tmp_path / "m", "--member-values") as running:
+        for at in range(0, len(lines), step):
+            part = lines[at : at + step]
+            running.stdin.write(b"".join(part))
+            running.stdin.flush()
+            received += [running.stdout.readline() for _ in part]  # answered before more is sent
+        running.stdin.close()
+        assert running.stdout.read() == b""
+    assert running.returncode == 0
+    assert b"".join(received) == expected
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_number_of_threads_changes_no_byte(kernel, problem, resvm, tmp_path):
+    folder = tmp_path / "m"
+    resvm(*train_arguments(problem), "-t", kernel, "--n-models", 5, "-o", folder)
+    rng = np.random.default_rng(4)
+    source = write_svm(tmp_path / "many.svm", rng.standard_normal((40_000, 4)))  # several pieces
+    outputs = {resvm("predict", folder, source, "-j", jobs).out for jobs in (1, 2, 5)}
+    outputs |= {resvm("predict", folder, source).out}
+    assert len(outputs) == 1
+    assert len(outputs.pop().splitlines()) == 40_000
+
+
+@pytest.mark.parametrize("cells", [1, 2000])
+def test_rows_judged_a_few_at_a_time_get_the_same_lines(
+    cells, model, problem, monkeypatch, tmp_path
+):
+    """So that the memory of many members is bounded."""
+    judged = []
+    judge = predict_job.BlockJudge.judge
+
+    def counted(self, block):
+        judged.append(len(block))
+        return judge(self, block)
+
+    def written(name):
+        request = predict_job.PredictRequest(
+            str(model),
+            str(problem / "test.svm"),
+            str(tmp_path / name),
+            form="tsv",
+            votes=True,
+            member_values=True,
+            ids=True,
+        )
+        predict_job.predict(request, lambda *told: None)
+        return (tmp_path / name).read_bytes()
+
+    whole = written("whole")
+    monkeypatch.setattr(predict_job.BlockJudge, "judge", counted)
+    monkeypatch.setattr(predict_job, "MOST_CELLS", cells)
+    assert written("parts") == whole
+    assert sum(judged) == 300
+    assert len(judged) > 1
+
+
+def test_a_bad_line_far_down_is_named_by_its_own_number(model, resvm, tmp_path):
+    source = tmp_path / "long.svm"
+    lines = ["1:0.25 2:0.5 3:0.125"] * 100_000
+    lines[77_776] = "1:0.25 2:x"
+    source.write_text("\n".join(lines) + "\n")
+    ran = resvm("predict", model, source, "-j", 2)
+    assert ran.code == 3
+    assert f"{source}:77777:8" in ran.err
+
+
+def test_a_slow_pipe_is_answered_before_it_closes(model):
+    with start("predict", model) as running:
+        running.stdin.write(b"1:1 2:1\n1:1 ")
+        running.stdin.flush()
+        first = running.stdout.readline()  # the second row is not complete yet
+        running.stdin.write(b"2:1\n")
+        running.stdin.close()
+        assert running.stdout.read() == first
+    assert running.returncode == 0
+
+
+def test_values_read_back_exactly(model, problem, resvm):
+    rows = [
+        resvm("predict", model, problem / "test.svm", "--format", form).out
+        for form in ("text", "jsonl")
+    ]
+    text = [float(line.split()[1]) for line in rows[0].splitlines()]
+    assert text == [json.loads(line)["decision_value"] for line in rows[1].splitlines()]
+
+
+def test_named_columns(model, problem, resvm):
+    options = ["--votes", "--member-values", "--ids"]
+    plain = resvm("predict", model, problem / "test.svm", *options).out.decode().splitlines()
+    assert plain[17].endswith(" # row 17")
+    values = [line.partition(" # ")[0].split() for line in plain]
+    names = ["id", "label", "decision_value", "votes", *[f"member_{i}" for i in range(9)]]
+    for form, delimiter in (("tsv", "\t"), ("csv", ",")):
+        out = resvm("predict", model, problem / "test.svm", *options, "--format", form).out.decode()
+        table = list(csv.reader(io.StringIO(out), delimiter=delimiter))
+        assert table[0] == names
+        assert [row[0] for row in table[1:]] == [f"row {i}" for i in range(300)]
+        assert [row[1:] for row in table[1:]] == values
+    out = resvm("predict", model, problem / "test.svm", *options, "--format", "jsonl").out
+    for number, line in enumerate(out.splitlines()):
+        record = json.loads(line)
+        assert list(record) == ["id", "label", "decision_value", "votes", "member_values"]
+        assert record["id"] == f"row {number}"
+        assert [record["votes"], *record["member_values"]] == [float(v) for v in values[number][2:]]
+
+
+def test_odd_ids_survive_every_format(model, resvm):
+    names = ["a,b", 'quo"te', "tab\there", "", "é", "# double"]
+    text = "".join(f"1 1:1 # {name}\n" for name in names).encode()
+    tsv = resvm("predict", model, "--ids", "--format", "tsv", stdin=text).out.decode()
+    assert [row[0] for row in csv.reader(io.StringIO(tsv), delimiter="\t")][1:] == names
+    table = resvm("predict", model, "--ids", "--format", "csv", stdin=text).out.decode()
+    assert [row[0] for row in csv.reader(io.StringIO(table))][1:] == names
+    records = resvm("predict", model, "--ids", "--format", "jsonl", stdin=text).out.splitlines()
+    assert [json.loads(line)["id"] for line in records] == names
+
+
+def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
+    base = columns(resvm("predict", model, problem / "test.svm").out)
+    moved = columns(resvm("predict", model, problem / "test.svm", "-T", 0.9).out)
+    assert np.array_equal(base[:, 1], moved[:, 1])
+    assert np.array_equal(moved[:, 0], np.where(base[:, 1] > 0.9, 1, -1))
+    low = columns(resvm("predict", model, problem / "test.svm", "-T", "-1e9").out)
+    assert (low[:, 0] == 1).all()
+    ran = resvm("predict", model, problem / "test.svm", "-T", "high")
+    assert ran.code == 2
+    assert "-T/--threshold is 'high'; a number, recall=R, top=K or fraction=F" in ran.err
+    assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
+
+
+def test_breaking_ties_keeps_labels_and_order_of_votes(model, problem, resvm):
+    base = columns(resvm("predict", model, problem / "test.svm", "--votes").out)
+    broken = columns(resvm("predict", model, problem / "test.svm", "--votes", "--break-ties").out)
+    assert np.array_equal(base[:, [0, 2]], broken[:, [0, 2]])
+    assert len(np.unique(broken[:, 1])) > len(np.unique(base[:, 1]))
+
+
+def test_features_the_model_never_saw_count_in_rbf_distances_only(problem, resvm, tmp_path):
+    for kernel in ("linear", "rbf"):
+        resvm(*train_arguments(problem), "-t", kernel, "--n-models", 3, "-o", tmp_path / kernel)
+        known, unseen = b"1:1 2:1\n", b"1:1 2:1 900:3 2147483646:1\n"
+        out = resvm("predict", tmp_path / kernel, stdin=known + unseen).out.splitlines()
+        assert (out[0] == out[1]) == (kernel == "linear")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "stdin: no rows"),
+        (b"1 1:nan\n", "stdin:1:3: '1:nan' is not finite"),
+        (b"1 4294967297:1\n", "stdin:1:3: index 4294967297 is too large"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "stdin:1:1: "),
+    ],
+)
+def test_bad_rows_are_exit_3(model, resvm, text, message):
+    ran = resvm("predict", model, stdin=text)
+    assert ran.code == 3
+    assert message in ran.err
+    assert ran.out == b""
+
+
+def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
+    rows = tmp_path / "rows.svm"
+    rows.write_bytes((problem / "test.svm").read_bytes())
+    (tmp_path / "link").symlink_to(rows)
+    for target in (rows, tmp_path / "link"):
+        ran = resvm("predict", model, rows, "-o", target)
+        assert ran.code == 2
+        assert "-o and the input are the same file" in ran.err
+    assert rows.read_bytes() == (problem / "test.svm").read_bytes()
+
+
+def test_rows_of_another_kind_of_data_are_remarked_on(model, resvm):
+    ran = resvm("predict", model, stdin=b"1:1\n776:1\n1:1 9:2 10:1\n")
+    assert "2 of 3 rows have features up to 776" in ran.err
+    assert "the model was trained on features up to 5" in ran.err
+    assert resvm("predict", model, "-q", stdin=b"776:1\n").err == ""
+    assert resvm("predict", model, stdin=b"5:1\n").err == ""
+    assert resvm("predict", model, stdin=b"1:1\n" * 200 + b"776:1\n").err == ""
+    assert "no row has a trailing comment" in resvm("predict", model, "--ids", stdin=b"5:1\n").err
+
+
+def test_a_file_in_place_of_a_model_is_told_apart(model, problem, resvm):
+    ran = resvm("predict", problem / "test.svm", model)
+    assert ran.code == 4
+    assert "a file, not a model directory" in ran.err
+    assert "predict MODEL FILE" in ran.err
+
+
+def test_a_bad_row_leaves_no_half_written_file(model, resvm, tmp_path):
+    (tmp_path / "out").write_text("old")
+    ran = resvm("predict", model, "-o", tmp_path / "out", stdin=b"1 1:1\n" * 5 + b"1 1:x\n")
+    assert ran.code == 3
+    assert "stdin:6:3" in ran.err
+    assert (tmp_path / "out").read_text() == "old"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_values_that_overflow_the_kernel_are_refused_by_line(problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), "-t", "poly", "--n-models", 2, "-o", tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", stdin=b"1:1\n\n1:1e300\n")
+    assert ran.code == 3
+    assert "stdin:3: the row's decision value is not finite" in ran.err
+
+
+def test_a_full_device_is_exit_5(model, problem, resvm):
+    with (
+        open("/dev/full", "wb") as full,
+        start("predict", model, problem / "test.svm", stdout=full) as running,
+    ):
+        error = running.communicate()[1].decode()
+    assert running.returncode == 5
+    assert "stdout: cannot write: No space left on device" in error
+    assert "Exception ignored" not in error
+    ran = resvm("predict", model, problem / "test.svm", "-o", "/dev/full")
+    assert ran.code == 5
+
+
+def test_pipes_and_dev_stdout_can_be_written_to(model, problem, resvm, tmp_path):
+    expected = resvm("predict", model, problem / "test.svm").out
+    command = f'"{sys.executable}" -m resvm_cli predict "{model}" "{problem}/test.svm"'
+    (tmp_path / "log").write_text("kept\n")
+    for line in (
+        f"{command} -o >(cat > piped); wait $!",
+        f"{command} -o /dev/stdout >> log",
+    ):
+        assert run(["bash", "-c", line], cwd=tmp_path).code == 0
+    assert (tmp_path / "log").read_bytes() == b"kept\n" + expected
+    until(lambda: (tmp_path / "piped").stat().st_size >= len(expected))  # cat may be the last
+    assert (tmp_path / "piped").read_bytes() == expected
+
+
+def test_counting_from_zero_must_be_the_models_own_way(model, resvm):
+    ran = resvm("predict", model, "--zero-based", stdin=b"0:1\n")
+    assert ran.code == 2
+    assert "trained on features counted from 1" in ran.err
+
+
+def test_rows_far_out_are_not_slow(problem, resvm, tmp_path):
+    # every pair of rows is hopelessly far apart: no exact distance is needed
+    resvm(*train_arguments(problem), "-g", 1e9, "--n-models", 3, "-o", tmp_path / "m")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    text = b"".join(b"%d:1 %d:1\n" % (i, i + 100_000_000) for i in range(1, 3000))
+    ran = run(resvm_command("predict", tmp_path / "m"), stdin=text)  # whose time is counted here
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 2999
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    assert used < 30  # of a processor: the machine may be busy
+
+
+def test_a_closed_stdout_is_exit_5(model, problem):
+    line = f'"{sys.executable}" -m resvm_cli predict "{model}" "{problem}/test.svm" >&-'
+    ran = run(["sh", "-c", line])
+    assert ran.code == 5
+    assert "stdout: cannot write: it is closed" in ran.err
+
+
+def test_a_reader_that_leaves_ends_it_quietly(model, problem):
+    text = (problem / "test.svm").read_bytes()
+    with start("predict", model) as running:
+        running.stdin.write(text)
+        running.stdin.flush()
+        assert running.stdout.readline()
+        running.stdout.close()
+        with suppress(BrokenPipeError):  # it has gone, as it should
+            while running.poll() is None:
+                running.stdin.write(text)
+                running.stdin.flush()
+        assert running.wait() == 0
+        assert running.stderr.read() == b""
+
+
+@pytest.mark.parametrize("form", ["xml", "TSV"])
+def test_an_unknown_format_is_exit_2(form, model, resvm):
+    ran = resvm("predict", model, "--format", form)
+    assert ran.code == 2
+    assert "text, tsv, csv or jsonl was expected" in ran.err
+
+
+def test_a_model_with_a_line_removed_is_exit_4(model, resvm, tmp_path):
+    shutil.copytree(model, tmp_path / "m")
+    path = tmp_path / "m" / "members" / "00003.model"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    ran = resvm("predict", tmp_path / "m", stdin=b"1:1\n")
+    assert ran.code == 4
+    assert "members/00003.model: changed since it was written" in ran.err
+    assert ran.out == b""
+    assert resvm("inspect", tmp_path / "m").code == 4
+
+
+def called(ran):
+    assert ran.code == 0, ran.err
+    lines = [line.split() for line in ran.out.decode().splitlines()]
+    return np.array([int(line[0]) for line in lines]), np.array([float(line[1]) for line in lines])
+
+
+def out_of_bag(model):
+    """(set, row, d, mean, members) of every line of the stored table."""
+    lines = [line.split("\t") for line in (model / "out_of_bag.tsv").read_text().splitlines()[1:]]
+    return [
+        (kind, int(row), float(value), float(mean), int(members))
+        for kind, row, value, mean, members in lines
+    ]
+
+
+@pytest.mark.parametrize("rule", ["votes", "mean"])
+def test_rows_are_called_at_the_threshold_that_was_chosen(rule, model, problem, resvm):
+    kept = json.loads((model / "manifest.json").read_text())["decision"]
+    assert kept["rule"] == "votes"
+    threshold = kept["thresholds"][rule]
+    labels, values = called(resvm("predict", model, problem / "test.svm", "--decision", rule))
+    assert np.array_equal(labels == 1, values > threshold["value"])
+    again = called(resvm("predict", model, problem / "test.svm"))[1]
+    assert np.array_equal(values, again) == (rule == "votes")
+    column = 2 if rule == "votes" else 3
+    for kind, rate in (("P", threshold["recall"]), ("U", threshold["share_unlabeled"])):
+        judged = np.array([row[column] for row in out_of_bag(model) if row[0] == kind])
+        assert (judged > threshold["value"]).mean() == pytest.approx(rate)
+
+
+def test_the_mean_is_that_of_the_members(model, problem, resvm):
+    ran = resvm("predict", model, problem / "test.svm", "--decision", "mean", "--member-values")
+    found = columns(ran.out)
+    assert found[:, 1] == pytest.approx(found[:, 2:].mean(axis=1), rel=1e-12)
+
+
+def test_a_recall_of_true_positives_leaves_wrong_ones_out(model, problem, resvm):
+    plain = resvm("predict", model, problem / "test.svm", "-T", "recall=0.8")
+    told = resvm(
+        "predict", model, problem / "test.svm", "-T", "recall=0.8", "--contamination-pos", 0.2
+    )
+    assert told.code == 0, told.err
+    assert called(told)[0].sum() <= called(plain)[0].sum()
+    for arguments in (("-T", 0.5, "--contamination-pos", 0.2), ("--contamination-pos", 1)):
+        assert resvm("predict", model, problem / "test.svm", *arguments).code == 2
+    assert resvm("predict", model, problem / "test.svm", "--decision", "most").code == 2
+
+
+def test_a_recall_is_placed_by_out_of_bag_values(model, problem, resvm):
+    stored = np.sort([value for kind, _, value, _, _ in out_of_bag(model) if kind == "P"])[::-1]
+    assert len(stored) == 30
+    ran = resvm("predict", model, problem / "test.svm", "-T", "recall=0.8")
+    labels, values = called(ran)
+    assert np.array_equal(labels == 1, values >= stored[23])  # 24 of 30
+    assert "24 of 30 known positives lie above it, out of bag" in ran.err
+
+
+def test_the_known_positive_that_sets_a_recall_lies_above_the_threshold(problem, resvm, tmp_path):
+    # with bags this small most rows of P are in none: predicted, they get their stored value again
+    sizes = ["--n-models", 4, "--n-pos", 2, "--n-unl", 4]
+    assert resvm(*train_arguments(problem), *sizes, "-o", tmp_path / "m").code == 0
+    table = [row for row in out_of_bag(tmp_path / "m") if row[0] == "P"]
+    stored = np.array([value for _, _, value, _, _ in table])
+    least = min(value for _, _, value, _, members in table if members == 4 and 0 < value < 1)
+    recall = (stored >= least).sum() / len(stored)
+    ran = resvm("predict", tmp_path / "m", problem / "pos.svm", "-T", f"recall={recall}")
+    labels, values = called(ran)
+    assert (values == least).any()
+    assert np.array_equal(labels == 1, values >= least)
+
+
+def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, problem, resvm):
+    from resvm_cli.model.bags import Stream
+
+    everything = resvm(
+        "predict", model, problem / "pos.svm", "--member-values", "--format", "jsonl"
+    ).out.decode()
+    members = np.array([json.loads(line)["member_values"] for line in everything.splitlines()])
+    manifest = json.loads((model / "manifest.json").read_text())
+    n_pos = manifest["groups"][0]["parameters"]["n_pos"]
+    bags = [set(Stream(0, member).draw(30, n_pos).tolist()) for member in range(9)]
+    for kind, row, value, mean, count in out_of_bag(model):
+        if kind == "U":
+            continue
+        absent = [member for member in range(9) if row - 1 not in bags[member]]
+        assert count == len(absent)
+        votes = (len(absent) + np.sign(members[row - 1, absent]).sum()) / (2 * len(absent))
+        total = members[row - 1, absent].sum() * 9 / len(absent)
+        expected = total if votes == 0 else 1 + total if votes == 1 else votes
+        assert value == pytest.approx(expected, abs=1e-9)
+        assert mean == pytest.approx(total / 9, abs=1e-9)
+
+
+@pytest.mark.parametrize("form", ["text", "tsv", "csv", "jsonl"])
+def test_the_best_rows_of_a_file_are_called_and_nothing_else_changes(form, model, problem, resvm):
+    test = problem / "test.svm"
+    options = ["--format", form, "--ids", "--votes", "--member-values", "--break-ties"]
+    plain = resvm("predict", model, test, *options).out.decode().splitlines()
+    best = resvm("predict", model, test, *options, "-T", "top=17").out.decode().splitlines()
+    share = resvm("predict", model, test, *options, "-T", "fraction=0.056").out
+    assert share.decode().splitlines() == best  # 16.8 rows of 300
+    values = called(resvm("predict", model, test, "--break-ties"))[1]
+    chosen = np.isin(np.arange(300), np.argsort(-values, kind="stable")[:17])
+    header = len(plain) - 300
+    for number, (before, after) in enumerate(zip(plain[header:], best[header:], strict=True)):
+        if form == "jsonl":
+            one, other = json.loads(before), json.loads(after)
+            assert {**one, "label": 0} == {**other, "label": 0}
+            assert (other["label"] == 1) == chosen[number]
+        else:
+            place = 0 if form == "text" else 1
+            split = {"text": " ", "tsv": "\t", "csv": ","}[form]
+            one, other = before.split(split), after.split(split)
+            assert (other[place] == "1") == chosen[number]
+            one[place] = other[place] = ""
+            assert one == other
+
+
+def test_ties_at_the_last_place_are_called_together_and_said_so(model, problem, resvm):
+    ran = resvm("predict", model, problem / "test.svm", "-T", "top=60")
+    labels, values = called(ran)
+    least = np.sort(values)[::-1][59]
+    assert np.array_equal(labels == 1, values >= least)
+    assert (labels == 1).sum() > 60
+    assert "rows are called positive, not 60: those that tie" in ran.err
+
+
+def test_more_rows_than_there_are_means_all(model, problem, resvm):
+    ran = resvm("predict", model, problem / "test.svm", "-T", "top=1000")
+    assert (called(ran)[0] == 1).all()
+    assert "all 300 rows are called positive" in ran.err
+
+
+@pytest.mark.parametrize("method", ["bagging", "cwsvm"])
+def test_methods_that_hold_p_in_every_bag_have_no_recall_to_aim_at(
+    method, problem, resvm, tmp_path
+):
+    resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "recall=0.9")
+    assert ran.code == 4
+    assert f"{method} trains every member on all of P" in ran.err
+    assert resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "top=3").code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["recall=0", "recall=1.1", "recall=", "top=0", "top=1.5", "top=-1", "fraction=2", "best=3"],
+)
+def test_a_threshold_that_makes_no_sense_is_exit_2(text, model, resvm):
+    ran = resvm("predict", model, "-T", text, stdin=b"1 1:2\n")
+    assert ran.code == 2
+    assert "-T/--threshold" in ran.err
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_rows_unlike_those_of_training_are_told_once(scale, problem, resvm, tmp_path):
+    trained = resvm(*train_arguments(problem), "--n-models", 9, "-o", tmp_path / "m")
+    assert trained.code == 0, trained.err
+    rows = read_file(str(problem / "test.svm")).rows
+    dense = np.zeros((len(rows), 6))
+    dense[rows.row_numbers, rows.indices] = scale * rows.values
+    write_svm(tmp_path / "new.svm", dense[:, 1:])
+    ran = resvm("predict", tmp_path / "m", tmp_path / "new.svm")
+    assert ran.code == 0
+    assert ran.err.count("rows are unlike what the model was trained on") == (scale > 1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_json_counts_the_rows_unlike_those_of_training(scale, problem, model, resvm, tmp_path):
+    rows = read_file(str(problem / "test.svm")).rows
+    dense = np.zeros((len(rows), 6))
+    dense[rows.row_numbers, rows.indices] = scale * rows.values
+    write_svm(tmp_path / "new.svm", dense[:, 1:])
+    command = ["predict", model, tmp_path / "new.svm", "-o", tmp_path / "new.pred"]
+    ran = resvm(*command, "--json", "-q")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["kind"] == "predict"
+    labels = [line.split()[0] for line in (tmp_path / "new.pred").read_text().splitlines()]
+    assert (told["n_rows"], told["n_positive"]) == (300, labels.count("1"))
+    assert told["share_unlike"] == told["n_unlike"] / 300
+    assert (told["share_unlike"] > 0.5) == (scale > 1)
+    assert sum("unlike what the model was trained on" in text for text in told["notes"]) == (
+        scale > 1
+    )
+
+
+def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):
+    ran = resvm("predict", model, "--json", stdin=b"1 1:2\n")
+    assert (ran.code, "say where they go" in ran.err) == (2, True)
+    (tmp_path / "a.svm").write_text("1 1:2\n")
+    ran = resvm("predict", model, tmp_path / "a.svm", "--out-dir", tmp_path / "out", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert (told["kind"], told["n_predicted"]) == ("predict-files", 1)
+
+
+def test_json_has_the_threshold_unless_the_best_are_called(problem, model, resvm, tmp_path):
+    command = ["predict", model, problem / "test.svm", "-o", tmp_path / "p", "--json", "-q", "-T"]
+    told = json.loads(resvm(*command, "top=7").out)
+    assert (told["threshold"], told["n_positive"] >= 7) == (None, True)
+    told = json.loads(resvm(*command, "recall=0.5").out)
+    assert isinstance(told["threshold"], float)
+    assert any("known positives lie above it" in text for text in told["notes"])

@@ -1,0 +1,303 @@
+"""resvm train in parts, grown and resumed, and resvm merge, as a user runs them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from resvm_cli.errors import ResvmError
+from resvm_cli.files.sealed_json import read_sealed, write_sealed
+from resvm_cli.training.merge import merge
+from tests.commands.train.test_command import snapshot
+from tests.conftest import SAMPLE, train_arguments
+from tests.programs import run_resvm, start_resvm, until
+
+SETTINGS = {
+    "rbf": [],
+    "linear": ["-t", "linear"],
+    "scaled": ["--scale", "standard"],
+    "liblinear": ["-t", "linear", "--solver", "liblinear"],
+    "bagging": ["--method", "bagging"],
+}
+
+
+def parts_of(folder: Path, count: int, target: Path, *more: object) -> list[Path]:
+    paths = []
+    for number in range(1, count + 1):
+        paths.append(target / f"part-{number:02d}")
+        ran = run_resvm(
+            *train_arguments(folder), *more, "--task", f"{number}/{count}", "-o", paths[-1]
+        )
+        assert (ran.code, ran.out) == (0, b""), ran.err
+    return [path for path in paths if path.exists()]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_tasks_merge_to_the_bytes_of_one_run(name, problem, resvm, tmp_path):
+    more = [*SETTINGS[name], "--n-models", 8, "--seed", 3]
+    assert resvm(*train_arguments(problem), *more, "-o", tmp_path / "whole").code == 0
+    parts = parts_of(problem, 3, tmp_path, *more)
+    ran = resvm("merge", *parts[::-1], "-o", tmp_path / "joined", "-q")
+    assert (ran.code, ran.out, ran.err) == (0, b"", "")
+    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
+
+
+def test_a_committee_that_every_task_chooses_merges_too(problem, resvm, tmp_path):
+    more = ["--auto", "--n-models", 20]
+    assert resvm(*train_arguments(problem), *more, "-o", tmp_path / "whole").code == 0
+    parts = parts_of(problem, 2, tmp_path, *more)
+    assert resvm("merge", *parts, "-o", tmp_path / "joined", "-q").code == 0
+    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
+
+
+def test_more_tasks_than_members_leave_some_without_work(problem, resvm, tmp_path):
+    parts = parts_of(problem, 5, tmp_path, "--n-models", 3)
+    assert len(parts) == 3
+    resvm(*train_arguments(problem), "--n-models", 3, "-o", tmp_path / "whole")
+    assert resvm("merge", *parts, "-o", tmp_path / "joined", "-q").code == 0
+    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
+
+
+def test_missing_tasks_are_named_as_an_array_takes_them(problem, resvm, tmp_path):
+    parts = parts_of(problem, 5, tmp_path, "--n-models", 10)
+    (parts[1] / "members/00003.json").unlink()
+    ran = resvm("merge", *parts[:2], "-o", tmp_path / "joined")
+    assert ran.code == 4
+    assert "7 of 10 members are missing: 3-9" in ran.err
+    assert "run these tasks of 5 again: --array=2-5\n" in ran.err
+    # of parts by number, whose tasks nobody knows, the members are named alone
+    common = [*train_arguments(problem), "--n-models", 10]
+    assert resvm(*common, "--members", "0:4", "-o", tmp_path / "by-number").code == 0
+    ran = resvm("merge", tmp_path / "by-number", "-o", tmp_path / "joined")
+    assert "6 of 10 members are missing: 4-9" in ran.err
+    assert "--array" not in ran.err
+
+
+def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
+    problem, resvm, tmp_path
+):
+    command = [*train_arguments(problem), "--n-models", 6, "--task", "1/2", "-o", tmp_path / "part"]
+    assert resvm(*command).code == 0
+    whole = snapshot(tmp_path / "part")
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "part").rglob("*")}
+    assert json.loads(resvm(*command, "--json").out)["n_trained"] == 0
+    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "part").rglob("*")}
+    (tmp_path / "part/members/00001.model").write_bytes(b"half")
+    (tmp_path / "part/members/00002.json").write_bytes(b"{}")
+    assert json.loads(resvm(*command, "--json").out)["n_trained"] == 2
+    assert snapshot(tmp_path / "part") == whole
+
+
+def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
+    from tests.model.test_parts import _edit
+
+    parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
+    _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))
+    ran = resvm("merge", *parts, "-o", tmp_path / "joined")
+    assert ran.code == 4
+    assert "different models: versions differ" in ran.err
+
+
+def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model, resvm, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    before = snapshot(tmp_path / "model")
+    ran = resvm(*train_arguments(problem), "--task", "1/2", "-o", tmp_path / "model")
+    assert ran.code == 2
+    assert "is not a part of a model" in ran.err
+    assert snapshot(tmp_path / "model") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--task", "1/2"], "--task needs -o"),
+        (["--task", "1/2", "--members", "0:2", "-o", "x"], "exclude each other"),
+        (["--task", "1/2", "--force", "-o", "x"], "--task and --force exclude each other"),
+        (["--members", "40:60", "-o", "x"], "the model has 50 members: 0 to 49"),
+        (["--grow", "60", "--n-pos", "5"], "--grow and --n-pos exclude each other"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(arguments, words, problem, resvm, tmp_path):
+    ran = resvm(*train_arguments(problem), *arguments, cwd=tmp_path)
+    assert ran.code == 2
+    assert words in ran.err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_grown_model_has_the_bytes_of_one_trained_so_large(name, problem, resvm, tmp_path):
+    for path, size in (("small", 5), ("large", 12)):
+        more = [*SETTINGS[name], "--n-models", size, "-o", tmp_path / path]
+        assert resvm(*train_arguments(problem), *more).code == 0
+    ran = resvm(*train_arguments(problem), "--grow", 12, "-o", tmp_path / "small")
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "small") == snapshot(tmp_path / "large")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large", "small"]
+
+
+def test_a_model_is_not_grown_where_that_makes_no_sense(problem, model, resvm, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    common = ["train", "-q", "-o", tmp_path / "model"]
+    ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--grow", 9)
+    assert (ran.code, "the model has 9 members" in ran.err) == (2, True)
+    ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "test.svm", "--grow", 20)
+    assert (ran.code, "trained on other data" in ran.err) == (4, True)
+    pooled = (*train_arguments(problem), "--auto", "--seed", 5, "-o", tmp_path / "pooled")
+    assert resvm(*pooled).code == 0
+    ran = resvm(*train_arguments(problem), "--grow", 900, "-o", tmp_path / "pooled")
+    assert (ran.code, "it cannot be grown" in ran.err) == (2, True)
+    assert snapshot(tmp_path / "model") == snapshot(model)
+
+
+DIGITS = ["-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm"]
+LONG = ["train", *DIGITS, "--n-models", 400, "-j", 1]
+
+
+@pytest.fixture(scope="module")
+def whole(resvm, tmp_path_factory):
+    """A model that was trained without an interruption."""
+    target = tmp_path_factory.mktemp("long") / "whole"
+    assert resvm(*LONG, "-q", "-o", target).code == 0
+    return target
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm, tmp_path):
+    common, target = LONG, tmp_path / "model"
+    with start_resvm(*common, "--resume", "-o", target) as running:
+        until(lambda: len(list(tmp_path.glob("model.part/members/*.json"))) > 8)
+        running.send_signal(number)
+        err = running.stderr.read().decode()
+    assert running.returncode == (143 if number == signal.SIGTERM else -9)
+    if number == signal.SIGTERM:
+        assert "members are kept in" in err
+        assert "--resume goes on" in err
+    assert not target.exists()
+    # whoever forgets --resume loses nothing
+    ran = resvm(*common, "-q", "-o", target)
+    assert (ran.code, "an interrupted training is there" in ran.err) == (2, True)
+    ran = resvm(*common, "--resume", "-o", target)
+    assert ran.code == 0, ran.err
+    assert "members are there already" in ran.err
+    assert snapshot(target) == snapshot(whole)
+    assert not (tmp_path / "model.part").exists()
+
+
+def test_an_interrupted_training_may_be_forgotten(problem, resvm, tmp_path):
+    command = [*train_arguments(problem), "--n-models", 4, "-o"]
+    assert resvm(*command, tmp_path / "model.part", "--members", "0:4").code == 0
+    assert resvm(*command, tmp_path / "model").code == 2
+    assert resvm(*command, tmp_path / "model", "--force").code == 0
+    assert not (tmp_path / "model.part").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--resume"], ["--force"]])
+@pytest.mark.parametrize("begun", [[], ["members"], [".resvm-new-0-1-2"]])
+def test_a_training_killed_at_its_very_beginning_leaves_nothing(
+    begun, more, problem, resvm, tmp_path
+):
+    place = tmp_path / "model.part"
+    place.mkdir()
+    for name in begun:
+        (place / name).mkdir()
+    ran = resvm(*train_arguments(problem), "--n-models", 2, *more, "-o", tmp_path / "model")
+    assert ran.code == 0, ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_part_whose_model_is_there_is_taken_away_and_no_other(problem, resvm, tmp_path):
+    command = [*train_arguments(problem), "--n-models", 4]
+    target, place = tmp_path / "model", tmp_path / "model.part"
+    assert resvm(*command, "-o", target).code == 0
+    whole = snapshot(target)
+    assert resvm(*command, "--members", "0:4", "-o", place).code == 0
+    # killed after the model was there: the part is known to be of no more use
+    for more in ([], ["--resume"]):
+        ran = resvm(*command, *more, "-o", target)
+        assert (ran.code, "a model is already there" in ran.err) == (2, True)
+        assert not place.exists()
+    assert resvm(*command, "--seed", 1, "--members", "0:4", "-o", place).code == 0
+    members = snapshot(place)
+    assert resvm(*command, "-o", target).code == 2
+    assert resvm(*train_arguments(problem), "--grow", 6, "-o", target).code == 2
+    assert (snapshot(place), snapshot(target)) == (members, whole)
+    assert resvm(*command, "--force", "-o", target).code == 0
+    assert not place.exists()
+    assert snapshot(target) == whole
+
+
+def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
+    (tmp_path / "model.part").mkdir()
+    (tmp_path / "model.part" / "letters").write_text("mine")
+    for more in ([], ["--resume"], ["--force"]):
+        ran = resvm(*train_arguments(problem), *more, "-o", tmp_path / "model")
+        assert ran.code == 2
+        assert snapshot(tmp_path / "model.part") == {"letters": b"mine"}
+
+
+def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
+    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.training import train as job
+    from resvm_cli.training.input import TrainingInput
+
+    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
+    choice = job.TrainingChoice.of(ResvmParams(n_models=5))
+    kept = []
+    for name, limit in (("short", job.LONG_WORK), ("long", 0.0)):
+        monkeypatch.setattr(job, "LONG_WORK", limit)
+
+        def look(stage, done, total):
+            kept.append((tmp_path / "long.part/part.json").exists())
+
+        job.train(source, choice, str(tmp_path / name), progress=look)
+        assert any(kept) == (name == "long")
+    assert snapshot(tmp_path / "short") == snapshot(tmp_path / "long")
+
+
+STRANGE = (10**400, -1, 10**12, 0.5, 1e300, "x", None, [], {}, True, "missing")
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: str(value)[:8])
+def test_no_part_is_a_bug_even_with_a_digest(value, problem, tmp_path):
+    (part,) = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
+    for name in ("part.json", "members/00000.json"):
+        whole = (part / name).read_bytes()
+        for path in places(read_sealed(str(part / name))):
+            content = read_sealed(str(part / name))
+            holder = content
+            for key in path[:-1]:
+                holder = holder[key]
+            if value == "missing":
+                del holder[path[-1]]
+            else:
+                holder[path[-1]] = value
+            write_sealed(str(part / name), content)
+            with suppress(ResvmError):
+                merge([str(part)], str(tmp_path / "m"), force=True)
+            (part / name).write_bytes(whole)
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    """The path to every value inside a file, of lists to the first two."""
+    entries = list(value.items()) if isinstance(value, dict) else []
+    if isinstance(value, list):
+        entries = list(enumerate(value))[:2]
+    for key, entry in entries:
+        yield (*path, key)
+        yield from places(entry, (*path, key))
+
+
+def test_numbers_that_no_double_holds_are_damage(problem, tmp_path):
+    (part,) = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
+    for body in (b'{"kind": 1e400}', b"[" * 100_000, b'{"kind": NaN}', b'{"a": 1, "a": 1}'):
+        digest = hashlib.sha256(body).hexdigest().encode()
+        (part / "part.json").write_bytes(body + b"\n" + digest + b"\n")
+        ran = run_resvm("merge", part, "-o", tmp_path / "m")
+        assert (ran.code, "part.json: damaged or edited" in ran.err) == (4, True), ran.err

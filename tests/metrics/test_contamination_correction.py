@@ -1,0 +1,155 @@
+"""Corrections for contamination: identities, bounds, and coverage by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from resvm_cli.metrics import contamination_correction as correction
+from resvm_cli.metrics.contamination_correction import Contamination, contamination_grid
+from resvm_cli.metrics.ranking import Ranking
+from tests.metrics.test_ranking import rankings
+
+SHIFT = 1.5
+
+
+@settings(max_examples=50)
+@given(rankings())
+def test_without_contamination_the_areas_are_the_usual_ones(case):
+    ranking = Ranking.of(*case)
+    prevalence = float(ranking.n_positives / (ranking.n_positives + ranking.n_negatives))
+    clean = Contamination(0.0, 0.0, prevalence)
+    assert correction.roc_auc(ranking, clean) == pytest.approx(ranking.roc_auc(), abs=1e-12)
+    plain = ranking.average_precision()
+    assert correction.average_precision(ranking, clean) == pytest.approx(plain, abs=1e-12)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.45), st.floats(0, 0.45))
+def test_mixing_and_correcting_gives_the_rates_back(tpr, fpr, a, b):
+    recall = (1 - a) * tpr + a * fpr
+    fraction = b * tpr + (1 - b) * fpr
+    found = Contamination(a, b).rates(recall, fraction)
+    assert found == pytest.approx((tpr, fpr), abs=1e-12)
+
+
+def test_with_clean_positives_the_tables_are_those_of_claesen_and_others():
+    # their contingency table among U: b |U| positives, recalled as known positives are
+    known = Contamination(0.0, 0.2)
+    figures = correction.at_threshold(0.6, 0.25, known)
+    n_unl, tp = 1000, 0.6 * 0.2 * 1000
+    assert figures["recall"] == pytest.approx(0.6)
+    assert figures["precision"] == pytest.approx(tp / 250)
+    assert figures["fpr"] == pytest.approx((250 - tp) / (0.8 * n_unl))
+
+
+def exact_mixture(a, b, size=4000):
+    """P and U without noise: quantiles of the mixtures of two normal distributions."""
+    grid = np.linspace(-6, 8, 200_001)
+
+    def quantiles(share):
+        cdf = share * norm.cdf(grid - SHIFT) + (1 - share) * norm.cdf(grid)
+        return np.interp((np.arange(size) + 0.5) / size, cdf, grid)
+
+    scores = np.concatenate([quantiles(1 - a), quantiles(b)])
+    return Ranking.of(np.arange(2 * size) < size, scores)
+
+
+def true_areas(prevalence):
+    def height(t):
+        hit, false = prevalence * norm.sf(t - SHIFT), (1 - prevalence) * norm.sf(t)
+        return hit / (hit + false) * norm.pdf(t - SHIFT)
+
+    return norm.cdf(SHIFT / np.sqrt(2)), quad(height, -10, 12, limit=400)[0]
+
+
+@pytest.mark.parametrize("a", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("prevalence", [None, 0.02])
+def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
+    known = Contamination(a, 0.2, prevalence)
+    ranking = exact_mixture(a, 0.2)
+    roc, precision = true_areas(known.share)
+    assert correction.roc_auc(ranking, known) == pytest.approx(roc, abs=1e-3)
+    assert correction.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
+
+
+@settings(max_examples=50)
+@given(rankings(), st.floats(0, 0.45), st.floats(0.01, 0.45))
+def test_what_comes_out_is_possible(case, a, b):
+    ranking, known = Ranking.of(*case), Contamination(a, b)
+    assert 0 <= correction.roc_auc(ranking, known) <= 1
+    assert 0 <= correction.average_precision(ranking, known) <= 1
+    curve = correction.curve(ranking, known)
+    for rates in (curve.tpr, curve.fpr):
+        assert ((rates >= 0) & (rates <= 1)).all()
+        assert (np.diff(rates) >= 0).all()
+    assert ((curve.precision >= 0) & (curve.precision <= 1)).all()
+
+
+def test_bands_hold_every_case_and_widen_with_the_ranges():
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal(1200) + SHIFT * (np.arange(1200) < 300)
+    ranking = Ranking.of(np.arange(1200) < 200, scores)
+    point = correction.area_bands(ranking, contamination_grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
+    cases = contamination_grid((0.05, 0.15), (0.05, 0.15))
+    assert (cases[0].a, cases[0].b, len(cases)) == (0.1, 0.1, 9)
+    wide = correction.area_bands(ranking, cases, 200, 0)
+    for name, one in point.items():
+        assert one.least == one.value == one.most
+        assert one.low < one.value < one.high
+        assert wide[name].value == pytest.approx(one.value)
+        assert wide[name].least < one.value < wide[name].most
+        assert wide[name].low < one.low < one.high < wide[name].high
+        function = getattr(correction, name)
+        inside = [float(function(ranking, known)) for known in cases]
+        assert (wide[name].least, wide[name].most) == (min(inside), max(inside))
+
+
+def test_a_threshold_has_bands_too():
+    found = correction.threshold_bands(
+        160, 200, 300, 1000, contamination_grid((0.0, 0.0), (0.1, 0.3)), 500, 0
+    )
+    assert found["recall"].value == pytest.approx(0.8)
+    assert found["recall"].low == pytest.approx(0.745, abs=0.015)
+    assert found["precision"].least == pytest.approx(0.1 * 0.8 / 0.3)
+    assert found["precision"].most == pytest.approx(0.3 * 0.8 / 0.3)
+
+
+def test_without_replicates_a_band_is_what_the_ranges_give():
+    ranking = exact_mixture(0.1, 0.2, 50)
+    for one in correction.area_bands(
+        ranking, contamination_grid((0, 0.1), (0.2, 0.2)), 0, 0
+    ).values():
+        assert (one.low, one.high) == (one.least, one.most)
+
+
+def coverage(a, b, n_runs, n_pos=300, n_unl=3000, n_replicates=400):
+    """How often the 95 % intervals hold the true areas, P and U drawn from mixtures."""
+    rng = np.random.default_rng(20)
+    positive = np.arange(n_pos + n_unl) < n_pos
+    truth = dict(zip(("roc_auc", "average_precision"), true_areas(b), strict=True))
+    cases = [Contamination(a, b)]
+    held = dict.fromkeys(truth, 0)
+    for run in range(n_runs):
+        truly = np.concatenate([rng.random(n_pos) >= a, rng.random(n_unl) < b])
+        ranking = Ranking.of(positive, rng.standard_normal(len(truly)) + SHIFT * truly)
+        found = correction.area_bands(ranking, cases, n_replicates, run)
+        for name, value in truth.items():
+            held[name] += found[name].low <= value <= found[name].high
+    return {name: count / n_runs for name, count in held.items()}
+
+
+@pytest.mark.parametrize("a", [0.0, 0.1])
+def test_intervals_hold_the_truth_about_as_often_as_they_say(a):
+    for held in coverage(a, 0.2, 60, 150, 1000, 200).values():
+        assert held >= 0.85  # 60 runs: three standard errors below 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("a", [0.0, 0.1])
+def test_over_2000_simulations_intervals_hold_the_truth_in_94_to_96_of_100(a):
+    for name, held in coverage(a, 0.2, 2000).items():
+        assert 0.94 <= held <= 0.96, name

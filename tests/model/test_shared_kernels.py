@@ -1,0 +1,72 @@
+"""Shared kernel values: the same members as training by bag, to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import KERNEL_NAMES, ResvmParams
+from resvm_cli.rows import Rows
+from resvm_cli.svm import products
+from resvm_cli.svm.kernels import Kernel
+
+RNG = np.random.default_rng(8)
+POSITIVES = RNG.standard_normal((20, 6)) + 0.8
+UNLABELED = RNG.standard_normal((70, 6))
+
+
+def members(method, kernel):
+    sizes = {} if method == "cwsvm" else {"n_models": 7, "n_unl": 25}
+    params = ResvmParams(method=method, kernel=kernel, gamma=0.2, coef0=0.5, degree=2, **sizes)
+    plan = settle(params, 20, 70, 6, lambda: 1.0)
+    return plan, list(problems(plan, range(plan.n_models)))
+
+
+def values(kernel, gram_mb, tasks, some=None):
+    sets = (POSITIVES, UNLABELED)
+    if kernel.name == "minmax":
+        sets = tuple(map(np.abs, sets))
+    rows = tuple(map(Rows.from_dense, sets))
+    kernels = SharedKernels(*rows, gram_mb)
+    with kernels.trainer(Kernel("rbf", 0.7)):  # leaves its room to the next
+        pass
+    with kernels.trainer(kernel) as trainer:
+        return trainer.member_values(tasks, some)
+
+
+@pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
+@pytest.mark.parametrize("kernel", [name for name in KERNEL_NAMES if name != "precomputed"])
+def test_values_agree_with_those_of_training_and_predicting(method, kernel):
+    plan, tasks = members(method, kernel)
+    shared = values(plan.kernel, 10, tasks)
+    apart = values(plan.kernel, 0, tasks)
+    assert shared.shape == (plan.n_models, 90)
+    np.testing.assert_allclose(shared, apart, atol=1e-9)
+    some = np.array([3, 20, 50, 89])
+    for room in (10, 0):
+        found = values(plan.kernel, room, tasks, some)
+        np.testing.assert_allclose(found, shared[:, some], atol=1e-9)
+
+
+def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():
+    rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
+    assert SharedKernels(*rows, 16 * 90 * 90 / 1e6).shares_kernels
+    assert not SharedKernels(*rows, 16 * 90 * 90 / 1e6 - 1e-9).shares_kernels
+
+
+def test_sparse_rows_have_the_same_products(monkeypatch):
+    rows = Rows.from_dense(UNLABELED * (RNG.random(UNLABELED.shape) < 0.3))
+    expected = products.dot_products(rows)
+    monkeypatch.setattr(products, "MOST_PRODUCT_CELLS", 0)
+    np.testing.assert_allclose(products.dot_products(rows), expected, atol=1e-12)
+
+
+def test_a_linear_member_of_liblinear_is_trained_by_it():
+    params = ResvmParams(kernel="linear", solver="liblinear", n_models=3, n_unl=25)
+    plan = settle(params, 20, 70, 6, lambda: 1.0)
+    tasks = list(problems(plan, range(3)))
+    shared = values(plan.kernel, 10, tasks)
+    apart = values(plan.kernel, 0, tasks)
+    assert shared.tobytes() == apart.tobytes()

@@ -1,0 +1,50 @@
+"""Models as earlier versions wrote them, kept for ever: they still read, and say the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.model_files import directory as model_dir
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_model_of_every_format_predicts_what_it_did(number, resvm):
+    model = GOLDEN / f"format-{number}"
+    ran = resvm("predict", model, GOLDEN / "rows.svm")
+    assert ran.code == 0, ran.err
+    expected = np.loadtxt(GOLDEN / f"format-{number}.pred")
+    found = np.array([line.split() for line in ran.out.decode().splitlines()], float)
+    assert np.array_equal(found[:, 0], expected[:, 0])
+    np.testing.assert_allclose(found[:, 1], expected[:, 1], rtol=1e-9)
+    assert resvm("inspect", model).code == 0
+    assert json.loads((model / "manifest.json").read_text())["format"] == number
+
+
+def test_format_1_is_votes_with_the_papers_threshold():
+    stored = model_dir.load(str(GOLDEN / "format-1"))
+    assert (stored.decision.rule, stored.decision.threshold.value) == ("votes", 0.5)
+    table = model_dir.load_out_of_bag(str(GOLDEN / "format-1"), stored.manifest)
+    assert table.by("mean") is None
+    assert len(table.by("votes")[0])
+
+
+def test_format_2_has_groups_and_thresholds_of_their_own():
+    stored = model_dir.load(str(GOLDEN / "format-2"))
+    assert [group.weight for group in stored.ensemble.groups] == [0.6, 0.4]
+    assert stored.decision.rule == "mean"
+    assert stored.decision.threshold.chosen
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_its_bags_are_still_drawn_again(number, resvm, tmp_path):
+    data = Path(__file__).parents[2] / "sample_data" / "synthetic"
+    model = GOLDEN / f"format-{number}"
+    ran = resvm("rank", "-P", data / "pos.svm", "-U", data / "unl.svm", "--model", model, "-q")
+    assert ran.code == 0, ran.err
+    assert len(ran.out.splitlines()) == 1 + len((data / "unl.svm").read_text().splitlines())

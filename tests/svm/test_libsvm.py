@@ -1,0 +1,161 @@
+"""LIBSVM behind its C API, against scikit-learn's copy of it."""
+
+from __future__ import annotations
+
+import os
+from threading import Thread
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from resvm_cli.errors import SolverError
+from resvm_cli.rows import Rows
+from resvm_cli.svm import libsvm
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.nodes import NODE, Arena
+from resvm_cli.svm.problem import Problem, Solution
+from tests.programs import run, script_command
+
+RNG = np.random.default_rng(5)
+X = np.r_[RNG.standard_normal((15, 4)) + 0.7, RNG.standard_normal((40, 4)) - 0.7]
+X *= RNG.random(X.shape) < 0.8
+POSITIVE, UNLABELED = np.arange(15), np.arange(15, 55)
+KERNELS = [
+    Kernel("linear"),
+    Kernel("poly", gamma=0.3, coef0=0.7, degree=2),
+    Kernel("rbf", gamma=0.4),
+    Kernel("sigmoid", gamma=0.05, coef0=0.1),
+]
+
+
+def problem(kernel: Kernel, **changes) -> Problem:
+    settings = {"c_pos": 4.0, "c_unl": 1.5, "tolerance": 1e-8, "cache_mb": 10.0} | changes
+    return Problem(POSITIVE, UNLABELED, kernel=kernel, **settings)
+
+
+def train(kernel: Kernel, **changes) -> Solution:
+    return libsvm.train(problem(kernel, **changes), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_the_same_machine_as_scikit_learn(kernel):
+    solution = train(kernel)
+    theirs = SVC(
+        C=1.0,
+        kernel=kernel.name,
+        gamma=kernel.gamma or "scale",
+        coef0=kernel.coef0,
+        degree=kernel.degree,
+        class_weight={1: 4.0, -1: 1.5},
+        tol=1e-8,
+    ).fit(X, np.r_[np.ones(15), -np.ones(40)])
+    coefficients = np.zeros(55)
+    coefficients[solution.support] = solution.coefficients
+    expected = np.zeros(55)
+    expected[theirs.support_] = theirs.dual_coef_[0]
+    assert coefficients == pytest.approx(expected, abs=1e-5)
+    assert -solution.rho == pytest.approx(theirs.intercept_[0], abs=1e-5)
+    assert solution.converged
+
+
+def test_positives_have_positive_coefficients_bounded_by_their_penalty():
+    solution = train(KERNELS[2])
+    of_positives = solution.coefficients[solution.support < 15]
+    of_unlabeled = solution.coefficients[solution.support >= 15]
+    assert of_positives.min() > 0
+    assert of_positives.max() <= 4.0
+    assert of_unlabeled.max() < 0
+    assert of_unlabeled.min() >= -1.5
+
+
+def test_what_libsvm_refuses_becomes_an_error_with_its_words():
+    with pytest.raises(SolverError, match="LIBSVM refuses the problem: eps <= 0"):
+        train(KERNELS[0], tolerance=-1.0)
+    with pytest.raises(SolverError, match="gamma < 0"):
+        train(Kernel("rbf", gamma=-1.0))
+
+
+def test_overflowing_kernels_become_an_error_and_not_a_model_of_nan():
+    with pytest.raises(SolverError, match="before it found a support vector"):
+        train(Kernel("poly", gamma=1e300, degree=9))
+
+
+def test_a_tolerance_too_loose_to_learn_anything_is_an_error():
+    with pytest.raises(SolverError, match="before it found a support vector"):
+        train(KERNELS[2], tolerance=3.0)
+
+
+def test_a_solver_stopped_at_its_iteration_limit_says_so(monkeypatch):
+    monkeypatch.setattr(libsvm, "iteration_limit", lambda n_rows: 10)
+    assert not train(KERNELS[2]).converged
+    monkeypatch.setattr(libsvm, "iteration_limit", lambda n_rows: 10_000)
+    assert train(KERNELS[2]).converged
+
+
+def test_threads_train_the_same_models():
+    expected = train(KERNELS[2])
+    found: list[Solution] = []
+
+    def work() -> None:
+        libsvm.use_threads(1)
+        found.extend(train(KERNELS[2]) for _ in range(20))
+
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80
+    assert all(one.coefficients.tobytes() == expected.coefficients.tobytes() for one in found)
+    assert all(one.rho == expected.rho for one in found)
+
+
+def test_openmp_threads_change_no_bit():
+    models = []
+    for count in (1, 2, 3):
+        libsvm.use_threads(count)
+        models.append(train(KERNELS[2]).coefficients.tobytes())
+    libsvm.use_threads(1)
+    assert len(set(models)) == 1
+
+
+def test_libsvm_prints_nothing():
+    script = (
+        "import sys; sys.path.insert(0, '.');"
+        "from tests.svm.test_libsvm import train, KERNELS;"
+        "[train(kernel) for kernel in KERNELS]"
+    )
+    ran = run(script_command(script))
+    assert ran.code == 0, ran.err
+    assert ran.out == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
+def test_training_leaks_no_memory():
+    script = """
+import sys
+sys.path.insert(0, '.')
+from tests.svm.test_libsvm import train, KERNELS, libsvm
+libsvm.use_threads(1)
+def resident():
+    with open("/proc/self/statm") as pages: return 4 * int(pages.read().split()[1])
+for _ in range(300): train(KERNELS[2], tolerance=0.1)
+before = resident()
+for _ in range(8000): train(KERNELS[2], tolerance=0.1)
+print(resident() - before)
+"""
+    ran = run(script_command(script))
+    # a leaked model of this size would add 10 MB and more
+    assert int(ran.out) < 3000, ran.err
+
+
+def test_the_arena_closes_every_row():
+    rows = Rows.from_dense(np.array([[1.0, 0, 2], [0, 0, 0], [0, 3, 0]]))
+    arena = Arena(rows)
+    assert arena._nodes["index"].tolist() == [1, 3, -1, -1, 2, -1]
+    assert arena._nodes["value"].tolist() == [1, 2, 0, 0, 3, 0]
+    addresses = arena.pointers(np.array([2, 0, 0]))
+    start = arena._nodes.ctypes.data
+    assert ((addresses - start) // NODE.itemsize).tolist() == [4, 0, 0]
+    assert NODE.itemsize == 16
