@@ -33,6 +33,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodName, ResvmParams
 from resvm_cli.rows import Rows, Survey, variance
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training.train import TrainingChoice, train_on
 
 # |P|, |U|, share of U that is truly positive
@@ -93,7 +94,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     """As resvm rank judges: default parameters, rows also by their content, the mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
-    trained = train_on(data, TrainingChoice.of(ResvmParams(method=method, seed=seed)), jobs=1)
+    trained = train_on(data, TrainingChoice.of(ResvmParams(method=method, seed=seed)), Run(jobs=1))
     part = trained.part
     predictor = Predictor(trained.ensemble)
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
@@ -102,8 +103,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
         Absences(part.problems, training_rows),
         n_pos,
         "mean",
-        lambda: 1,
-        lambda stage, done, total: None,
+        Run(jobs=1),
     )
     of_pos = judge.positives(drawn.positives, None).values
     of_unl = judge.unlabeled(iter([drawn.unlabeled]), len(drawn.unlabeled), None).values

@@ -33,13 +33,13 @@ from resvm_cli.api.parameter_names import ParameterError, named, parameters_name
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import judge_of, rank_on
 from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Text
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.training.data import Progress
+from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.train import Trained, stored_table, train_on
 from resvm_cli.tuning.tune import tune_on
 
@@ -60,22 +60,23 @@ __all__ = [
 ]
 
 
-class _Notes(list[str]):
-    """What the engine says, kept and handed on, in the words of Python."""
-
-    def __init__(self, notice: Callable[[str], None] | None) -> None:
-        super().__init__()
-        self._notice = notice
-
-    def tell(self, text: str) -> None:
-        text = named(text)
-        self.append(text)
-        if self._notice is not None:
-            self._notice(text)
-
-
 def _silent(stage: str, done: int, total: int | None) -> None:
     """Progress that nobody watches."""
+
+
+def _run(jobs: int | None, on_progress: Progress, on_notice: Callable[[str], None] | None) -> Run:
+    """The run of a call; its notices arrive in the words of Python."""
+
+    def notice(text: Text) -> None:
+        if on_notice is not None:
+            on_notice(named(str(text)))
+
+    return Run(jobs=checked_jobs(jobs), on_progress=on_progress, on_notice=notice)
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    """All notices of a run, in the words of Python."""
+    return tuple(named(str(text)) for text in run.notes)
 
 
 def fit(
@@ -97,14 +98,13 @@ def fit(
     ``weights``, a number from 0 to 1 a row of X, those of known positives count: bags hold these in
     proportion.
     """
-    notes = _Notes(notice)
     with _engine():
         require_known(options, TrainingOptions, "fit")
-        jobs = checked_jobs(jobs)
+        run = _run(jobs, progress, notice)
         choice, scale = training_choice(options)
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
-        trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
+        trained = train_on(data, choice, run)
         stored = StoredModel(
             trained.description,
             trained.plan,
@@ -112,8 +112,8 @@ def fit(
             trained.ensemble,
             data.scaling,
         )
-        unseen = _out_of_bag(trained, data, labelled, jobs, progress) if oob else None
-        return Model(stored, stored_table(trained.conclusion), unseen, tuple(notes), jobs)
+        unseen = _out_of_bag(trained, data, labelled, run) if oob else None
+        return Model(stored, stored_table(trained.conclusion), unseen, _notes(run), run.jobs)
 
 
 def tune(
@@ -129,18 +129,17 @@ def tune(
     **options: Unpack[TuningOptions],
 ) -> Tuning:
     """Choose hyperparameters without negatives."""
-    notes = _Notes(notice)
     with _engine():
         require_known(options, TuningOptions, "tune")
-        jobs = checked_jobs(jobs)
+        run = _run(jobs, progress, notice)
         settings = tuning_settings(options)
         settings.check()
         scale = scale_choice(options.get("scale", "none"))
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
-        found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
+        found = tune_on(data, settings, run)
         return Tuning(
-            found.params, [trial.record for trial in found.trials], found.outer, tuple(notes)
+            found.params, [trial.record for trial in found.trials], found.outer, _notes(run)
         )
 
 
@@ -172,10 +171,9 @@ def rank(
     Each row is judged only by members that have not seen it: of ``model``, which was trained on
     the same rows, or of one that is trained here.
     """
-    notes = _Notes(notice)
     with _engine():
         require_known(options, TrainingOptions, "rank")
-        jobs = checked_jobs(jobs)
+        run = _run(jobs, progress, notice)
         if model is not None and set(options) - {"decision"}:
             name = sorted(set(options) - {"decision"})[0]
             raise ParameterError(f"{name} is for training, and model is trained already")
@@ -193,7 +191,6 @@ def rank(
             negatives=None if negatives is None else "negatives",
             why=why,
             intervals=intervals,
-            jobs=jobs,
         )
         request.check_list()
         labelled = LabelledMatrix.of(X, y, positive_label)
@@ -213,12 +210,12 @@ def rank(
             trusted = Rows.from_matrix(
                 as_matrix(negatives, "negatives"), 0 if data.zero_based else 1
             )
-        found = rank_on(data, request, stored, progress, notes.tell, negatives=trusted)
+        found = rank_on(data, request, run, stored, trusted)
         listing = found.listing
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if names is not None:
             listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise, found.reasons)
+        return Ranking(rows, listing, found.n_suspects, _notes(run), found.promise, found.reasons)
 
 
 def load(path: PathName) -> Model:
@@ -273,8 +270,7 @@ def _out_of_bag(
     trained: Trained,
     data: MemoryData,
     labelled: LabelledMatrix,
-    jobs: int | None,
-    progress: Progress,
+    run: Run,
 ) -> OutOfBagRows | None:
     """Decision values of the training rows, by members that have not seen them."""
     plan, judged = trained.plan, trained.conclusion.judged
@@ -289,7 +285,7 @@ def _out_of_bag(
         decisions = trained.conclusion.decisions
         values[numbers], members[numbers] = decisions.by(rule), decisions.n_members
         return OutOfBagRows(values, members)
-    judge = replace(judge_of(trained, data, data.groups(), rule, jobs, progress), break_ties=False)
+    judge = replace(judge_of(trained, data, data.groups(), rule, run), break_ties=False)
     if plan.method == "resvm":
         known, rows = judge.positives(data.positives, None), place[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members

@@ -207,11 +207,9 @@ def rank(
         feature_map=ranking.feature_map,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
-        jobs=running.jobs,
-        memory_mb=running.memory_mb,
     )
-    with cluster.connected(running, output), running.progress() as progress:
-        result = job.rank(request, progress, running.notice)
+    with running.run(cluster, output) as run:
+        result = job.rank(request, run)
     _write(result, request, form, listing, running)
 
 
