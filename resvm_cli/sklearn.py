@@ -38,7 +38,7 @@ from resvm_cli.api.parameter_names import ParameterError
 from resvm_cli.errors import ModelError
 from resvm_cli.metrics.pu import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.parameters import MethodName, ResvmParams, Setting
+from resvm_cli.parameters import MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
 from resvm_cli.training import best_json as params_file
 
@@ -424,7 +424,7 @@ def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str,
         return {}
     settings = [
         Setting(
-            ResvmParams(
+            MethodParameters(
                 method=each.method,
                 kernel=each.kernel.name,
                 gamma=each.kernel.gamma or "scale",  # linear members have none

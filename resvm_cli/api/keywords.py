@@ -12,13 +12,25 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, get_args, runti
 import numpy as np
 
 from resvm_cli.api.parameter_names import ParameterError
-from resvm_cli.model.ensemble import RULE_NAMES, RuleName
-from resvm_cli.model.scaling import SCALING_NAMES, ScaleChoice
-from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, KernelName, MethodName, ResvmParams
+from resvm_cli.parameters import (
+    AUTO_NAMES,
+    KERNEL_NAMES,
+    METHOD_NAMES,
+    METRIC_NAMES,
+    RULE_NAMES,
+    SCALING_NAMES,
+    SEARCH_NAMES,
+    AutoName,
+    KernelName,
+    MethodName,
+    MethodParameters,
+    MetricName,
+    RuleName,
+    ScaleChoice,
+    SearchName,
+)
 from resvm_cli.training import best_json as params_file
-from resvm_cli.training.train import AUTO_NAMES, AutoName, TrainingChoice
-from resvm_cli.tuning.criteria import METRIC_NAMES, MetricName
-from resvm_cli.tuning.search import STRATEGY_NAMES, StrategyName
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.tuning.settings import TuningSettings, usual_search
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
@@ -97,7 +109,7 @@ class TuningOptions(TypedDict, total=False):
     folds: int
     repeats: int
     outer: int
-    search: StrategyName | None
+    search: SearchName | None
     committee: int | None
     trials: int
     max_extensions: int
@@ -124,7 +136,7 @@ def training_choice(options: TrainingOptions) -> tuple[TrainingChoice, ScaleChoi
     auto, source = _auto(given.get("auto")), given.get("params")
     scale = None if given.get("scale") is None else given["scale"]
     if source is None:
-        choice = TrainingChoice.of(params, decision=decision)
+        choice = TrainingChoice.from_params(params, decision=decision)
         if auto is not None:
             choice = replace(choice, auto=auto, kept=tuple(sorted(given)))
             scale = "auto" if scale is None else scale
@@ -149,7 +161,7 @@ def training_choice(options: TrainingOptions) -> tuple[TrainingChoice, ScaleChoi
     return choice, scale_choice(content["scale"] if scale is None else scale)
 
 
-def _params(given: Mapping[str, Any]) -> ResvmParams:
+def _params(given: Mapping[str, Any]) -> MethodParameters:
     values: dict[str, Any] = {}
     for name in (*WHOLE, *REAL):
         value = given.get(name)
@@ -163,7 +175,7 @@ def _params(given: Mapping[str, Any]) -> ResvmParams:
     for name, names in (("method", METHOD_NAMES), ("kernel", KERNEL_NAMES), ("solver", solvers)):
         if given.get(name) is not None:
             values[name] = _one_of(name, given[name], names)
-    return ResvmParams(**values)
+    return MethodParameters(**values)
 
 
 def checked_jobs(value: Any) -> int | None:
@@ -248,7 +260,7 @@ def tuning_settings(options: TuningOptions) -> TuningSettings:
         n_models = _whole("n_models", n_models)
     search = given.get("search")
     if search is not None:
-        search = _one_of("search", search, STRATEGY_NAMES)
+        search = _one_of("search", search, SEARCH_NAMES)
     usual = usual_search(
         METHOD_NAMES if method == "all" else (method,),
         by_folds=bool({"folds", "repeats"} & set(given)),

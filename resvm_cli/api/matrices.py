@@ -12,8 +12,7 @@ import numpy.typing as npt
 from resvm_cli.api.keywords import checked_names
 from resvm_cli.errors import DataError
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.scaling import ScaleChoice
-from resvm_cli.parameters import KernelName
+from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.training.input import TrainingInput
 

@@ -19,12 +19,12 @@ from resvm_cli.commands.rank.ranked_rows import Listing, RankingFormat, format_r
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
-from resvm_cli.model.ensemble import Decisions, Predictor, RuleName
+from resvm_cli.model.ensemble import Decisions, Predictor
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import MethodName
+from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.parallel import available_cores

@@ -21,11 +21,12 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.run import Run
 from resvm_cli.training.best_json import parameters_of
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 from resvm_cli.tuning.tune import tune_on
 
 CURVE_DECIMALS = 4
@@ -153,7 +154,7 @@ def _tuned(bench: Bench, work: Work, data: MemoryData) -> tuple[TrainingChoice, 
     seed = work.cell.seed(bench.data.seed)
     if protocol.automatic(work.method):
         params = protocol.params(work.method, family, seed)
-        return TrainingChoice.of(params, auto="committee", decision=protocol.decision), {}
+        return TrainingChoice.from_params(params, auto="committee", decision=protocol.decision), {}
     scale = gamma_scale(data.n_features, data.variance())
     settings = protocol.search(work.method, family, seed, scale, len(data.positives))
     settings.check()
@@ -164,10 +165,10 @@ def _tuned(bench: Bench, work: Work, data: MemoryData) -> tuple[TrainingChoice, 
         "parameters": parameters_of(chosen),
         "selected_score": result.best.params["selected_by"]["score"],
     }
-    return TrainingChoice.of(chosen, decision=protocol.decision), found
+    return TrainingChoice.from_params(chosen, decision=protocol.decision), found
 
 
-def _chosen_by_training(plan: ModelPlan, params: ResvmParams) -> dict[str, Any]:
+def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, Any]:
     """The heaviest setting of a committee stands for it."""
     heaviest = max(range(len(plan.plans)), key=lambda number: plan.weights[number])
     one = plan.plans[heaviest]

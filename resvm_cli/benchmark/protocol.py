@@ -16,8 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from resvm_cli.benchmark.paper_tasks import PUBLISHED_CWSVM
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.model.ensemble import RuleName
-from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, ResvmParams
+from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodParameters, RuleName
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.settings import MAX_UNL, TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
@@ -177,11 +176,11 @@ class Protocol:
         """Whether training chooses the settings itself."""
         return self.name == "fast" and method == "resvm"
 
-    def params(self, method: str, family: str, seed: int) -> ResvmParams:
+    def params(self, method: str, family: str, seed: int) -> MethodParameters:
         """What all candidates of a method have in common."""
         if method == PUBLISHED_CWSVM:
-            return ResvmParams(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
-        return ResvmParams(kernel=self.kernel(family), seed=seed)
+            return MethodParameters(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
+        return MethodParameters(kernel=self.kernel(family), seed=seed)
 
     def search(
         self, method: str, family: str, seed: int, gamma_scale: float, n_pos: int
@@ -193,8 +192,8 @@ class Protocol:
             return TuningSettings(
                 methods=methods,
                 base=base,
-                n_folds=FAST_FOLDS,
-                strategy="random",
+                folds=FAST_FOLDS,
+                search="random",
                 trials=FAST_TRIALS,
                 n_models=MEMBERS,
                 max_extensions=0,
@@ -205,8 +204,8 @@ class Protocol:
                 methods=methods,
                 base=base,
                 metric="pu_score",
-                n_folds=PAPER_FOLDS,
-                strategy="random",
+                folds=PAPER_FOLDS,
+                search="random",
                 trials=self.trials,
                 n_models=MEMBERS,
                 max_extensions=SEARCH_EXTENSIONS,
@@ -218,8 +217,8 @@ class Protocol:
             base=base,
             axes=self.grids.of(family).axes_of(method, gamma_scale, n_pos),
             metric="pu_score",
-            n_folds=PAPER_FOLDS,
-            strategy="grid",
+            folds=PAPER_FOLDS,
+            search="grid",
             n_models=MEMBERS,
             max_extensions=PAPER_EXTENSIONS,
             max_unl=10**9,

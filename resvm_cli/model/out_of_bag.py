@@ -21,13 +21,13 @@ from resvm_cli.model.ensemble import (
     Ensemble,
     Group,
     Predictor,
-    RuleName,
     cut,
     decision_values,
     mean_values,
 )
 from resvm_cli.model.rank_intervals import MemberResamples, SingleArray
 from resvm_cli.model.trusted_negatives import TrustedNegatives
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError
 from resvm_cli.model.bags import PositiveWeights
-from resvm_cli.model.scaling import FeatureStats, ScaleChoice, Scaling
+from resvm_cli.model.scaling import FeatureStats, Scaling
+from resvm_cli.parameters import ScaleChoice
 from resvm_cli.rows import IntArray, Rows, Survey, variance
 from resvm_cli.svm import gram
 

@@ -13,7 +13,7 @@ from resvm_cli.options.option_groups import option_family
 from resvm_cli.options.values import offered, parse_choice, parse_gamma, parse_kernel
 
 if TYPE_CHECKING:
-    from resvm_cli.training.train import TrainingChoice
+    from resvm_cli.training.choice import TrainingChoice
 
 method_option = partial(typer.Option, rich_help_panel="Method")
 base_model_option = partial(typer.Option, rich_help_panel="Base models")
@@ -53,7 +53,7 @@ CacheMb = Annotated[
 
 @option_family
 class MethodOptions:
-    """The parameters of an ensemble, each named as in ResvmParams, and who else may choose them."""
+    """The parameters of an ensemble, each named as in MethodParameters, and who else may choose them."""
 
     params: Annotated[
         str | None,
@@ -169,9 +169,8 @@ class MethodOptions:
 
         What a --params file says stands where the command line is not explicit.
         """
-        from resvm_cli.model.ensemble import RULE_NAMES
-        from resvm_cli.parameters import METHOD_NAMES, ResvmParams
-        from resvm_cli.training.train import AUTO_NAMES, TrainingChoice
+        from resvm_cli.parameters import AUTO_NAMES, METHOD_NAMES, RULE_NAMES, MethodParameters
+        from resvm_cli.training.choice import TrainingChoice
 
         values = {name: value for name, value in vars(self).items() if name not in CHOOSERS}
         values |= {
@@ -180,14 +179,14 @@ class MethodOptions:
             "gamma": parse_gamma(self.gamma),
             "solver": parse_choice("--solver", self.solver, ("auto", "libsvm", "liblinear")),
         }
-        params = ResvmParams(**values, seed=seed)
+        params = MethodParameters(**values, seed=seed)
         decision = None
         if self.decision is not None:
             decision = parse_choice("--decision", self.decision, RULE_NAMES)
         if self.params is None:
             if self.auto is None:
-                return TrainingChoice.of(params, decision=decision), scale
-            choice = TrainingChoice.of(
+                return TrainingChoice.from_params(params, decision=decision), scale
+            choice = TrainingChoice.from_params(
                 params,
                 decision=decision,
                 auto=parse_choice("--auto", self.auto, AUTO_NAMES),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from resvm_cli.errors import CommandLineError
 
 if TYPE_CHECKING:
-    from resvm_cli.model.scaling import ScaleChoice
-    from resvm_cli.parameters import KernelName
+    from resvm_cli.parameters import KernelName, ScaleChoice
 
 Name = TypeVar("Name", bound=str)
 
@@ -49,7 +48,7 @@ def parse_kernel(text: str) -> KernelName:
 
 def parse_scale(text: str) -> ScaleChoice | None:
     """A scaling by name, None for none."""
-    from resvm_cli.model.scaling import SCALING_NAMES
+    from resvm_cli.parameters import SCALING_NAMES
 
     names: tuple[Literal["none"] | ScaleChoice, ...] = ("none", *SCALING_NAMES, "auto")
     name = parse_choice("--scale", text, names)

@@ -12,9 +12,15 @@ from typing import Any
 
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.run_directory import read_json
-from resvm_cli.model.ensemble import RULE_NAMES, RuleName
-from resvm_cli.model.scaling import SCALING_NAMES
-from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ResvmParams, Setting
+from resvm_cli.parameters import (
+    KERNEL_NAMES,
+    METHOD_NAMES,
+    RULE_NAMES,
+    SCALING_NAMES,
+    MethodParameters,
+    RuleName,
+    Setting,
+)
 from resvm_cli.svm.kernels import Kernel
 
 KIND = "resvm-params"
@@ -56,7 +62,7 @@ def described(
     }
 
 
-def parameters_of(params: ResvmParams) -> dict[str, Any]:
+def parameters_of(params: MethodParameters) -> dict[str, Any]:
     """Those that its kernel and method have, by name."""
     kernel = Kernel(params.kernel)
     names = [
@@ -126,7 +132,7 @@ def _check(path: str, content: dict[str, Any]) -> None:
 
 
 def merged(
-    params: ResvmParams, content: dict[str, Any], explicit: Collection[str]
+    params: MethodParameters, content: dict[str, Any], explicit: Collection[str]
 ) -> list[Setting]:
     """The file's settings, where the user said nothing else."""
     names = {*WHOLE, *REAL} - set(explicit)

@@ -8,10 +8,10 @@ import numpy as np
 
 from resvm_cli.metrics.pu import Area, roc_area
 from resvm_cli.model.decisions import LEAST_POSITIVES, LEAST_UNLABELED, Threshold
-from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model.parts import Conclusion, Part
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import median
 
 # Rows of U at the top of the ranking are looked at: this share of those judged, but some at least.

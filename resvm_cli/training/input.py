@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files.streams import STDIN, name_of, same_source
-from resvm_cli.model.scaling import ScaleChoice
-from resvm_cli.parameters import KernelName
+from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.svm.kernels import Kernel
 
 QID = "qid"

@@ -16,7 +16,7 @@ import numpy as np
 
 from resvm_cli.errors import CommandLineError, FileError, Interrupted, ModelError
 from resvm_cli.files.atomic import remove_left_behind
-from resvm_cli.model.ensemble import Ensemble, RuleName
+from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
 from resvm_cli.model.parts import JudgedNumbers, Part, train_runs
@@ -27,20 +27,20 @@ from resvm_cli.model_files import parts as part_dir
 from resvm_cli.model_files.members import read_member
 from resvm_cli.model_files.model_text import MemberText, format_members
 from resvm_cli.model_files.parts import PartDirectory
-from resvm_cli.parameters import MOST_MEMBERS, Setting
+from resvm_cli.parameters import MAX_MEMBERS, RuleName, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import memory
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData, as_stored, require_same_data
 from resvm_cli.training.expected_performance import Outlook, warnings_of
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.memory import Allotment
 from resvm_cli.training.merge import assembled
 from resvm_cli.training.train import (
-    TrainingChoice,
     TrainResult,
     allotted,
     check,
@@ -339,10 +339,10 @@ def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
         )
     if plan.single:
         raise CommandLineError(f"{target}: cwsvm is one model: it cannot be grown")
-    if not plan.n_models < n_models <= MOST_MEMBERS:
+    if not plan.n_models < n_models <= MAX_MEMBERS:
         raise CommandLineError(
             f"--grow is {n_models}, and the model has {plan.n_models} members;"
-            f" more were expected, {MOST_MEMBERS:,} at most"
+            f" more were expected, {MAX_MEMBERS:,} at most"
         )
     return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
 

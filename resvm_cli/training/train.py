@@ -12,7 +12,7 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.errors import CommandLineError, Text
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.ensemble import Ensemble, Group, RuleName, numeric_fingerprint
+from resvm_cli.model.ensemble import Ensemble, Group, numeric_fingerprint
 from resvm_cli.model.methods import Plan
 from resvm_cli.model.parts import Conclusion, Part, conclude, train_part
 from resvm_cli.model.plan import ModelPlan
@@ -20,7 +20,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import MethodParameters, RuleName, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import liblinear, libsvm
@@ -51,18 +51,18 @@ SOLVER_NAMES = {"libsvm": "LIBSVM", "liblinear": "LIBLINEAR"}
 class TrainingChoice:
     """What to train: settings, or how to find them, and the rule of the model's decisions."""
 
-    settings: tuple[Setting, ...] = (Setting(ResvmParams()),)
+    settings: tuple[Setting, ...] = (Setting(MethodParameters()),)
     decision: RuleName | None = None  # None: by votes, or what tuning chose
     auto: AutoName | None = None
     kept: tuple[str, ...] = ()  # parameters that --auto leaves as they are
 
     @classmethod
-    def of(cls, params: ResvmParams, **others: Any) -> TrainingChoice:
+    def of(cls, params: MethodParameters, **others: Any) -> TrainingChoice:
         """One setting."""
         return cls((Setting(params),), **others)
 
     @property
-    def params(self) -> ResvmParams:
+    def params(self) -> MethodParameters:
         """What all settings have in common is in the first."""
         return self.settings[0].params
 

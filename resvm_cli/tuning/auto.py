@@ -9,7 +9,7 @@ from resvm_cli.errors import CommandLineError, ResvmError
 from resvm_cli.model.methods import default_n_pos, settle
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training import memory
@@ -21,12 +21,12 @@ from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import TrialLog, run_search
 from resvm_cli.tuning.tune import Winner, winner_of
 
-MOST_MEMBERS = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
+MAX_MEMBERS = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
 
 
 def tune_quickly(
     data: PUData,
-    params: ResvmParams,
+    params: MethodParameters,
     kept: Sequence[str],
     run: Run,
     *,
@@ -46,8 +46,8 @@ def tune_quickly(
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
         axes=tuple(_fixed_axes(params, kept)),
-        out_of_bag=True,
-        strategy="informed",
+        oob=True,
+        search="informed",
         committee=1 if single else committee.KEPT,
         n_models=params.n_models,
         max_unl=committee.QUICK_MAX_UNL,
@@ -55,7 +55,7 @@ def tune_quickly(
     )
     settings.check()
     sample = TuningSample.of(data, settings, run.silent())
-    training = memory.training_need(_largest_committee(data, params), data, MOST_MEMBERS)
+    training = memory.training_need(_largest_committee(data, params), data, MAX_MEMBERS)
     sample, settings, run = memory.tuning_within(data, sample, settings, run, [training])
     log = TrialLog(
         None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
@@ -65,21 +65,21 @@ def tune_quickly(
     return winner_of(outcome, sample, settings, log, data, scale)
 
 
-def _largest_committee(data: PUData, params: ResvmParams) -> ModelPlan:
+def _largest_committee(data: PUData, params: MethodParameters) -> ModelPlan:
     """A plan of as many members, with as large bags, as the chosen one can have."""
     n_pos = params.n_pos or default_n_pos(len(data.positives))
     settings = committee.informed_settings(Kernel(params.kernel))
     ratio = max(informed.ratio for informed in settings)
     n_unl = params.n_unl or max(1, min(int(ratio * n_pos), data.n_unlabeled // 2))
     largest = replace(
-        params, n_models=params.n_models or MOST_MEMBERS, n_pos=n_pos, n_unl=n_unl, gamma=1.0
+        params, n_models=params.n_models or MAX_MEMBERS, n_pos=n_pos, n_unl=n_unl, gamma=1.0
     )
     return ModelPlan.of(
         settle(largest, len(data.positives), data.n_unlabeled, data.n_features, lambda: 1.0)
     )
 
 
-def settle_scaling(data: PUData, params: ResvmParams, run: Run) -> None:
+def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
         return
@@ -88,8 +88,8 @@ def settle_scaling(data: PUData, params: ResvmParams, run: Run) -> None:
         return
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
-        out_of_bag=True,
-        strategy="informed",
+        oob=True,
+        search="informed",
         n_models=SCREENING_MEMBERS,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
@@ -110,7 +110,7 @@ def settle_scaling(data: PUData, params: ResvmParams, run: Run) -> None:
     )
 
 
-def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
+def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]:
     """Axes of one value, for parameters that the user has chosen."""
     for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
         value = getattr(params, name)

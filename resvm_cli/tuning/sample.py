@@ -87,7 +87,7 @@ class TuningSample:
         n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
         candidates = (
             self.informed(settings)
-            if settings.strategy == "informed"
+            if settings.search == "informed"
             else [
                 self.space(method, settings).largest(
                     extended=extended and settings.max_extensions > 0
@@ -103,7 +103,7 @@ class TuningSample:
             self.kernels,
             settings.base,
             self.folds,
-            settings.out_of_bag,
+            settings.oob,
             settings.metric,
             settings.up_to,
             self.positive_weights,
@@ -112,7 +112,7 @@ class TuningSample:
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Ranges for the smallest sets that a candidate of this method is trained on."""
         n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
-        if not settings.out_of_bag:
+        if not settings.oob:
             line = self.folds.parts[0]
             n_pos -= int(np.bincount(line[:n_pos]).max())
             n_unl -= int(np.bincount(line[len(self.kernels.positives) :]).max())
@@ -145,7 +145,7 @@ class TuningSample:
 def _drawn_folds(
     n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
 ) -> Folds:
-    n_folds = settings.n_folds
-    if settings.out_of_bag:  # they serve only to tell how far the criterion varies
+    n_folds = settings.folds
+    if settings.oob:  # they serve only to tell how far the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
     return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)

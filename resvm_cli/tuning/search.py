@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias, get_args
 from resvm_cli import randomness
 from resvm_cli.tuning.space import Axis, Candidate, Space
 
-StrategyName: TypeAlias = Literal["informed", "grid", "random", "halving"]
-STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
+SearchName: TypeAlias = Literal["informed", "grid", "random", "halving"]
+SEARCH_NAMES: tuple[SearchName, ...] = get_args(SearchName)
 KEPT_SHARE = 3  # of each round of halving one in so many goes on, with so many times the members
 ROUNDS = 3
 EXTENSION_TRIALS = 5  # one in so many of the first trials, for each edge
@@ -80,10 +80,10 @@ def halving(
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How to search."""
 
-    strategy: StrategyName
+    strategy: SearchName
     trials: int
     n_models: int
     max_extensions: int
@@ -104,7 +104,7 @@ class Outcome:
 Search: TypeAlias = Generator[list[Task], list[Result], "Outcome | None"]
 
 
-def search(space: Space, settings: Settings, informed: Sequence[Candidate] = ()) -> Search:
+def search(space: Space, settings: SearchSettings, informed: Sequence[Candidate] = ()) -> Search:
     """Yield tasks, take their results, return where it ended; None if nothing could be judged.
 
     The strategy of informed candidates is given them, and goes no further.
@@ -150,7 +150,7 @@ def search(space: Space, settings: Settings, informed: Sequence[Candidate] = ())
     return None
 
 
-def _compete(candidates: list[Candidate], settings: Settings) -> Round:
+def _compete(candidates: list[Candidate], settings: SearchSettings) -> Round:
     if settings.strategy == "halving":
         return (yield from halving(candidates, settings.n_models, _order))
     return (yield from all_at_once(candidates, settings.n_models))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.parameters import MOST_MEMBERS, MethodName, ResvmParams
+from resvm_cli.parameters import MAX_MEMBERS, MethodName, MethodParameters, MetricName, SearchName
 from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
-from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
-from resvm_cli.tuning.search import Settings, StrategyName
+from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO
+from resvm_cli.tuning.search import Settings
 from resvm_cli.tuning.space import Axis
 
 USUAL_MEMBERS = 50
@@ -23,14 +23,16 @@ class TuningSettings:
     """How candidates are found and judged."""
 
     methods: tuple[MethodName, ...] = ("resvm",)
-    base: ResvmParams = field(default_factory=ResvmParams)  # what candidates have in common
+    base: MethodParameters = field(
+        default_factory=MethodParameters
+    )  # what candidates have in common
     axes: tuple[Axis, ...] = ()
     metric: MetricName = DEFAULT_METRIC
     up_to: float = DEFAULT_UP_TO
     out_of_bag: bool = False
     n_folds: int = 10
     repeats: int = 1
-    strategy: StrategyName = "random"
+    strategy: SearchName = "random"
     committee: int = 1  # so many of the best are pooled
     trials: int = 100
     n_models: int | Literal["auto"] | None = None  # of the model in all; None: as is usual
@@ -63,9 +65,9 @@ class TuningSettings:
                 "--search informed knows settings of resvm only",
                 "use --search random, grid or halving",
             )
-        if isinstance(self.n_models, int) and not 1 <= self.n_models <= MOST_MEMBERS:
+        if isinstance(self.n_models, int) and not 1 <= self.n_models <= MAX_MEMBERS:
             raise CommandLineError(
-                f"--n-models is {self.n_models}; it must be at least 1 and at most {MOST_MEMBERS:,}"
+                f"--n-models is {self.n_models}; it must be at least 1 and at most {MAX_MEMBERS:,}"
             )
         if self.committee < 1:
             raise CommandLineError(f"--committee is {self.committee}; at least 1 was expected")
@@ -93,7 +95,7 @@ def usual_search(
     by_folds: bool,
     narrowed: bool,
     oob: bool = False,
-    search: StrategyName | None = None,
+    search: SearchName | None = None,
     committee: int | None = None,
     n_models: int | Literal["auto"] | None = None,
     max_unl: int | None = None,

@@ -195,8 +195,8 @@ def rounds(
 ) -> Generator[list[Task], list[Trial], Outcome | None]:
     """The search for one method: yields the tasks of a round, is sent their trials."""
     space = sample.space(method, settings)
-    informed = sample.informed(settings) if settings.strategy == "informed" else ()
-    going: Search = search(space, settings.search, informed)
+    informed = sample.informed(settings) if settings.search == "informed" else ()
+    going: Search = search(space, settings.search_settings, informed)
     try:
         tasks = next(going)
         while True:
@@ -235,7 +235,7 @@ def run_search(
         advice = "judge by folds (resvm tune -v 5), or train without tuning"
         raise DataError(
             f"no candidate of {method} could be judged: {why}",
-            advice if settings.out_of_bag else None,
+            advice if settings.oob else None,
         )
     return outcome
 

@@ -19,19 +19,19 @@ from resvm_cli.model.ensemble import decide
 from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters, MetricName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
-from resvm_cli.tuning.criteria import JudgedRows, MetricName, Scores, score
+from resvm_cli.tuning.criteria import JudgedRows, Scores, score
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
 
 
 def params_of(
-    candidate: Candidate, base: ResvmParams, n_models: int, rows_pos: int, rows_unl: int
-) -> ResvmParams:
+    candidate: Candidate, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
+) -> MethodParameters:
     """A candidate's parameters for so many rows of P and of U."""
     n_pos = n_unl = None
     if candidate.method == "resvm":
@@ -67,7 +67,7 @@ class Judge:
     """Judges candidates on one P and U."""
 
     kernels: SharedKernels
-    base: ResvmParams  # what candidates have in common
+    base: MethodParameters  # what candidates have in common
     folds: Folds
     out_of_bag: bool
     metric: MetricName

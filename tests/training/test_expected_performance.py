@@ -6,14 +6,15 @@ import json
 
 import numpy as np
 import pytest
+from resvm_cli.training.choice import TrainingChoice
 from sklearn.metrics import roc_auc_score
 
 from resvm_cli.metrics.pu import roc_area
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training import train as training
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.train import train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(77)
@@ -24,7 +25,7 @@ def trained(positives, unlabeled, params=None, **settings):
     known = np.arange(len(features)) < len(positives)
     run = Run()
     data = MemoryData.from_matrix(features, known, **settings)
-    choice = TrainingChoice.of(params or ResvmParams(n_models=20))
+    choice = TrainingChoice.from_params(params or MethodParameters(n_models=20))
     return train_on(data, choice, run), " / ".join(map(str, run.notes))
 
 
@@ -108,7 +109,7 @@ def test_a_member_that_takes_long_is_told_of_once(monkeypatch):
     monkeypatch.setattr(training.time, "monotonic", lambda: float(next(clock)))
     plan = train_on(
         MemoryData.from_matrix(np.concatenate(clouds()), np.arange(240) < 40),
-        TrainingChoice.of(ResvmParams(n_models=2)),
+        TrainingChoice.from_params(MethodParameters(n_models=2)),
         Run(),
     ).plan
     run = Run()
@@ -150,7 +151,7 @@ def test_groups_keep_a_threshold_honest(rows):
     positives = np.repeat(base, 6, axis=0) + RNG.normal(0, 0.01, (rows * 6, 6))
     unlabeled = RNG.normal(0.0, 1.0, (300, 6))
     groups = [*np.repeat(np.arange(rows), 6), *np.arange(rows, rows + 300)]
-    params = ResvmParams(n_models=30, gamma=2.0)
+    params = MethodParameters(n_models=30, gamma=2.0)
     plain, _ = trained(positives, unlabeled, params)
     grouped, _ = trained(positives, unlabeled, params, groups=groups)
     assert grouped.outlook.n_positives <= plain.outlook.n_positives
@@ -167,5 +168,5 @@ def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):
     run = Run()
     data = MemoryData.from_matrix(features, np.arange(len(features)) < 40, scale="auto")
     monkeypatch.setattr(data.__class__, "scaling", None)
-    train_on(data, TrainingChoice.of(ResvmParams(n_models=5)), run)
+    train_on(data, TrainingChoice.from_params(MethodParameters(n_models=5)), run)
     assert not any("not scaled" in str(note) for note in run.notes)

@@ -23,9 +23,9 @@ from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import map_blocks
 from resvm_cli.model.decisions import threshold_for_recall
-from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

@@ -23,13 +23,14 @@ from resvm_cli.commands.rank.request import RankRequest
 from resvm_cli.errors import DataError, Text
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
-from resvm_cli.model.ensemble import Predictor, RuleName
+from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
 from resvm_cli.model_files import directory as model_dir
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model_files import directory as model_dir
+from resvm_cli.parameters import RuleName
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.train import TrainingChoice, check
+from resvm_cli.training.train import check
 
 SEEN_BY_ALL = "bagging trains every member on all of P: no member is left to judge a known positive"
 MOST_REASONS = 10_000

@@ -24,8 +24,7 @@ from resvm_cli.options.values import offered, parse_choice, parse_kernel
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
-    from resvm_cli.parameters import MethodName
-    from resvm_cli.tuning.search import StrategyName
+    from resvm_cli.parameters import MethodName, SearchName
     from resvm_cli.tuning.space import Axis
 
 space_option = partial(
@@ -151,13 +150,13 @@ class SearchOptions:
     ] = 3
     no_extend: Annotated[bool, search_option("--no-extend", help="Only warn of edges.")] = False
 
-    def strategy(self) -> StrategyName | None:
+    def strategy(self) -> SearchName | None:
         """How the user wants to search, where that was said."""
-        from resvm_cli.tuning.search import STRATEGY_NAMES
+        from resvm_cli.parameters import SEARCH_NAMES
 
         if self.search is None:
             return None
-        return parse_choice("--search", self.search, STRATEGY_NAMES)
+        return parse_choice("--search", self.search, SEARCH_NAMES)
 
 
 @fold_options
@@ -237,11 +236,10 @@ def tune(
     from resvm_cli.commands.tune import figure, report
     from resvm_cli.commands.tune import report as tuning_table
     from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.parameters import METRIC_NAMES, MethodParameters
     from resvm_cli.report import json_output as machine
     from resvm_cli.report import plots
     from resvm_cli.tuning import tune as job
-    from resvm_cli.tuning.criteria import METRIC_NAMES
     from resvm_cli.tuning.settings import usual_search
     from resvm_cli.tuning.tune import TuneRequest
 
@@ -262,7 +260,7 @@ def tune(
     request = TuneRequest(
         data.training_input(data.scale, groups=groups),
         target=output,
-        base=ResvmParams(
+        base=MethodParameters(
             kernel=parse_kernel(kernel), tolerance=tolerance, cache_mb=cache_mb, seed=seed
         ),
         axes=axes,

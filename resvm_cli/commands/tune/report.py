@@ -42,7 +42,7 @@ def show_tuning(result: TuneResult) -> None:
     """The best ten, the winner of each method, and how to train it; on stderr."""
     request = result.request
     metric = request.metric
-    judged = "out of bag" if request.out_of_bag else f"by {request.n_folds} folds"
+    judged = "out of bag" if request.oob else f"by {request.folds} folds"
     say(
         f"{'judged':>10}  {len(result.trials):,} trials {judged} on {result.n_judged[0]:,} positive"
         f" and {result.n_judged[1]:,} unlabeled rows"
