@@ -58,7 +58,7 @@ def rows():
 @pytest.fixture(autouse=True)
 def _threads_held(monkeypatch):
     """BLAS is not asked to hold its threads two thousand times: nothing is computed here."""
-    monkeypatch.setattr(parallel, "_held", True)
+    monkeypatch.setattr(parallel, "_blas_has_one_thread", True)
 
 
 def bad_values(name):

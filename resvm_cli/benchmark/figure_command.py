@@ -126,9 +126,9 @@ def figure(
     elif chosen == "contamination":
         result = job.contamination(directories or [])
     else:
-        request = _curves_request(only_curves, repetition or 0, seed or 0, running.jobs)
-        with running.progress() as progress:
-            result = job.curves(request, progress)
+        request = _curves_request(only_curves, repetition or 0, seed or 0)
+        with running.run() as run:
+            result = job.curves(request, run)
     with written(output) as write:
         write(benchmark_plots.drawn(result, kind))
     if json:
@@ -142,9 +142,7 @@ def _refuse(chosen: str, which: str, names: tuple[str, ...], options: dict[str, 
             raise CommandLineError(f"{option} is for {which}, not for {chosen}")
 
 
-def _curves_request(
-    options: dict[str, Any], repetition: int, seed: int, jobs: int | None
-) -> CurvesRequest:
+def _curves_request(options: dict[str, Any], repetition: int, seed: int) -> CurvesRequest:
     from resvm_cli.benchmark.figures import CurvesRequest
     from resvm_cli.benchmark.grids import default_grids
     from resvm_cli.benchmark.paper_tasks import PAPER_TASKS, SETTING_NAMES
@@ -160,5 +158,4 @@ def _curves_request(
         repetition=repetition,
         data_dir=options["--data-dir"] or ".",
         seed=seed,
-        jobs=jobs,
     )

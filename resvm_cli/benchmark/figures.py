@@ -23,9 +23,8 @@ from resvm_cli.metrics.curves import Points
 from resvm_cli.model.synthetic import negative_density, positive_density
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.running.parallel import available_workers
+from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training.data import Progress
 
 FigureName: TypeAlias = Literal["resampling", "densities", "curves", "contamination"]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
@@ -135,7 +134,6 @@ class CurvesRequest:
     repetition: int = 0
     data_dir: str = "."
     seed: int = 0
-    jobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,7 @@ class Curves:
     curves: tuple[MethodCurve, ...]
 
 
-def curves(request: CurvesRequest, progress: Progress) -> Curves:
+def curves(request: CurvesRequest, run: Run) -> Curves:
     """The cell drawn, tuned, trained and tested once more, as a run does."""
     _check(request.repetition, request.seed)
     task = PAPER_TASKS[request.task]
@@ -178,14 +176,11 @@ def curves(request: CurvesRequest, progress: Progress) -> Curves:
     methods = request.protocol.methods_of(task.family)
     works = [Work(cell, method) for method in methods]
     bench = Bench(data, request.protocol, {task.name: task.family}, alone=False)
-    workers = request.jobs or available_workers()
     results: list[Tested] = []
     with parallel.inner_threads_held(), silenced():
-        tick = partial(_tell, progress, results, len(works))
+        tick = partial(_tell, run, results, len(works))
         tick()
-        for result in parallel.run_shared(
-            tested, bench, works, workers, tick, lambda number: str(works[number])
-        ):
+        for result in run.map_shared(tested, bench, works, tick, lambda number: str(works[number])):
             results.append(result)
             tick()
     return Curves(
@@ -198,8 +193,8 @@ def curves(request: CurvesRequest, progress: Progress) -> Curves:
     )
 
 
-def _tell(progress: Progress, done: Sequence[Any], total: int) -> None:
-    progress("methods", len(done), total)
+def _tell(run: Run, done: Sequence[Any], total: int) -> None:
+    run.progress("methods", len(done), total)
 
 
 def _curve(method: str, result: Tested) -> MethodCurve:

@@ -8,7 +8,7 @@ and later by more tasks or repetitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,9 @@ from resvm_cli.files.run_directory import RunDirectory
 from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.parallel import available_workers
+from resvm_cli.running.run import Run
 from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training.data import Progress
 
 MOST_REPETITIONS = 10_000
 
@@ -60,7 +59,6 @@ class BenchmarkRequest:
     contaminations_unl: tuple[float, ...] = (0.0,)
     resume: bool = False
     share: Share | None = None  # this share of the work alone
-    jobs: int | None = None
     command: str = ""
 
     def check(self) -> None:
@@ -163,9 +161,7 @@ class BenchmarkResult:
     seconds: float
 
 
-def run(
-    request: BenchmarkRequest, progress: Progress, notice: Callable[[str], None]
-) -> BenchmarkResult:
+def run(request: BenchmarkRequest, run: Run) -> BenchmarkResult:
     """Run what is missing, line by line into the directory; or one task's share of it."""
     request.check()
     started = time.monotonic()
@@ -176,7 +172,7 @@ def run(
         chosen = [PAPER_TASKS[name] for name in request.tasks]
         absent = missing_files(request.data_dir, chosen)
     for one in absent:
-        notice(
+        run.notice(
             f"{one.file} is not in {request.data_dir}: {', '.join(one.tasks)} left out;"
             f" it can be fetched from {one.address}"
         )
@@ -186,15 +182,11 @@ def run(
     tasks = list(dict.fromkeys(work.cell.task for work in works))
     paper = {name: PAPER_TASKS[name] for name in tasks} if request.own is None else {}
     data = BenchmarkData(request.data_dir, paper, request.own, request.seed)
-    workers = request.jobs or available_workers()
     families = {task: request.family(task) for task in tasks}
-    alone = min(workers, len(works)) == 1
+    alone = min(run.workers(), len(works)) == 1
     with parallel.inner_threads_held(), silenced():
-        runner = _Runner(request, works, Bench(data, request.protocol, families, alone), workers)
-        if request.share is not None:
-            done = runner.share(progress, notice)
-        else:
-            done = runner.all(absent, progress, notice)
+        runner = _Runner(request, works, Bench(data, request.protocol, families, alone), run)
+        done = runner.all(absent) if request.share is None else runner.share()
     n_results, n_run, n_missing, missing_tasks = done
     return BenchmarkResult(
         request.target,
@@ -212,12 +204,12 @@ class _Runner:
     """Works carried out and written down."""
 
     def __init__(
-        self, request: BenchmarkRequest, works: Sequence[Work], bench: Bench, workers: int
+        self, request: BenchmarkRequest, works: Sequence[Work], bench: Bench, run: Run
     ) -> None:
         self._request = request
         self._works = works
         self._bench = bench
-        self._workers = workers
+        self._run = run
         self._costs = Costs(bench)
         self._files = TaskFiles(request.target, request.fixed, _is_stored)
         self._digests: dict[str, str] = {}
@@ -240,18 +232,17 @@ class _Runner:
                 "use the same data, or begin anew with another -o",
             )
 
-    def _measured(
-        self, works: Sequence[Work], progress: Progress, notice: Callable[[str], None], total: int
-    ) -> Iterator[tuple[Work, Measured]]:
+    def _measured(self, works: Sequence[Work], total: int) -> Iterator[tuple[Work, Measured]]:
         """Each work's line, in order, as it is ready."""
         costs, left, done = self._costs, list(works), total - len(works)
+        workers = self._run.workers()
 
         def tick() -> None:
-            progress(f"benchmark{costs.left(left, self._workers)}", done, total)
+            self._run.progress(f"benchmark{costs.left(left, workers)}", done, total)
 
         tick()
-        measured = parallel.run_shared(
-            measure, self._bench, works, self._workers, tick, lambda number: str(works[number])
+        measured = self._run.map_shared(
+            measure, self._bench, works, tick, lambda number: str(works[number])
         )
         for work, one in zip(works, measured, strict=True):
             told = costs.known
@@ -259,16 +250,14 @@ class _Runner:
             left.remove(work)
             done += 1
             if not told and left:
-                notice(
+                self._run.notice(
                     f"{total:,} results in all, {len(left):,} to come{costs.left(left, 1)} on one"
                     " core, by the first of them"
                 )
             tick()
             yield work, one
 
-    def share(
-        self, progress: Progress, notice: Callable[[str], None]
-    ) -> tuple[int, int, int, tuple[int, ...]]:
+    def share(self) -> tuple[int, int, int, tuple[int, ...]]:
         """This task's share, into a file of its own; every so-manieth, so that shares are alike."""
         share = self._request.share
         assert share is not None
@@ -281,7 +270,7 @@ class _Runner:
         if left:
             name = self._request.protocol.name
             with SavedShare(self._files, name, share, records) as saved:
-                for work, one in self._measured(left, progress, notice, len(own)):
+                for work, one in self._measured(left, len(own)):
                     known.add(self._name(work))
                     saved.add(self._stored(one))
         unknown = [self._name(work) not in known for work in self._works]
@@ -303,9 +292,7 @@ class _Runner:
         digest = self._digest(one.record["task"])
         return {"result": one.record, "times": one.times, "data": digest}
 
-    def all(
-        self, absent: Sequence[Missing], progress: Progress, notice: Callable[[str], None]
-    ) -> tuple[int, int, int, tuple[int, ...]]:
+    def all(self, absent: Sequence[Missing]) -> tuple[int, int, int, tuple[int, ...]]:
         """All that is missing, into the log."""
         request = self._request
         directory = RunDirectory(
@@ -314,14 +301,14 @@ class _Runner:
         n_run = 0
         with directory.opened() as records:
             for line in directory.damaged:
-                notice(f"{line}: was damaged; what it held is run again")
+                self._run.notice(f"{line}: was damaged; what it held is run again")
             lines = self._known(records)
             if len(lines) < len(records):
                 directory.rewrite(RESULTS, lines.values())
             directory.write(PLAN, self._plan(directory, absent))
             todo = [work for work in self._works if self._name(work) not in lines]
             fresh = [work for work in todo if self._name(work) not in self._elsewhere]
-            measured = self._measured(fresh, progress, notice, len(self._works))
+            measured = self._measured(fresh, len(self._works))
             try:
                 for work in todo:
                     name = self._name(work)
@@ -333,7 +320,9 @@ class _Runner:
                     directory.append(RESULTS, one.record)
                     lines[name] = one.record
             except Interrupted:
-                notice(f"{len(lines):,} results are kept; the same command with --resume goes on")
+                self._run.notice(
+                    f"{len(lines):,} results are kept; the same command with --resume goes on"
+                )
                 raise
             self._settle_order(directory, lines)
         return len(lines), n_run, 0, ()

@@ -222,11 +222,10 @@ def run(
         contaminations_unl=_levels("--contamination-unl", contamination_unl),
         resume=resume,
         share=None if task is None else parse_task(task),
-        jobs=running.jobs,
         command=shlex.join(["resvm", *sys.argv[1:]]),
     )
-    with cluster.connected(running), running.progress() as progress:
-        result = job.run(request, progress, running.notice)
+    with running.run(cluster) as run:
+        result = job.run(request, run)
     if not running.quiet:
         summaries.show_benchmark(result)
     if json:

@@ -19,6 +19,7 @@ from resvm_cli.benchmark.protocol import Protocol
 from resvm_cli.benchmark.run import BenchmarkRequest, run
 from resvm_cli.metrics.significance import student_interval
 from resvm_cli.model.synthetic import negative_density, positive_density, synthetic
+from resvm_cli.running.run import Run
 from tests.benchmark.test_run_command import ONE_CANDIDATE
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -130,12 +131,12 @@ def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
 def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(ONE_CANDIDATE))
     protocol = Protocol("paper", read_grids(str(tmp_path / "g.json")))
-    result = curves(CurvesRequest(protocol, repetition=1, jobs=1), lambda *_: None)
+    result = curves(CurvesRequest(protocol, repetition=1), Run(jobs=1))
     request = BenchmarkRequest(
         str(tmp_path / "b"), protocol, tasks=("synthetic",), settings=("semi-supervised",),
-        repetitions=2, jobs=1,
+        repetitions=2,
     )  # fmt: skip
-    run(request, lambda *_: None, lambda _: None)
+    run(request, Run(jobs=1))
     written = [json.loads(one) for one in (tmp_path / "b/results.jsonl").read_text().splitlines()]
     wanted = {one["method"]: one for one in written if one["repetition"] == 1}
     assert [one.method for one in result.curves] == list(wanted)
