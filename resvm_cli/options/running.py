@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -50,10 +49,7 @@ class ClusterOptions:
     def connected(
         self, running: RunningOptions, target: str | None = None
     ) -> AbstractContextManager[Any]:
-        """Within this context tasks go to the cluster, where one was asked for.
-
-        Beside the target large rows are put for workers that see it.
-        """
+        """Within this context tasks go to the cluster, where one was asked for."""
         if self.cluster is None:
             return nullcontext()
         # it watches the solvers of this process
@@ -62,18 +58,15 @@ class ClusterOptions:
                 "--member-timeout and --cluster exclude each other",
                 "limit the workers instead: dask worker --lifetime",
             )
-        folder = None if target is None else os.path.dirname(target.rstrip(os.sep)) or os.curdir
-        return self._engine(self.cluster, running.notice, folder)
+        return self._engine(self.cluster, running.notice)
 
     @contextmanager
-    def _engine(
-        self, address: str, notice: Callable[[str], None], folder: str | None
-    ) -> Iterator[None]:
+    def _engine(self, address: str, notice: Callable[[str], None]) -> Iterator[None]:
         from resvm_cli.cluster.engine import connected
         from resvm_cli.running import parallel
 
         with (
-            connected(address, self.cluster_timeout, notice, folder) as engine,
+            connected(address, self.cluster_timeout, notice) as engine,
             parallel.carried_out_by(engine),
         ):
             yield
