@@ -33,7 +33,7 @@ from resvm_cli.parameters import MethodParameters
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.train import Trained, TrainingChoice, train_on
+from resvm_cli.training.train import Trained, train_on
 from studies.markdown import put_between_marks
 from studies.pu_peers import PEERS, Answer, Matrices, label_quality
 from studies.pu_tables import tables
