@@ -36,7 +36,7 @@ from resvm_cli import api
 from resvm_cli.api.keywords import PathName
 from resvm_cli.api.parameter_names import ParameterError
 from resvm_cli.errors import ModelError
-from resvm_cli.metrics.pu import pu_score as pu_score_of
+from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.parameters import MethodName, ResvmParams, Setting
 from resvm_cli.rows import FloatArray

@@ -203,7 +203,7 @@ def _tell(progress: Progress, done: Sequence[Any], total: int) -> None:
 
 
 def _curve(method: str, result: Tested) -> MethodCurve:
-    points = Points.of(result.truth, result.values).thinned()
+    points = Points.from_scores(result.truth, result.values).thinned()
     return MethodCurve(
         method,
         **result.areas(),

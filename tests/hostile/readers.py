@@ -374,7 +374,7 @@ def _head(path: Path) -> bytes:
 
 def texts(problem: Path) -> dict[str, Reader]:
     """Files that are one text."""
-    from resvm_cli.commands.score.repeated_runs import read_runs
+    from resvm_cli.commands.score.compare import read_runs
     from resvm_cli.files import row_names
     from resvm_cli.files import svmlight as svmlight_files
 
