@@ -40,7 +40,7 @@ def test_counts_are_exact(n_pos, n_unl, a, b):
 
 
 def test_too_few_rows_of_a_class_are_named():
-    with pytest.raises(DataError, match="301 truly positive rows .* only 300"):
+    with pytest.raises(DataError, match=r"301 truly positive rows .* only 300"):
         split(TRUTH, Sizes(301, 10), np.random.default_rng(0))
     with pytest.raises(DataError, match="601 truly negative rows"):
         split(TRUTH, Sizes(1, 500, test_neg=101), np.random.default_rng(0))
