@@ -16,7 +16,7 @@ from resvm_cli.benchmark.protocol import Protocol
 from resvm_cli.benchmark.results import CURVE_POINTS
 from resvm_cli.errors import DataError
 from resvm_cli.metrics.curves import Points
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.plan import ModelPlan
@@ -106,7 +106,7 @@ class Tested:
 
     def areas(self) -> dict[str, float]:
         """By their names in a line of results."""
-        ranking = Ranking.of(self.truth, self.values)
+        ranking = ScoredLabels.from_scores(self.truth, self.values)
         return {
             "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
             "average_precision": float(ranking.average_precision()),
@@ -186,7 +186,7 @@ def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, 
 
 def _curve(truth: npt.NDArray[np.bool_], values: FloatArray) -> list[float]:
     """The highest precision at this recall or a higher one, at each hundredth of recall."""
-    points = Points.of(truth, values)
+    points = Points.from_scores(truth, values)
     best = np.maximum.accumulate(points.precision[::-1])[::-1]
     wanted = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS
     place = np.searchsorted(points.recall, wanted - 1e-12)

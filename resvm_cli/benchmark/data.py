@@ -13,12 +13,11 @@ import numpy as np
 
 from resvm_cli.benchmark.draws import Cell, Draw, LabelledRows, draw, pool
 from resvm_cli.benchmark.paper_tasks import DataFile, LearningTask
-from resvm_cli.commands.simulate.simulate import truth_of
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.row_names import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
-from resvm_cli.model.drawing import Sizes
+from resvm_cli.model.drawing import Sizes, truth_of
 from resvm_cli.rows import Rows, Survey
 
 ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
@@ -140,14 +139,14 @@ class BenchmarkData:
         if task.file is None:
             return None
         block = self._block(task.file.name)
-        positive = truth_of(block, task.positive_label, task.file.name)
+        positive = truth_of(block.labels, task.positive_label, task.file.name)
         labelled = LabelledRows(block.rows, positive)
         if task.n_pool is not None:
             labelled = pool(labelled, task.name, task.n_pool, self.seed)
         if task.test_file is None:
             return labelled
         test = self._block(task.test_file.name)
-        truth = truth_of(test, task.positive_label, task.test_file.name)
+        truth = truth_of(test.labels, task.positive_label, task.test_file.name)
         return LabelledRows(labelled.rows, labelled.positive, None, test.rows, truth)
 
     def _block(self, name: str) -> Block:
@@ -166,7 +165,7 @@ class BenchmarkData:
         block = read_file(self.own.path, zero_based=self.own.zero_based)
         name = name_of(self.own.path)
         block.require_labels(name)
-        positive = truth_of(block, self.own.positive_label, name)
+        positive = truth_of(block.labels, self.own.positive_label, name)
         groups = None
         if self.own.groups is not None:
             names = np.array(read_names(self.own.groups), object)

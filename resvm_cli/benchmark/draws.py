@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError
-from resvm_cli.model.drawing import Sizes, split
-from resvm_cli.model.synthetic import synthetic
+from resvm_cli.model.drawing import Sizes, split, synthetic
 from resvm_cli.rows import IntArray, Rows
 
 HELD_GROUPS = 0.3  # of all groups, where test rows are whole groups

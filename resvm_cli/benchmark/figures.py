@@ -20,7 +20,7 @@ from resvm_cli.benchmark.tables import Estimate
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.streams import same_source
 from resvm_cli.metrics.curves import Points
-from resvm_cli.model.synthetic import negative_density, positive_density
+from resvm_cli.model.drawing import negative_density, positive_density
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
@@ -198,7 +198,7 @@ def _tell(run: Run, done: Sequence[Any], total: int) -> None:
 
 
 def _curve(method: str, result: Tested) -> MethodCurve:
-    points = Points.of(result.truth, result.values).thinned()
+    points = Points.from_scores(result.truth, result.values).thinned()
     return MethodCurve(
         method,
         **result.areas(),

@@ -22,7 +22,7 @@ def render(report: BenchmarkReport) -> bytes:
         "made": f"Made by resvm {__version__}. Click on a column's name to sort by it.",
         "sections": [_section(section) for section in sections(report)],
     }
-    return page(f"resvm benchmark: {names}", "benchmark.js", finite(data))
+    return page(f"resvm benchmark: {names}", "report/benchmark.js", finite(data))
 
 
 def _section(section: Section) -> dict[str, Any]:

@@ -269,13 +269,12 @@ def _tuned(choice: TrainingChoice, data: PUData, run: Run) -> tuple[tuple[Settin
         run,
         single=choice.auto == "single",
     )
-    selected = winner.params["selected_by"]
-    what = f"the best of {winner.n_trials} settings"
+    what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    area = winner.trial.score("roc_auc_of_mean")
     run.notice(
-        f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
-        " (selected, so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
     )
     return winner.settings, winner.params.get("decision", "votes")
 

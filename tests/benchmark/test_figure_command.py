@@ -18,7 +18,7 @@ from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
 from resvm_cli.benchmark.protocol import Protocol
 from resvm_cli.benchmark.run import BenchmarkRequest, run
 from resvm_cli.metrics.significance import student_interval
-from resvm_cli.model.synthetic import negative_density, positive_density, synthetic
+from resvm_cli.model.drawing import negative_density, positive_density, synthetic
 from resvm_cli.running.run import Run
 from tests.benchmark.test_run_command import ONE_CANDIDATE
 

@@ -215,8 +215,8 @@ def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
 
 def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path) -> None:
     """A part joined to the rest of its model; members that are read must be members."""
-    from resvm_cli.commands.predict.predict import model_dir
     from resvm_cli.errors import ResvmError
+    from resvm_cli.model_files import directory
     from resvm_cli.training.merge import merge
 
     target = folder / "merged"
@@ -227,7 +227,7 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
         except (ResvmError, MemoryError):
             assert not target.exists(), "refused, and something was written"
             return
-        model_dir.load(str(target))  # an error, also of ours, is harm: it was joined
+        directory.load(str(target))  # an error, also of ours, is harm: it was joined
 
 
 def task_file(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
@@ -375,7 +375,7 @@ def _head(path: Path) -> bytes:
 
 def texts(problem: Path) -> dict[str, Reader]:
     """Files that are one text."""
-    from resvm_cli.commands.score.repeated_runs import read_runs
+    from resvm_cli.commands.score.compare import read_runs
     from resvm_cli.files import row_names
     from resvm_cli.files import svmlight as svmlight_files
 

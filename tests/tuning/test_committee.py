@@ -16,7 +16,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.rank_intervals import MemberResamples
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
-from resvm_cli.parameters import MethodParameters, Setting
+from resvm_cli.parameters import MAX_MEMBERS, MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
@@ -24,7 +24,6 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.merge import merge
 from resvm_cli.training.parts import train_members
 from resvm_cli.training.train import save, train_on
-from resvm_cli.tuning.auto import MAX_MEMBERS
 from resvm_cli.tuning.committee import (
     KEPT,
     TEMPERATURE,

@@ -231,7 +231,7 @@ def _ranked(
     if request.page and known is not None and unlabeled is not None:
         both = OutOfBagValues.joined(known, unlabeled)
         of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
+        histogram = Histogram.from_scores(of_pos[both.judged], both.values[both.judged])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
         n_listed,
