@@ -100,7 +100,7 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
 
 def pr_auc(drawn: Draw, values: np.ndarray) -> float:
     """The trapezoidal PR area of the test rows."""
-    return float(ScoredLabels.from_values(drawn.truth, values).pr_auc_trapezoid())
+    return float(ScoredLabels.from_scores(drawn.truth, values).pr_auc_trapezoid())
 
 
 def test_area(params: MethodParameters, drawn: Draw) -> float:
