@@ -32,9 +32,9 @@ from resvm_cli.cluster.worker import (
     identity,
 )
 from resvm_cli.errors import ClusterError, CommandLineError, FileError
-from resvm_cli.files.atomic import passing_name
+from resvm_cli.files.atomic import temporary_path
+from resvm_cli.files.json_files import read_json
 from resvm_cli.files.row_files import remove_rows, write_rows
-from resvm_cli.files.run_directory import read_json
 
 AUTO = "auto"
 WAIT_SECONDS = 0.5
@@ -300,7 +300,7 @@ class Cluster:
         without, parts = shared.rows_apart()
         if sum(rows.values.nbytes for rows in parts) < BYTES_BY_PATH:
             return None
-        path = passing_name(os.path.realpath(self._folder))
+        path = temporary_path(os.path.realpath(self._folder))
         try:
             return RowsFile(without, path, write_rows(path, parts))
         except FileError:  # no room, no right: they are sent

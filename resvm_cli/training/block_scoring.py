@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli.errors import DataError, ModelError
-from resvm_cli.files.prediction_writer import PredictionBlock, format_block
+from resvm_cli.files.predictions import PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
 from resvm_cli.model.ensemble import Decisions, Predictor, RuleName
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import StoredModel, load_model
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.rows import FloatArray, distinct, quantiles
 from resvm_cli.svm import gram
@@ -47,7 +47,7 @@ class BlockJudge:
     """Judges blocks of rows, in threads here or on workers elsewhere."""
 
     request: PredictRequest
-    stored: model_dir.StoredModel
+    stored: StoredModel
     decision: RuleName
     threshold: float
     formatted: bool
@@ -143,16 +143,14 @@ class ModelReference:
 
     def load(self) -> BlockJudge:
         """The judge; ModelError where no model lies there, or another."""
-        stored = model_dir.load(self.path)
+        stored = load_model(self.path)
         if stored.manifest["manifest_sha256"] != self.digest:
             raise ModelError(f"{self.path}: is another model than the one to predict with")
         request, decision, threshold, formatted, seen = self.options
         return BlockJudge(request, stored, decision, threshold, formatted, seen)
 
 
-def values_seen(
-    table: OutOfBag | None, stored: model_dir.StoredModel
-) -> tuple[float, float] | None:
+def values_seen(table: OutOfBag | None, stored: StoredModel) -> tuple[float, float] | None:
     """The range of mean values out of bag, of P or of U, but for their tails; None if unknown."""
     if table is None or stored.ensemble.single:
         return None

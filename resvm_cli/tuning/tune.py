@@ -11,9 +11,8 @@ import numpy as np
 
 from resvm_cli import __version__, randomness
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
-from resvm_cli.files.row_names import read_names
-from resvm_cli.files.run_directory import RunDirectory
-from resvm_cli.files.task_files import TaskFiles
+from resvm_cli.files.row_lists import read_names
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model.pu_data import PUData

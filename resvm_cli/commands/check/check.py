@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError
-from resvm_cli.files.bad_lines import BadLine
+from resvm_cli.errors import DataError, render
 from resvm_cli.files.file_kinds import ForeignFormat
 from resvm_cli.files.streams import name_of, read_pieces
-from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
+from resvm_cli.report.option_names import option_name
 from resvm_cli.rows import Rows
 from resvm_cli.svm import gram
 
@@ -92,7 +92,8 @@ def check(
                 seen.add(block.rows, block.labels)
             progress(f"checking {name}", seen.n_rows, None)
     except ForeignFormat as error:  # other files are looked at all the same
-        bad = [f"{error.message}; {error.hint}"]
+        advice = render(error.hint or "", option_name)
+        bad = [f"{render(error.message, option_name)}; {advice}"]
     if matrix is not None:
         wrong = matrix.wrong(seen.max_index)
         n_bad += len(wrong)

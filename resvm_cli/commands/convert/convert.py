@@ -17,9 +17,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import CommandLineError, DataError, Message
 from resvm_cli.files.array_files import SparseFile, array_file, open_arrays, write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
+from resvm_cli.files.delimited import TextTable
 from resvm_cli.files.file_kinds import (
     USUAL_NAMES,
     first_line,
@@ -30,16 +31,15 @@ from resvm_cli.files.file_kinds import (
     require_svmlight,
     with_head,
 )
-from resvm_cli.files.stdout import STDOUT
-from resvm_cli.files.streams import STDIN, Source, name_of, same_source
+from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import STDIN, STDOUT, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
-from resvm_cli.files.tables import TextTable
 from resvm_cli.rows import IntArray
 from resvm_cli.tables.cells import matcher
 from resvm_cli.tables.feature_map import (
-    LEAST_BITS,
-    MOST_BITS,
-    MOST_RADIUS,
+    MAX_BITS,
+    MAX_RADIUS,
+    MIN_BITS,
     FeatureMap,
     read_feature_map,
 )
@@ -97,10 +97,9 @@ class ConvertRequest:
                 f"--separator is '{self.separator}'; one character or tab was expected"
             )
         roles = self.roles
-        if not LEAST_BITS <= roles.bits <= MOST_BITS or not 0 <= roles.radius <= MOST_RADIUS:
+        if not MIN_BITS <= roles.bits <= MAX_BITS or not 0 <= roles.radius <= MAX_RADIUS:
             raise CommandLineError(
-                f"--bits goes from {LEAST_BITS} to {MOST_BITS:,} and --radius from 0 to"
-                f" {MOST_RADIUS}"
+                f"--bits goes from {MIN_BITS} to {MAX_BITS:,} and --radius from 0 to {MAX_RADIUS}"
             )
 
     @property
@@ -216,9 +215,9 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
 
 
 def _refuse_roles(roles: ColumnRoles, name: str) -> None:
-    for option in roles.asked:
+    for parameter in roles.asked:
         raise DataError(
-            f"{name}: has no named columns, and {option} asks for one",
+            Message(f"{{file}}: has no named columns for {{{parameter}}}", file=name),
             "leave the option out: its rows have their labels and ids already",
         )
 
@@ -422,7 +421,7 @@ def _doubts(table: TableFeatures, roles: ColumnRoles) -> Iterator[str]:
     """Columns that became features and are perhaps something else."""
     for name in table.feature_columns:
         column = shlex.quote(name)
-        if roles.label is None and name.lower() in USUAL_NAMES["--label-column"]:
+        if roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
             yield (
                 f"the column '{name}' is among the features; if it holds labels, they give the"
                 f" answer away: --label-column {column}, or --drop {column}"

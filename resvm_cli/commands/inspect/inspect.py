@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.errors import DataError, ModelError
-from resvm_cli.files.atomic import read_steadily
+from resvm_cli.files.atomic import read_consistently
 from resvm_cli.model.ensemble import Ensemble, cut
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import load_model, load_out_of_bag
 from resvm_cli.rows import Columns, FloatArray
 from resvm_cli.tables.feature_map import read_feature_map
 
@@ -44,13 +44,13 @@ class Inspection:
 def inspect(path: str, *, weights: bool = False, feature_map: str | None = None) -> Inspection:
     """Read and verify a model; raises ModelError on its first fault."""
     names = None if feature_map is None else read_feature_map(feature_map).names
-    return read_steadily(path, lambda: _inspect(path, names, weights=weights))
+    return read_consistently(path, lambda: _inspect(path, names, weights=weights))
 
 
 def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
-    stored = model_dir.load(path)
+    stored = load_model(path)
     if stored.manifest.get("out_of_bag") is not None:
-        model_dir.load_out_of_bag(path, stored.manifest, of_positives=False)
+        load_out_of_bag(path, stored.manifest, of_positives=False)
     members = stored.manifest["members"]
     return Inspection(
         path=path,

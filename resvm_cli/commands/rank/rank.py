@@ -29,7 +29,7 @@ from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, 
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import StoredModel, load_model, stored_plan
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.parallel import available_cores
@@ -78,7 +78,7 @@ def rank(
     source = replace(request.source, keep_ids=True)
     stored = None
     if request.model is not None:
-        stored = model_dir.load(request.model)
+        stored = load_model(request.model)
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
     else:
@@ -98,7 +98,7 @@ def rank(
 def rank_on(
     data: PUData,
     request: RankRequest,
-    stored: model_dir.StoredModel | None = None,
+    stored: StoredModel | None = None,
     progress: Progress = lambda stage, done, total: None,
     notice: Callable[[str], None] = lambda text: None,
     header: Callable[[str], None] | None = None,
@@ -175,14 +175,14 @@ def judge_of(
 
 def _loaded(
     request: RankRequest,
-    stored: model_dir.StoredModel,
+    stored: StoredModel,
     data: PUData,
     groups: IntArray | None,
     progress: Progress,
     tell: Callable[[str], None],
 ) -> tuple[ModelPlan, OutOfBagJudge]:
     assert request.model is not None
-    plan = model_dir.stored_plan(stored, request.model)
+    plan = stored_plan(stored, request.model)
     require_same_data(stored, request.model, data, progress)
     plan = plan.with_weights(data.positive_weights)
     tasks = plan.problems(range(plan.n_models))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.model.ensemble import RuleName
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import check_model_target
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.train import TrainingChoice, check
 
@@ -77,7 +77,7 @@ class RankRequest:
         if self.model is None:
             self.check_method(self.choice.params.method)
             if self.target is not None:
-                model_dir.check_target(self.target, force=self.force)
+                check_model_target(self.target, force=self.force)
 
     def _check_fdr(self, fdr: float) -> None:
         if not 0 < fdr < 1:

@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli.commands.score.scored_rows import ScoreRequest, read_rows
 from resvm_cli.commands.score.summary import Figures, Settings, with_labels, with_unlabeled
-from resvm_cli.files.prediction_reader import Predictions, Provenance
+from resvm_cli.files.predictions import Predictions, Provenance
 from resvm_cli.files.streams import name_of
 from resvm_cli.metrics import bootstrap
 from resvm_cli.metrics.bootstrap import Interval
@@ -99,7 +99,7 @@ def implied_threshold(values: FloatArray, called: BoolArray | None) -> tuple[flo
 def _score_file(
     request: ScoreRequest, positive: BoolArray, one: Predictions, first: Predictions | None
 ) -> FileScore:
-    threshold, source = implied_threshold(one.values, one.called)
+    threshold, source = implied_threshold(one.values, one.predicted_positive)
     if request.threshold is not None:
         threshold, source = request.threshold, "-T"
     cases: list[Contamination] = []

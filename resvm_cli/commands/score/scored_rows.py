@@ -10,13 +10,13 @@ import numpy as np
 
 from resvm_cli.commands.score.summary import Known, Settings
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files.atomic import read_steadily
-from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions
-from resvm_cli.files.row_names import read_known_ids, read_labels
+from resvm_cli.files.atomic import read_consistently
+from resvm_cli.files.predictions import Predictions, Provenance, read_predictions
+from resvm_cli.files.row_lists import read_known_ids, read_labels
 from resvm_cli.files.streams import STDIN, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.rows import Survey
 
 
@@ -155,7 +155,7 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
     assert request.model is not None
     assert request.labels is not None
     path = request.model
-    manifest = read_steadily(path, lambda: model_dir.read_manifest(path))
+    manifest = read_consistently(path, lambda: read_manifest(path))
     surveys = {True: Survey(), False: Survey()}
     start = 0
     for block in read_blocks(request.labels, zero_based=manifest["zero_based"], workers=2):
@@ -214,6 +214,8 @@ def _aligned(judged: list[Predictions]) -> list[Predictions]:
             raise DataError(f"{first.name} and {one.name} do not hold the same rows: {what}")
         order = np.empty(len(place), np.int64)
         order[[place[name] for name in one.ids]] = np.arange(len(place))
-        called = None if one.called is None else one.called[order]
-        result.append(replace(one, values=one.values[order], called=called, ids=first.ids))
+        positive = one.predicted_positive
+        positive = None if positive is None else positive[order]
+        values = one.values[order]
+        result.append(replace(one, values=values, predicted_positive=positive, ids=first.ids))
     return result
