@@ -133,7 +133,7 @@ def main() -> None:
     names = [f"image-{number}" for number in range(len(digit))]
     with tempfile.TemporaryDirectory() as temporary:
         labelled = Path(temporary) / "digits.svm"
-        labelled.write_bytes(format_block(Block.of(Rows.from_dense(features), digit, names)))
+        labelled.write_bytes(format_block(Block.from_rows(Rows.from_dense(features), digit, names)))
         write_simulation(
             SimulateRequest(
                 target=str(folder / "digits"),

@@ -14,7 +14,7 @@ import numpy as np
 from resvm_cli.benchmark.draws import Cell, Draw, LabelledRows, draw, pool
 from resvm_cli.benchmark.paper_tasks import DataFile, LearningTask
 from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files.row_names import read_names
+from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.model.drawing import Sizes, truth_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from resvm_cli.benchmark.protocol import Grids
-from resvm_cli.files.package_files import package_text
-from resvm_cli.files.run_directory import read_json
+from resvm_cli.files.json_files import read_json
+from resvm_cli.files.streams import package_text
 
 NAME = "benchmark/grids.json"
 

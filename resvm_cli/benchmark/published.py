@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resvm_cli.files.delimited import fields_of
-from resvm_cli.files.package_files import package_text
+from resvm_cli.files.streams import package_text
 
 RESULTS = "published.csv"
 PARAMETERS = "published_parameters.csv"

@@ -14,9 +14,8 @@ from typing import Any
 
 from resvm_cli.benchmark.paper_tasks import OWN, PUBLISHED_CWSVM, SETTING_NAMES
 from resvm_cli.errors import DataError, FileError
-from resvm_cli.files.jsonl import LARGEST, StrictRecord, is_whole, read_lines
+from resvm_cli.files.json_files import LARGEST, StrictRecord, is_whole, read_json, read_jsonl
 from resvm_cli.files.run_directory import SETTINGS as RUN_SETTINGS
-from resvm_cli.files.run_directory import read_json
 
 RESULTS = "results.jsonl"
 PLAN = "run.json"
@@ -231,7 +230,7 @@ def _results(path: str, plan: Plan | None) -> tuple[Result, ...]:
     found: dict[tuple[Any, ...], Result] = {}
     levels: dict[tuple[str, str], Result] = {}
     protocol = None if plan is None else plan.protocol
-    for number, record in read_lines(path):
+    for number, record in read_jsonl(path):
         result = _result(number, record)
         if protocol is None:
             protocol = result.protocol
@@ -300,7 +299,7 @@ def _curve(record: StrictRecord) -> tuple[float, ...] | None:
 
 def _times(path: str) -> tuple[Times, ...]:
     times: dict[tuple[object, ...], Times] = {}
-    for _, record in read_lines(path):
+    for _, record in read_jsonl(path):
         one = _times_of(record)
         times[one.cell] = one  # a cell that a kill undid was timed again
     return tuple(times.values())

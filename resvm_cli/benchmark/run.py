@@ -31,8 +31,7 @@ from resvm_cli.benchmark.results import (
     is_times,
 )
 from resvm_cli.errors import CommandLineError, DataError, Interrupted
-from resvm_cli.files.run_directory import RunDirectory
-from resvm_cli.files.task_files import SavedShare, TaskFiles
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
@@ -269,10 +268,10 @@ class _Runner:
         records = [self._stored(one) for one in kept]
         if left:
             name = self._request.protocol.name
-            with SavedShare(self._files, name, share, records) as saved:
+            with self._files.saving(name, share, records) as save:
                 for work, one in self._measured(left, len(own)):
                     known.add(self._name(work))
-                    saved.add(self._stored(one))
+                    save(self._stored(one))
         unknown = [self._name(work) not in known for work in self._works]
         tasks = sorted({1 + place % share.count for place in np.flatnonzero(unknown).tolist()})
         return len(own), len(left), sum(unknown), tuple(tasks)

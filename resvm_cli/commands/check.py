@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from resvm_cli.files.bad_lines import BadLine
-    from resvm_cli.files.svmlight import Block
+    from resvm_cli.files.svmlight import BadLine, Block
     from resvm_cli.model.scaling import FeatureStats
     from resvm_cli.rows import FloatArray, Rows
 

@@ -94,17 +94,17 @@ def read_inspection(
     path: str, *, weights: bool = False, feature_map: str | None = None
 ) -> Inspection:
     """Read and verify a model; raises ModelError at the first fault."""
-    from resvm_cli.files.atomic import read_steadily
+    from resvm_cli.files.atomic import read_consistently
     from resvm_cli.tables.feature_map import read_feature_map
 
     names = None if feature_map is None else read_feature_map(feature_map).names
-    return read_steadily(path, lambda: _inspect(path, names, weights=weights))
+    return read_consistently(path, lambda: _inspect(path, names, weights=weights))
 
 
 def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
     from resvm_cli.model_files import directory
 
-    stored = directory.load(path)
+    stored = directory.load_model(path)
     if stored.manifest.get("out_of_bag") is not None:
         directory.load_out_of_bag(path, stored.manifest, of_positives=False)
     members = stored.manifest["members"]

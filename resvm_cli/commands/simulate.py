@@ -288,7 +288,7 @@ def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Blo
     points = synthetic(*counts, rng)
     if request.decimals is not None:
         points = np.round(points, request.decimals)
-    return Block.of(Rows.from_dense(points)), np.repeat([True, False], counts)
+    return Block.from_rows(Rows.from_dense(points)), np.repeat([True, False], counts)
 
 
 def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> bytes:

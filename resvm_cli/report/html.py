@@ -11,8 +11,7 @@ from html import escape
 from typing import Any
 
 from resvm_cli import __version__
-from resvm_cli.files.package_files import package_text
-from resvm_cli.files.streams import as_unicode
+from resvm_cli.files.streams import as_unicode, package_text
 from resvm_cli.report.terminal import with_unicode_names
 
 POLICY = (

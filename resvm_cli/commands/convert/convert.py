@@ -20,6 +20,7 @@ import numpy as np
 from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.files.array_files import SparseFile, array_file, open_arrays, write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
+from resvm_cli.files.delimited import TextTable
 from resvm_cli.files.file_kinds import (
     USUAL_NAMES,
     first_line,
@@ -30,17 +31,16 @@ from resvm_cli.files.file_kinds import (
     require_svmlight,
     with_head,
 )
-from resvm_cli.files.stdout import STDOUT
-from resvm_cli.files.streams import STDIN, Source, name_of, same_source
+from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import STDIN, STDOUT, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
-from resvm_cli.files.tables import TextTable
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.tables.cells import matcher
 from resvm_cli.tables.feature_map import (
-    LEAST_BITS,
-    MOST_BITS,
-    MOST_RADIUS,
+    MAX_BITS,
+    MAX_RADIUS,
+    MIN_BITS,
     FeatureMap,
     read_feature_map,
 )
@@ -101,12 +101,12 @@ class ConvertRequest:
                 "{separator} must be one character or tab, got '{text}'", text=self.separator
             )
         roles = self.roles
-        if not LEAST_BITS <= roles.bits <= MOST_BITS or not 0 <= roles.radius <= MOST_RADIUS:
+        if not MIN_BITS <= roles.bits <= MAX_BITS or not 0 <= roles.radius <= MAX_RADIUS:
             raise ParameterError(
                 "{bits} must be between {least} and {most:,}, and {radius} between 0 and {widest}",
-                least=LEAST_BITS,
-                most=MOST_BITS,
-                widest=MOST_RADIUS,
+                least=MIN_BITS,
+                most=MAX_BITS,
+                widest=MAX_RADIUS,
             )
 
     @property
@@ -224,10 +224,10 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
 
 
 def _refuse_roles(roles: ColumnRoles, name: str) -> None:
-    for option in roles.asked:
+    for parameter in roles.asked:
         raise DataError(
-            f"{name}: has no named columns, and {option} asks for one",
-            "leave it out: the rows already have labels and ids",
+            Message(f"{{file}}: has no named columns for {{{parameter}}}", file=name),
+            "leave the option out: its rows have their labels and ids already",
         )
 
 
@@ -430,7 +430,7 @@ def _doubtful_columns(table: TableFeatures, roles: ColumnRoles) -> Iterator[Text
     """Columns that became features but may be something else."""
     for name in table.feature_columns:
         texts = []
-        if roles.label is None and name.lower() in USUAL_NAMES["--label-column"]:
+        if roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
             texts.append(
                 "the column '{name}' is among the features; if it has labels, they give the answer"
                 " away: use {label_column} {column} or {drop} {column}"

@@ -18,7 +18,7 @@ from resvm_cli.report import terminal
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import ScoreResult
     from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreSettings
-    from resvm_cli.files.prediction_reader import Provenance
+    from resvm_cli.files.predictions import Provenance
     from resvm_cli.report.plots import Kind
 
 unlabeled_option = partial(typer.Option, rich_help_panel="Positive and unlabeled rows")

@@ -13,7 +13,7 @@ from resvm_cli.commands.score.scored_rows import (
     read_rows,
 )
 from resvm_cli.errors import DataError, Message, Text
-from resvm_cli.files.prediction_reader import Predictions, Provenance
+from resvm_cli.files.predictions import Predictions, Provenance
 from resvm_cli.files.streams import name_of
 from resvm_cli.metrics import intervals
 from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
@@ -149,7 +149,7 @@ def _score_file(
     request: ScoreRequest, positive: BoolArray, file: Predictions, first: Predictions | None
 ) -> FileScore:
     source: Text
-    threshold, source = implied_threshold(file.values, file.called)
+    threshold, source = implied_threshold(file.values, file.predicted_positive)
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
     settings = request.settings

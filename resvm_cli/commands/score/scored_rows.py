@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError, Text
-from resvm_cli.files.atomic import read_steadily
-from resvm_cli.files.prediction_reader import Predictions, Provenance, read_predictions
-from resvm_cli.files.row_names import read_known_ids, read_labels
+from resvm_cli.files.atomic import read_consistently
+from resvm_cli.files.predictions import Predictions, Provenance, read_predictions
+from resvm_cli.files.row_lists import read_known_ids, read_labels
 from resvm_cli.files.streams import STDIN, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
-from resvm_cli.model_files import directory
+from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.rows import Survey
 from resvm_cli.running.run import Run
 
@@ -168,7 +168,7 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
     assert request.model is not None
     assert request.labels is not None
     path = request.model
-    manifest = read_steadily(path, lambda: directory.read_manifest(path))
+    manifest = read_consistently(path, lambda: read_manifest(path))
     surveys = {True: Survey(), False: Survey()}
     start = 0
     for block in read_blocks(request.labels, zero_based=manifest["zero_based"], workers=2):
@@ -228,6 +228,8 @@ def _aligned(files: list[Predictions]) -> list[Predictions]:
             raise DataError(f"{first.name} and {file.name} do not have the same rows: {what}")
         order = np.empty(len(index), np.int64)
         order[[index[row_id] for row_id in file.ids]] = np.arange(len(index))
-        called = None if file.called is None else file.called[order]
-        result.append(replace(file, values=file.values[order], called=called, ids=first.ids))
+        predicted = file.predicted_positive
+        predicted = None if predicted is None else predicted[order]
+        values = file.values[order]
+        result.append(replace(file, values=values, predicted_positive=predicted, ids=first.ids))
     return result

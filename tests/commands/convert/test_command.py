@@ -17,7 +17,7 @@ from sklearn.datasets import load_svmlight_file
 from resvm_cli.commands.convert.convert import ConvertRequest
 from resvm_cli.commands.convert.convert import convert as convert_job
 from resvm_cli.errors import DataError
-from resvm_cli.files import tables
+from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
 from resvm_cli.tables.features import ColumnRoles
@@ -91,18 +91,18 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (b"a,b\n1,2\n3,\n", (), "stdin:3:3: no value in the column 'b'"),
-        (b"a,b\n1,2\n3,NA\n", (), "stdin:3:3: no value in the column 'b'"),
-        (b"a,b\n1,2\n3,nan\n", (), "stdin:3:3: no value in the column 'b'"),
-        (b"a,b\n1,2\n3,x\n", (), "stdin:3:3: 'x' in the column 'b'; a number was expected"),
-        (b"a,b\n1,2\n3,1_0\n", (), "stdin:3:3: '1_0' in the column 'b'"),
-        (b"a,b\n1,2\n3,inf\n", (), "stdin:3:3: not finite in the column 'b'"),
-        (b"a,b\n1,x\n3,\n", (), "stdin:3:3: no value in the column 'b'"),
+        (b"a,b\n1,2\n3,\n", (), "stdin:3:3: no value in column 'b'"),
+        (b"a,b\n1,2\n3,NA\n", (), "stdin:3:3: no value in column 'b'"),
+        (b"a,b\n1,2\n3,nan\n", (), "stdin:3:3: no value in column 'b'"),
+        (b"a,b\n1,2\n3,x\n", (), "stdin:3:3: 'x' in column 'b'; expected a number"),
+        (b"a,b\n1,2\n3,1_0\n", (), "stdin:3:3: '1_0' in column 'b'"),
+        (b"a,b\n1,2\n3,inf\n", (), "stdin:3:3: a number in column 'b' is not finite"),
+        (b"a,b\n1,x\n3,\n", (), "stdin:3:3: no value in column 'b'"),
         (b"a,b\n1,2\n", ("--label-column", "c"), "stdin: no column 'c' (--label-column)"),
         (b"a,b\n1,2\n", ("--id-column", "c"), "stdin: no column 'c' (--id-column)"),
         (b"a,b\n1,x\n", ("--label-column", "b"), "stdin:2:3: the label is 'x'"),
         (b"a,b\n1,\n", ("--label-column", "b"), "stdin:2:3: the label is ''"),
-        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is no id"),
+        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not an id"),
         (b"a,b\n", (), "stdin: no rows"),
         (
             b"a,b\n1,x\n2,\n",
@@ -167,7 +167,7 @@ def test_row_numbers_as_pandas_writes_them_are_told(resvm, folder):
 
 def test_texts_that_are_labels_are_listed_where_a_number_was_expected(resvm, folder):
     told = converted(resvm, folder, "d.csv", "--label-column", "y", code=3).err
-    assert "d.csv:2:5: the label is 'g'; a number was expected" in told
+    assert "d.csv:2:5: the label is 'g', not a number" in told
     assert "labels in the first rows: g, h, (none)" in told
 
 
@@ -180,10 +180,10 @@ def test_decimal_commas_are_read_where_they_are_asked_for(text, resvm, folder):
     assert ran.out.decode().splitlines() == ["0 1:1.5 2:2 # u", "0 1:-0.25 2:35 # v"]
     # not one feature a value without a word
     refused = converted(resvm, folder, "e.csv", "--id-column", "a", code=3).err
-    assert "'1,5' in the column 'x'; a number was expected" in refused
+    assert "'1,5' in column 'x'; expected a number" in refused
     assert "--decimal-comma" in refused
     refused = converted(resvm, folder, "e.csv", "--id-column", "a", "--drop", "x", code=3).err
-    assert "'3,5e1' in the column 'z'; a number was expected" in refused
+    assert "'3,5e1' in column 'z'; expected a number" in refused
     assert "--decimal-comma" in refused
     ran = converted(resvm, folder, "e.csv", "--columns", "x", "--categorical", "x")
     assert ran.out.decode().splitlines() == ["0 1:1", "0 2:1"]
@@ -225,7 +225,7 @@ def test_the_next_file_gets_the_same_features(resvm, folder):
     assert ran.out.splitlines() == [b"0 1:7 2:3 4:1", b"0 1:1 2:5"]
     assert "1 values are not in m" in ran.err
     ran = converted(resvm, folder, "-", "--like", "m", stdin=b"a,b\n1,2\n", code=3)
-    assert "no column 'c', which the feature map asks for" in ran.err
+    assert "no column 'c', which the feature map needs" in ran.err
     (folder / "m").write_text("{}")
     ran = converted(resvm, folder, "-", "--like", "m", stdin=more, code=3)
     assert "m: not a feature map" in ran.err
@@ -409,7 +409,7 @@ def test_python_objects_are_never_loaded(resvm, folder):
 def test_several_matrices_need_a_name(matrix, resvm, folder):
     np.savez(folder / "m.npz", one=matrix, two=2 * matrix)
     ran = converted(resvm, folder, "m.npz", code=3)
-    assert "holds 2 matrices: one, two" in ran.err
+    assert "has 2 matrices: one, two" in ran.err
     ran = converted(resvm, folder, "m.npz", "--array", "two")
     assert np.array_equal(dense(ran.out, folder), 2 * matrix)
 
@@ -505,8 +505,8 @@ def test_the_job_refuses_a_table_without_rows(folder):
 
 
 def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_ROWS", 1)
-    monkeypatch.setattr(tables, "LEAST_ROWS", 1)
+    monkeypatch.setattr(delimited, "MAX_ROWS", 1)
+    monkeypatch.setattr(delimited, "MIN_ROWS", 1)
     (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
     request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
     convert_job(request, Run())
