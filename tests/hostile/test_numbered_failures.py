@@ -332,7 +332,7 @@ def test_an_id_on_two_rows_is_told(tmp_path):
     (tmp_path / "ids").write_text("a\n")
     ran = run_resvm("score", tmp_path / "pred", "--positive-ids", tmp_path / "ids")
     said(ran, 0)
-    assert "'a' is on 2 rows" in ran.out.decode()
+    assert "2 rows have the id 'a'" in ran.out.decode()
 
 
 # 7

@@ -63,7 +63,7 @@ def test_a_map_none_of_whose_texts_the_table_has_gives_no_file(form, feature_map
     content |= {"columns": [column], "features": ["colour=x", "colour=y"]}
     feature_map.write_text(json.dumps(content))
     ran = converted_like(feature_map, "--to", form, "-o", tmp_path / "out")
-    said(ran, 3, "x.csv: no row has a feature", "map of a table with the same columns")
+    said(ran, 3, "x.csv: no row has a feature", "for a table with the same columns")
     assert not (tmp_path / "out").exists()
 
 
