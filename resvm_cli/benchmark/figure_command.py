@@ -17,7 +17,7 @@ from resvm_cli.options.running import (
     running_option,
 )
 from resvm_cli.options.values import offered, parse_choice
-from resvm_cli.report import json_output as machine
+from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.figures import CurvesRequest
@@ -132,7 +132,7 @@ def figure(
     with written(output) as write:
         write(benchmark_plots.drawn(result, kind))
     if json:
-        machine.print_result("figure", result)
+        terminal.print_result("figure", result)
 
 
 def _refuse(chosen: str, which: str, names: tuple[str, ...], options: dict[str, Any]) -> None:

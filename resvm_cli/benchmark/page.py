@@ -8,7 +8,7 @@ from resvm_cli import __version__
 from resvm_cli.benchmark.report_cells import Section
 from resvm_cli.benchmark.report_sections import sections
 from resvm_cli.report.html import page
-from resvm_cli.report.json_output import finite
+from resvm_cli.report.terminal import finite
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.report import BenchmarkReport

@@ -87,10 +87,10 @@ def join(
     """
     from resvm_cli.benchmark import join as job
     from resvm_cli.benchmark import summaries
-    from resvm_cli.report import json_output as machine
+    from resvm_cli.report import terminal
 
     result = job.join(directories, output)
     if not quiet:
         summaries.show_joined(result)
     if json:
-        machine.print_result("benchmark-join", result)
+        terminal.print_result("benchmark-join", result)

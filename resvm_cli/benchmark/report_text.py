@@ -11,8 +11,7 @@ from resvm_cli.benchmark.report_cells import Section, Table
 from resvm_cli.benchmark.report_sections import sections
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
-from resvm_cli.report.json_output import finite, print_json
-from resvm_cli.report.terminal import harmless, print_table
+from resvm_cli.report.terminal import finite, harmless, print_json, print_table
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.report import BenchmarkReport, RunReport

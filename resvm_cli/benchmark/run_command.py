@@ -22,7 +22,6 @@ from resvm_cli.options.running import (
     running_option,
 )
 from resvm_cli.options.values import parse_choice, parse_number
-from resvm_cli.report import json_output as machine
 from resvm_cli.report import terminal
 
 plan_option = partial(typer.Option, rich_help_panel="Plan")
@@ -229,7 +228,7 @@ def run(
     if not running.quiet:
         summaries.show_benchmark(result)
     if json:
-        machine.print_result("benchmark", result)
+        terminal.print_result("benchmark", result)
 
 
 def grids() -> None:

@@ -17,7 +17,7 @@ from resvm_cli.options.data import ZeroBased
 from resvm_cli.options.running import Json, Quiet, command_run
 from resvm_cli.options.values import offered, parse_kernel
 from resvm_cli.report import terminal
-from resvm_cli.report.json_output import print_json
+from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run
 
 if TYPE_CHECKING:

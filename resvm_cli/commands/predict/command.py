@@ -14,7 +14,6 @@ from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, output_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
-from resvm_cli.report import json_output as machine
 from resvm_cli.report import terminal
 from resvm_cli.running import interruption
 
@@ -156,7 +155,7 @@ def predict(
         if not running.quiet:
             report.show_files(result)
         if json:
-            machine.print_result("predict-files", result)
+            terminal.print_result("predict-files", result)
         return
     if sources == ["-"] and not running.quiet:
         terminal.announce_stdin()

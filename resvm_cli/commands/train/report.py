@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from resvm_cli.report.json_output import print_json
-from resvm_cli.report.terminal import say
+from resvm_cli.report.terminal import print_json, say
 
 if TYPE_CHECKING:
     from resvm_cli.training.parts import PartResult
