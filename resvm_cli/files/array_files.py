@@ -203,7 +203,7 @@ def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
 
 
 def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
-    h5py = _package("h5py", "h5py", name, "a HDF5 file")
+    h5py = _package("h5py", "h5py", name, "an HDF5 file")
     found: dict[str, Any] = {}
 
     def take(key: str, item: Any) -> None:
