@@ -394,7 +394,7 @@ def changed_grid(**changes):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[]", "is not JSON that resvm wrote"),
+        ("[]", "not JSON written by resvm"),
         ("{}", "holds no grids"),
         (changed_grid(kernel="cubic"), "default: kernel is 'cubic'"),
         (changed_grid(gamma="0.1..1"), "a grid lists its values"),

@@ -149,7 +149,7 @@ def test_hdf5_that_leads_to_other_files_is_not_followed(tmp_path):
         file.create_dataset(
             "features", (2, 3), "f8", external=[(str(tmp_path / "secret"), 0, h5py.h5f.UNLIMITED)]
         )
-    said(convert(tmp_path / "x.h5"), 3, "lies in other files")
+    said(convert(tmp_path / "x.h5"), 3, "is stored in other files")
 
 
 def test_a_damaged_page_of_parquet_is_refused(tmp_path):
@@ -206,7 +206,7 @@ def test_a_feature_map_that_makes_no_sense_is_refused(columns, n_features, tmp_p
 def test_bytes_that_are_no_text_are_no_molecule(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "x.csv").write_bytes(b"id,smiles\n1,CCO\n2,C\xe9C\n")
-    said(convert(tmp_path / "x.csv", "--smiles-column", "smiles"), 3, "reads no molecule")
+    said(convert(tmp_path / "x.csv", "--smiles-column", "smiles"), 3, "cannot read the molecule")
 
 
 # labels, models, parts

@@ -84,7 +84,7 @@ def test_parameters_in_which_a_name_stands_twice_are_refused(problem, tuning, tm
     (tmp_path / "best.json").write_text(best.replace("{", f'{{"{first}": 3, ', 1))
     data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
     ran = run_resvm("train", *data, "--params", tmp_path / "best.json", "-o", tmp_path / "m")
-    said(ran, 5, "best.json: is not JSON that resvm wrote")
+    said(ran, 5, "best.json: not JSON written by resvm")
 
 
 @pytest.mark.parametrize("name", ["settings.json", "trials.jsonl"])

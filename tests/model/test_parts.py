@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from resvm_cli.errors import CommandLineError, ModelError
+from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import Trainer
 from resvm_cli.model.methods import problems, settle
@@ -169,7 +169,7 @@ def test_gaps_and_overlaps_are_named(tmp_path):
     a, b, c = (str(tmp_path / name) for name in "abc")
     with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
         merge([a, b], str(tmp_path / "m"), Run())
-    with pytest.raises(ModelError, match="holds members from 6, and another part those below 8"):
+    with pytest.raises(ModelError, match="members from 6 on, and another part has those up to 7"):
         merge([a, b, c], str(tmp_path / "m"), Run())
 
 
@@ -211,7 +211,7 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
 def test_another_part_is_not_written_over(tmp_path):
     params = MethodParameters(n_models=4, n_unl=20)
     train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
-    with pytest.raises(CommandLineError, match="part of another model"):
+    with pytest.raises(ParameterError, match="part of another model"):
         train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"), Run())
 
 
