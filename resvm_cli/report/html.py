@@ -22,7 +22,7 @@ POLICY = (
 
 
 def page(title: str, script: str, data: dict[str, Any]) -> bytes:
-    """A page that runs ``script`` (the name of an asset) on ``data``, found there as ``DATA``."""
+    """A page that runs ``script`` (a file of the package) on ``data``, found there as ``DATA``."""
     content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
     # inside a script element only these could end it or open a comment
     content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
@@ -46,7 +46,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 {package_text("report/charts.js")}
-{package_text(f"report/{script}")}</script>
+{package_text(script)}</script>
 </body>
 </html>
 """

@@ -61,7 +61,7 @@ def render(result: ScoreResult, command: str = "") -> bytes:
         "made": made,
         "files": files,
     }
-    return page(f"resvm score: {names}", "score.js", data)
+    return page(f"resvm score: {names}", "report/score.js", data)
 
 
 def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:

@@ -81,7 +81,7 @@ def test_contaminated_sets_get_corrected_curves_and_their_assumptions(tmp_path, 
 
 
 def test_text_cannot_end_the_data(tmp_path):
-    page = html.page("<title>", "score.js", {"x": "</script><!--\u2028"}).decode()
+    page = html.page("<title>", "report/score.js", {"x": "</script><!--\u2028"}).decode()
     assert "<title>&lt;title&gt;</title>" in page
     assert page.count("</script>") == 2
     assert "<!--" not in page
