@@ -22,10 +22,11 @@ from resvm_cli.benchmark.protocol import MEMBERS, Protocol
 from resvm_cli.metrics.ranking import Ranking
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 
 WHOLE = ("n_pos", "n_unl", "n_models")
 NAMES = ("gamma", "c_unl", "w_pos", *WHOLE)
@@ -40,8 +41,8 @@ def values_of(text: str) -> tuple[str, list[float]]:
 
 
 def variants(
-    base: ResvmParams, varied: Sequence[tuple[str, list[float]]]
-) -> Iterator[tuple[str, ResvmParams]]:
+    base: MethodParameters, varied: Sequence[tuple[str, list[float]]]
+) -> Iterator[tuple[str, MethodParameters]]:
     """The settings as given, then with one changed at a time."""
     yield "as given", base
     for name, values in varied:
@@ -52,12 +53,12 @@ def variants(
             yield f"{name} {value:g}", replace(base, **changed)  # type: ignore[arg-type]
 
 
-def areas(data: BenchmarkData, cell: Cell, params: ResvmParams) -> tuple[float, float]:
+def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[float, float]:
     """PR area by trapezoids and average precision on the test rows, in percent."""
     drawn = data.draw(cell)
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))
-    trained = train_on(known, TrainingChoice.of(seeded, decision="votes"), jobs=1)
+    trained = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), jobs=1)
     values = Predictor(trained.ensemble, known.scaling).decisions(drawn.test).by("votes")
     ranking = Ranking.of(drawn.truth, values)
     return 100 * float(ranking.pr_auc_trapezoid()), 100 * float(ranking.average_precision())

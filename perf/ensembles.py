@@ -14,7 +14,7 @@ from perf.data import Problem
 from perf.measure import Steps, run
 from resvm_cli.files.svmlight import Block, format_block, read_file
 from resvm_cli.model.methods import DEFAULT_TOLERANCE, problems, settle
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 
 
 class Ensemble:
@@ -70,7 +70,7 @@ class Ensemble:
         sizes, group = self.bench.sizes, manifest["groups"][0]
         parameters = group["parameters"]
         plan = settle(
-            ResvmParams(
+            MethodParameters(
                 kernel=self.kernel,
                 gamma=group["kernel"].get("gamma", "auto"),
                 n_models=self.n_models,

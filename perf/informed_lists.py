@@ -25,11 +25,12 @@ from perf.pu_tasks import TASKS, Draw, draw
 from resvm_cli.errors import ResvmError
 from resvm_cli.model.ensemble import Predictor, cut
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.auto import settle_scaling
 from resvm_cli.tuning.committee import Informed, informed_candidates, informed_settings
@@ -129,13 +130,13 @@ class Measured:
 
 def measure(task: str, drawn: Draw, seed: int) -> Measured:
     """Judge and train every setting of the wide list."""
-    params = ResvmParams(seed=seed)
+    params = MethodParameters(seed=seed)
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     settle_scaling(data, params, lambda text: None)
     settings = TuningSettings(
         base=params,
-        out_of_bag=True,
-        strategy="informed",
+        oob=True,
+        search="informed",
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )

@@ -21,10 +21,11 @@ from resvm_cli.model.drawing import Sizes, biased_chances, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 LABELLINGS = ("random", "biased")
@@ -88,7 +89,7 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
 def judged(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
     """What rank would know: default parameters, scaled where that is advised, the mean value."""
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
-    trained = train_on(data, TrainingChoice.of(ResvmParams(seed=cell.number)), jobs=1)
+    trained = train_on(data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), jobs=1)
     part = trained.part
     absences = Absences(
         part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)

@@ -33,18 +33,23 @@ from perf.pu_tasks import TASKS, Draw, draw
 from perf.table import put_between_marks
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.running import parallel
-from resvm_cli.training.train import Trained, TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import Trained, train_on
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 OURS: dict[str, Callable[[int], TrainingChoice]] = {
-    "train": lambda seed: TrainingChoice.of(ResvmParams(seed=seed)),
-    "train --auto": lambda seed: TrainingChoice.of(ResvmParams(seed=seed), auto="committee"),
-    "train --method bagging": lambda seed: TrainingChoice.of(
-        ResvmParams(method="bagging", seed=seed)
+    "train": lambda seed: TrainingChoice.from_params(MethodParameters(seed=seed)),
+    "train --auto": lambda seed: TrainingChoice.from_params(
+        MethodParameters(seed=seed), auto="committee"
     ),
-    "train --method cwsvm": lambda seed: TrainingChoice.of(ResvmParams(method="cwsvm", seed=seed)),
+    "train --method bagging": lambda seed: TrainingChoice.from_params(
+        MethodParameters(method="bagging", seed=seed)
+    ),
+    "train --method cwsvm": lambda seed: TrainingChoice.from_params(
+        MethodParameters(method="cwsvm", seed=seed)
+    ),
 }
 AUDIT = "cleanlab"
 METHODS = (*PEERS, AUDIT, *OURS)

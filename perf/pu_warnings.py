@@ -14,11 +14,12 @@ import numpy as np
 
 from perf.table import markdown_table
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 
-PARAMS = ResvmParams(n_models=20)
+PARAMS = MethodParameters(n_models=20)
 WORDS = 300
 
 
@@ -29,14 +30,14 @@ class Warned:
     words: str
     deserved_by: str
     rows: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
-    params: ResvmParams = PARAMS
+    params: MethodParameters = PARAMS
 
     def is_said(self) -> bool:
         """Whether training on the data that deserve it says so."""
         positives, unlabeled = self.rows(np.random.default_rng(3))
         data = MemoryData(Rows.from_dense(positives), Rows.from_dense(unlabeled))
         notices: list[str] = []
-        train_on(data, TrainingChoice.of(self.params), jobs=1, notice=notices.append)
+        train_on(data, TrainingChoice.from_params(self.params), jobs=1, notice=notices.append)
         return any(self.words in notice for notice in notices)
 
 
@@ -87,7 +88,7 @@ WARNINGS = (
         "iteration limit",
         "the same, linear, by LIBLINEAR with C = 10,000",
         _unscaled,
-        ResvmParams(kernel="linear", solver="liblinear", c_unl=1e4, n_models=5),
+        MethodParameters(kernel="linear", solver="liblinear", c_unl=1e4, n_models=5),
     ),
     Warned("a threshold is chosen from at least", "8 known positives", _few_known),
     Warned("can hardly be told from U", "P and U drawn alike", _alike),

@@ -30,10 +30,11 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import Plan
 from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, TrainingRows
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import MethodName, ResvmParams
+from resvm_cli.parameters import MethodName, MethodParameters
 from resvm_cli.rows import Rows, Survey, variance
 from resvm_cli.running import parallel
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 
 # |P|, |U|, share of U that is truly positive
 SETS = {"synthetic": (100, 200, 0.3), "cancer": (60, 200, 0.2), "mnist7": (50, 2000, 0.1)}
@@ -93,7 +94,9 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     """As resvm rank judges: default parameters, rows also by their content, the mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
-    trained = train_on(data, TrainingChoice.of(ResvmParams(method=method, seed=seed)), jobs=1)
+    trained = train_on(
+        data, TrainingChoice.from_params(MethodParameters(method=method, seed=seed)), jobs=1
+    )
     part = trained.part
     predictor = Predictor(trained.ensemble)
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)

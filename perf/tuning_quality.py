@@ -29,11 +29,11 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.rows import Rows, Survey, variance
 from resvm_cli.running import parallel
-from resvm_cli.training.train import TrainingChoice, train_on
-from resvm_cli.tuning.criteria import METRIC_NAMES
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Result, Task, halving, sampled
 from resvm_cli.tuning.space import default_space
@@ -97,10 +97,10 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
     return Draw(positives, unlabeled, test, truth, n_features, variance(surveys, n_features))
 
 
-def test_area(params: ResvmParams, drawn: Draw) -> float:
+def test_area(params: MethodParameters, drawn: Draw) -> float:
     """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
-    trained = train_on(data, TrainingChoice.of(params), jobs=1)
+    trained = train_on(data, TrainingChoice.from_params(params), jobs=1)
     values = Predictor(trained.ensemble).decisions(drawn.test).values
     return 100 * pr_auc_trapezoid(drawn.truth, values)
 
@@ -108,7 +108,7 @@ def test_area(params: ResvmParams, drawn: Draw) -> float:
 def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
     """One record for the untuned defaults, then one for each candidate."""
     number = key["draw"]
-    base = ResvmParams(seed=number)
+    base = MethodParameters(seed=number)
     yield key | {"trial": DEFAULTS, "test": test_area(base, drawn)}
     unlabeled = drawn.unlabeled
     if len(unlabeled) > MAX_UNL:
@@ -148,7 +148,7 @@ def measure_auto(key: dict, drawn: Draw) -> dict:
     """``train --auto``: CPU seconds, and the area by its own rule and by the paper's d."""
     started = time.process_time()
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
-    choice = TrainingChoice.of(ResvmParams(seed=key["draw"]), auto="committee")
+    choice = TrainingChoice.from_params(MethodParameters(seed=key["draw"]), auto="committee")
     trained = train_on(data, choice, jobs=1)
     seconds = time.process_time() - started
     decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)

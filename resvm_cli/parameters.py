@@ -1,124 +1,477 @@
-"""The parameters of a method as the user gives them, and what cannot be asked of it."""
+"""Every parameter of the methods and of tuning, declared once: type, range, default, help.
+
+The fields of ``MethodParameters`` and ``TuningParameters`` are the table. Options, estimators,
+checks, messages and the reference page are derived from it. Nothing here imports numpy, so that
+``--help`` stays fast.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
-
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
-MOST_MEMBERS = 100_000
-NO_BIAS = -1.0  # of LIBLINEAR, which says it so
-MOST_BAG_ROWS = 2**30  # LIBSVM counts the rows of a bag in an int
+KernelName: TypeAlias = Literal[
+    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
+]
+KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
+LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
+SolverName: TypeAlias = Literal["libsvm", "liblinear"]
+SOLVER_NAMES: tuple[SolverName, ...] = get_args(SolverName)
+RuleName: TypeAlias = Literal["votes", "mean"]
+RULE_NAMES: tuple[RuleName, ...] = get_args(RuleName)
+AutoName: TypeAlias = Literal["committee", "single"]
+AUTO_NAMES: tuple[AutoName, ...] = get_args(AutoName)
+ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
+SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
+ScaleChoice: TypeAlias = ScalingName | Literal["auto"]
+SearchName: TypeAlias = Literal["informed", "grid", "random", "halving"]
+SEARCH_NAMES: tuple[SearchName, ...] = get_args(SearchName)
+MetricName: TypeAlias = Literal[
+    "roc_areas",
+    "partial_roc_auc",
+    "roc_auc",
+    "average_precision",
+    "pu_score",
+    "pu_score_pooled",
+    "best_pu_score",
+    "partial_roc_auc_of_mean",
+    "roc_auc_of_mean",
+    "average_precision_of_mean",
+    "best_pu_score_of_mean",
+]
+METRIC_NAMES: tuple[MetricName, ...] = get_args(MetricName)
+
+MAX_MEMBERS = 100_000
+MAX_BAG_ROWS = 2**30  # LIBSVM counts the rows of a bag in an int
+MAX_DEGREE = 1000
+MAX_REASONS = 10_000
+NO_BIAS = -1.0  # LIBLINEAR's convention
+
+Kind: TypeAlias = Literal["integer", "number", "choice", "text", "flag"]
 
 
 @dataclass(frozen=True)
-class ResvmParams:
-    """What the user asked for; None where the default is to be derived from the data."""
+class Parameter:
+    """One row of the table.
 
-    method: MethodName = "resvm"
-    kernel: KernelName = "rbf"
-    gamma: float | Literal["scale", "auto"] = "scale"
-    coef0: float = 0.0
-    degree: int = 3
-    c_unl: float = 1.0
-    w_pos: float | None = None
-    c_pos: float | None = None
-    n_models: int | None = None
-    n_pos: int | None = None
-    n_unl: int | None = None
-    solver: Literal["auto", "libsvm", "liblinear"] = "auto"
-    bias: float | None = None
-    tolerance: float | None = None
-    cache_mb: float = 100.0
-    seed: int = 0
+    ``help`` and ``shown`` are templates of ``errors.Message``: ``{w_pos}`` names a parameter.
+    """
+
+    kind: Kind
+    default: Any
+    help: str
+    low: float = -math.inf
+    high: float = math.inf
+    positive: bool = False  # above 0 and finite
+    below: float = math.inf  # an upper bound that is itself too large
+    also: float | None = None  # a value outside the range that has a meaning of its own
+    choices: tuple[str, ...] = ()  # the names; of a number: words that may stand for it
+    shown: str | None = None  # how the default is described; None: as it is
+    letter: str | None = None  # LIBSVM's
+    metavar: str | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it has no use for this
+    name: str = ""
+
+    def convert(self, value: Any) -> Any:
+        """The value as the engine takes it; ParameterError if it is none."""
+        if self.kind == "choice" or (self.choices and isinstance(value, str)):
+            return self._choice(value)
+        if self.kind == "integer":
+            return self._in_range(self._integer(value))
+        if self.kind == "number":
+            return self._in_range(self._number(value))
+        return value
+
+    def _choice(self, value: Any) -> str:
+        for name in self.choices:
+            if isinstance(value, str) and value == name:
+                return name
+        names = [*map(repr, self.choices)]
+        if self.kind != "choice":
+            names.insert(0, "a number")
+        raise self._error("must be {expected}, got {value!r}", value, expected=_listed(names))
+
+    def _integer(self, value: Any) -> int:
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise self._error("must be a whole number, got {value!r}", value) from None
+
+    def _number(self, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise self._error("must be a number, got {value!r}", value) from None
+
+    def _in_range(self, value: float) -> float:
+        if value == self.also:
+            return value
+        if self.positive and not (value > 0 and math.isfinite(value)):
+            raise self._error("must be positive and finite, got {value:g}", value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._error("must be finite, got {value:g}", value)
+        if value < self.low:
+            raise self._error("must be at least {low:g}, got {value:.10g}", value, low=self.low)
+        if value > self.high:
+            raise self._error("must be at most {high:,}, got {value:.10g}", value, high=self.high)
+        if value >= self.below:
+            raise self._error("must be below {below:g}, got {value:g}", value, below=self.below)
+        return value
+
+    def _error(self, text: str, value: Any, **values: Any) -> ParameterError:
+        return ParameterError("{" + self.name + "} " + text, value=value, **values)
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _integer(default: int | str | None, text: str, **more: Any) -> Any:
+    return _declared("integer", default, text, metavar=more.pop("metavar", "N"), **more)
+
+
+def _number(default: float | str | None, text: str, **more: Any) -> Any:
+    return _declared("number", default, text, **more)
+
+
+def _choice(default: str | None, choices: tuple[str, ...], text: str, **more: Any) -> Any:
+    metavar = more.pop("metavar", "NAME")
+    return _declared("choice", default, text, choices=choices, metavar=metavar, **more)
+
+
+def _declared(kind: Kind, default: Any, text: str, **more: Any) -> Any:
+    return field(default=default, metadata={"parameter": Parameter(kind, default, text, **more)})
+
+
+def table(declared: Any) -> dict[str, Parameter]:
+    """The parameters that a class declares, by name."""
+    return {
+        each.name: replace(each.metadata["parameter"], name=each.name)
+        for each in fields(declared)
+        if "parameter" in each.metadata
+    }
+
+
+ALL_OF_P = "bagging trains every member on all of P"
+ONE_MODEL = "cwsvm is one model of all of P against all of U"
+
+
+@dataclass(frozen=True)
+class MethodParameters:
+    """What the user asked for; None where the default is derived from the data."""
+
+    method: MethodName = _choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
+    n_models: int | None = _integer(
+        None,
+        "Members of the ensemble.",
+        low=1,
+        high=MAX_MEMBERS,
+        shown="50; with {auto} 20 for each further setting",
+        unused={"cwsvm": ONE_MODEL},
+    )
+    n_pos: int | None = _integer(
+        None,
+        "Rows of P per bag.",
+        low=1,
+        high=MAX_BAG_ROWS,
+        shown="|P|, from 5 to 200",
+        unused={"bagging": ALL_OF_P, "cwsvm": ONE_MODEL},
+    )
+    n_unl: int | None = _integer(
+        None,
+        "Rows of U per bag.",
+        low=1,
+        high=MAX_BAG_ROWS,
+        shown="2 n_pos, at most |U|/2",
+        unused={"cwsvm": ONE_MODEL},
+    )
+    w_pos: float | None = _number(
+        None,
+        "Weight of P relative to U, after correcting for class sizes.",
+        positive=True,
+        metavar="W",
+        shown="0.7; cwsvm 1",
+        unused={"bagging": "bagging fixes it at 1"},
+    )
+    c_unl: float = _number(1.0, "Penalty of rows of U.", positive=True, letter="c", metavar="C")
+    c_pos: float | None = _number(
+        None,
+        "cwsvm: penalty of rows of P, instead of {w_pos}.",
+        positive=True,
+        metavar="C",
+        unused={
+            "resvm": "resvm derives it from {c_unl} and {w_pos}",
+            "bagging": "bagging derives it from {c_unl} and the sizes",
+        },
+    )
+    kernel: KernelName = _choice(
+        "rbf",
+        KERNEL_NAMES,
+        "linear, poly, rbf, sigmoid or precomputed (rows are 0:serial 1:K(x,x1) ...), or LIBSVM's"
+        " number 0 to 4; for fingerprints tanimoto (bits) or minmax (counts).",
+        letter="t",
+    )
+    gamma: float | Literal["scale", "auto"] = _number(
+        "scale",
+        "A number, scale = 1/(features x variance), or auto = 1/features.",
+        positive=True,
+        choices=("scale", "auto"),
+        letter="g",
+        metavar="G",
+    )
+    degree: int = _integer(3, "Degree of poly.", low=1, high=MAX_DEGREE, letter="d", metavar="D")
+    coef0: float = _number(0.0, "coef0 of poly and sigmoid.", letter="r", metavar="R")
+    solver: SolverName | Literal["auto"] = _choice(
+        "auto",
+        ("auto", *SOLVER_NAMES),
+        "auto, libsvm or liblinear; auto uses LIBLINEAR for linear bags above 5,000 rows.",
+    )
+    bias: float | None = _number(
+        None,
+        "LIBLINEAR's bias feature; -1 for none.",
+        positive=True,
+        also=NO_BIAS,
+        letter="B",
+        metavar="B",
+        shown="mean row norm of the bag",
+    )
+    tolerance: float | None = _number(
+        None,
+        "Stopping tolerance of the solver.",
+        positive=True,
+        letter="e",
+        metavar="E",
+        shown="0.001; LIBLINEAR 0.01",
+    )
+    cache_mb: float = _number(
+        100.0, "LIBSVM's kernel cache, per thread.", positive=True, letter="m", metavar="MB"
+    )
+    seed: int = _integer(0, "Same seed and data, same model, byte for byte.", low=0)
 
     def check(self) -> None:
         """Refuse what cannot work or would be silently ignored, before any file is read."""
-        self._check_numbers()
+        for name, parameter in METHOD_TABLE.items():
+            value = getattr(self, name)
+            if value is not None:
+                parameter.convert(value)
+                if self.method in parameter.unused:
+                    raise ParameterError(
+                        "{"
+                        + name
+                        + "} has no meaning for {method:"
+                        + self.method
+                        + "}: "
+                        + parameter.unused[self.method],
+                        "leave {" + name + "} out, or choose another {method}",
+                    )
         if self.solver == "liblinear" and self.kernel != "linear":
-            raise CommandLineError(
-                f"--solver liblinear trains linear members only, and the kernel is {self.kernel}",
-                "add -t linear, or leave --solver out",
+            raise ParameterError(
+                "{solver:liblinear} trains linear members only, and {kernel} is {value}",
+                "set {kernel:linear}, or leave {solver} out",
+                value=self.kernel,
             )
         if self.bias is not None and (self.kernel != "linear" or self.solver == "libsvm"):
-            raise CommandLineError(
-                "-B/--bias is for LIBLINEAR, which penalises it; LIBSVM's is free",
-                "leave -B out, or add -t linear --solver liblinear",
+            raise ParameterError(
+                "{bias} is for LIBLINEAR, which penalizes it; LIBSVM's bias is free",
+                "leave {bias} out, or set {kernel:linear} and {solver:liblinear}",
             )
-        for name, value, reason in self._foreign():
-            if value is not None:
-                raise CommandLineError(
-                    f"{name} has no meaning for --method {self.method}: {reason}",
-                    f"leave {name} out or choose another --method",
-                )
         if self.c_pos is not None and self.w_pos is not None:
-            raise CommandLineError("--c-pos and --w-pos exclude each other: give one of them")
-
-    def _check_numbers(self) -> None:
-        for name, number in (
-            ("--c-unl", self.c_unl),
-            ("--c-pos", self.c_pos),
-            ("--w-pos", self.w_pos),
-            ("--tolerance", self.tolerance),
-            ("--cache-mb", self.cache_mb),
-            ("--bias", None if self.bias == NO_BIAS else self.bias),
-            ("--gamma", None if isinstance(self.gamma, str) else self.gamma),
-        ):
-            if number is not None and not (number > 0 and np.isfinite(number)):
-                raise CommandLineError(f"{name} is {number:g}; it must be positive and finite")
-        for name, count, most in (
-            ("--n-models", self.n_models, MOST_MEMBERS),
-            ("--n-pos", self.n_pos, MOST_BAG_ROWS),
-            ("--n-unl", self.n_unl, MOST_BAG_ROWS),
-            ("--degree", self.degree, MOST_DEGREE),
-        ):
-            if count is not None and not 1 <= count <= most:
-                raise CommandLineError(
-                    f"{name} is {count}; it must be at least 1 and at most {most:,}"
-                )
-        if not np.isfinite(self.coef0):
-            raise CommandLineError(f"--coef0 is {self.coef0}; it must be finite")
-        if self.seed < 0:
-            raise CommandLineError(f"--seed is {self.seed}; it must not be negative")
-
-    def _foreign(self) -> Sequence[tuple[str, Any, str]]:
-        """Options that mean nothing to this method, their values, and why."""
-        if self.method == "bagging":
-            return (
-                ("--n-pos", self.n_pos, "bagging trains every member on all of P"),
-                ("--w-pos", self.w_pos, "bagging fixes it at 1"),
-                ("--c-pos", self.c_pos, "bagging derives it from --c-unl and the sizes"),
-            )
-        if self.method == "cwsvm":
-            reason = "cwsvm is one model of all of P against all of U"
-            return (
-                ("--n-models", self.n_models, reason),
-                ("--n-pos", self.n_pos, reason),
-                ("--n-unl", self.n_unl, reason),
-            )
-        return (("--c-pos", self.c_pos, "resvm derives it from --c-unl and --w-pos"),)
+            raise ParameterError("give either {c_pos} or {w_pos}, not both")
 
 
 @dataclass(frozen=True)
 class Setting:
     """The parameters of some of a model's members, and the weight of their mean value."""
 
-    params: ResvmParams
+    params: MethodParameters
     weight: float = 1.0
 
 
-KernelName: TypeAlias = Literal[
-    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
-]
+@dataclass(frozen=True, kw_only=True)
+class TuningParameters:
+    """How candidates are found and scored; None where that follows from the rest."""
 
-KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
+    metric: MetricName = _choice(
+        "roc_areas",
+        METRIC_NAMES,
+        "roc_areas (the mean of four ROC areas: whole and partial, of votes and of means),"
+        " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with _of_mean),"
+        " pu_score (the paper's) or pu_score_pooled.",
+    )
+    up_to: float = _number(
+        0.2, "Fraction of U that partial_roc_auc covers.", positive=True, high=1, metavar="F"
+    )
+    oob: bool = _declared(
+        "flag",
+        False,
+        "Score out of bag: ten times cheaper than ten folds (resvm only).",
+        shown="unless folds are given",
+    )
+    folds: int = _integer(10, "Score by cross-validation with N folds.", low=2, letter="v")
+    repeats: int = _integer(1, "Repeat with other folds.", low=1)
+    outer: int = _integer(
+        0,
+        "An unbiased estimate: repeat the search without each of N outer folds.",
+        low=2,
+        also=0,
+        shown="none",
+    )
+    search: SearchName = _choice(
+        "random",
+        SEARCH_NAMES,
+        "informed (settings that do well on most data), random, grid or halving.",
+        shown="informed out of bag without ranges, else random",
+    )
+    committee: int = _integer(
+        1, "Pool the K best settings.", low=1, metavar="K", shown="informed 4, else 1"
+    )
+    trials: int = _integer(100, "Candidates of random and halving.", low=1)
+    max_extensions: int = _integer(3, "How often to extend a range whose edge wins.", low=0)
+    n_models: int | Literal["auto"] | None = _integer(
+        None,
+        "Members; auto grows the winner until two halves of it agree.",
+        low=1,
+        high=MAX_MEMBERS,
+        choices=("auto",),
+        metavar="N|auto",
+        shown="50; of a committee 20 for each further setting",
+    )
+    max_unl: int = _integer(
+        5000,
+        "Score candidates on at most N rows of U, drawn at random.",
+        low=10,
+        shown="5000; informed 1500",
+    )
+    gram_mb: float = _number(
+        1024.0,
+        "Memory for kernel values that candidates share.",
+        low=0,
+        metavar="MB",
+        shown="1024; informed 150",
+    )
+    contamination_pos: float | None = _number(
+        None,
+        "Fraction of P believed to be negative: narrows the default ranges.",
+        low=0,
+        below=1,
+        metavar="A",
+    )
+    contamination_unl: float | None = _number(
+        None,
+        "Fraction of U believed to be positive: narrows the default ranges.",
+        low=0,
+        below=1,
+        metavar="B",
+    )
 
-LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
 
-MOST_DEGREE = 1000
+@dataclass(frozen=True, kw_only=True)
+class RankingParameters:
+    """Which rows a ranking lists, and what it says about each."""
+
+    audit: bool = _declared(
+        "flag", False, "List the known positives instead, most suspicious first."
+    )
+    contamination_pos: float | None = _number(
+        None, "Fraction of P that is negative.", low=0, below=1, metavar="A", shown="estimated"
+    )
+    contamination_unl: float | None = _number(
+        None, "Fraction of U that is positive.", low=0, below=1, metavar="B", shown="estimated"
+    )
+    fdr: float | None = _number(
+        None,
+        "Write the longest list whose expected false discovery rate is at most Q.",
+        positive=True,
+        below=1,
+        metavar="Q",
+    )
+    with_known: bool = _declared("flag", False, "Rank the rows of P among those of U.")
+    top: int | None = _integer(None, "Write the first N rows only.", low=1, letter="k")
+    why: int | None = _integer(
+        None,
+        "For the top N rows, show which known positives support them and which rows of U count"
+        " against them (linear: which features).",
+        low=1,
+        high=MAX_REASONS,
+    )
+
+    def check_list(self) -> None:
+        """Refuse a list that cannot be made, whatever the rows are."""
+        for name, parameter in RANKING_TABLE.items():
+            if getattr(self, name) is not None:
+                parameter.convert(getattr(self, name))
+        if self.audit and self.with_known:
+            raise ParameterError(
+                "{audit:True} lists known positives alone, {with_known:True} among others:"
+                " choose one"
+            )
+        if self.fdr is not None and (self.audit or self.with_known):
+            other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
+            raise ParameterError("{fdr} selects rows of U, and " + other + " known positives")
+        if self.fdr is not None and self.top is not None:
+            raise ParameterError("{fdr} and {top} each set the length of the list: choose one")
+        if (self.contamination_pos or 0.0) + (self.contamination_unl or 0.0) >= 1:
+            raise ParameterError(
+                "{contamination_pos} and {contamination_unl} add up to 1 or more: P would be no"
+                " richer in positives than U"
+            )
+
+
+METHOD_TABLE = table(MethodParameters)
+RANKING_TABLE = table(RankingParameters)
+TUNING_TABLE = table(TuningParameters)
+# Parameters of training that are not a method's own.
+TRAINING_TABLE = {
+    "scale": Parameter(
+        "choice",
+        "none",
+        "none, minmax, maxabs, standard, or auto: as resvm check advises. Learned from P and U,"
+        " applied by predict.",
+        choices=("none", *SCALING_NAMES, "auto"),
+        metavar="NAME",
+        name="scale",
+    ),
+    "decision": Parameter(
+        "choice",
+        None,
+        "Decision values: votes (the paper's) or mean (the members' mean value, which ranks"
+        " better).",
+        choices=RULE_NAMES,
+        metavar="RULE",
+        shown="votes; mean with {auto} and in rank",
+        name="decision",
+    ),
+    "auto": Parameter(
+        "choice",
+        None,
+        "First score a dozen settings out of bag (seconds) and pool the best of them, or take the"
+        " single best. Parameters given here stay as they are.",
+        choices=AUTO_NAMES,
+        metavar="[single]",
+        name="auto",
+    ),
+    "params": Parameter(
+        "text",
+        None,
+        "Parameters that resvm tune chose (best.json). Parameters given here win.",
+        metavar="FILE",
+        name="params",
+    ),
+}
+# What tune searches: ranges of a method's parameters, and of one that only tuning has.
+RANGE_HELP = {
+    "c_unl": METHOD_TABLE["c_unl"].help,
+    "w_pos": METHOD_TABLE["w_pos"].help,
+    "n_pos": METHOD_TABLE["n_pos"].help,
+    "unl_per_pos": "Rows of U per row of P in a bag (bagging: per row of all P).",
+    "gamma": "gamma of rbf, poly and sigmoid.",
+    "degree": METHOD_TABLE["degree"].help,
+    "coef0": METHOD_TABLE["coef0"].help,
+}

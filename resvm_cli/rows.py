@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -359,6 +359,6 @@ def variance(surveys: Sequence[Survey], n_features: int) -> float:
     if not np.isfinite(spread):
         raise DataError(
             f"the values reach from {low:g} to {high:g}: their variance is too large for a double",
-            "scale the features, or give -g a number",
+            Message("scale the features, or set {gamma} to a number"),
         )
     return spread

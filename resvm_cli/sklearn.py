@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -33,12 +33,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
-from resvm_cli.api.keywords import PathName
-from resvm_cli.api.parameter_names import ParameterError
-from resvm_cli.errors import ModelError
+from resvm_cli.api.matrices import PathName
+from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.pu import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.parameters import MethodName, ResvmParams, Setting
+from resvm_cli.parameters import METHOD_TABLE, MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
 from resvm_cli.training import best_json as params_file
 
@@ -48,6 +47,32 @@ OF_ESTIMATORS = ("random_state", "jobs", "oob", "positive_label")
 SHARED_WITH_TUNING = ("kernel", "tolerance", "cache_mb", "scale")
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
+
+
+def _constructor(method: MethodName, **more: Any) -> Any:
+    """The ``__init__`` of an estimator: its parameters are those of the method, from the table."""
+    defaults = {
+        name: parameter.default
+        for name, parameter in METHOD_TABLE.items()
+        if name not in ("method", "seed") and method not in parameter.unused
+    }
+    defaults |= {"scale": None, **more, "params": None}
+    defaults |= {"positive_label": None, "jobs": None, "random_state": 0}
+
+    def __init__(self: Any, **given: Any) -> None:
+        for name in given:
+            if name not in defaults:
+                raise TypeError(f"__init__() got an unexpected keyword argument '{name}'")
+        for name, default in defaults.items():
+            setattr(self, name, given.get(name, default))
+
+    keywords = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+        for name, default in defaults.items()
+    ]
+    itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    vars(__init__)["__signature__"] = Signature([itself, *keywords])
+    return __init__
 
 
 class _PUClassifier(ClassifierMixin, BaseEstimator):
@@ -205,7 +230,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             return numbers
         if chosen not in self.classes_.tolist():
             there = " and ".join(map(repr, self.classes_.tolist()))
-            raise ParameterError(f"positive_label is {chosen!r}; y has {there}")
+            raise ParameterError(
+                "{positive_label} is {value!r}, and y has {there}", value=chosen, there=there
+            )
         if chosen == self.classes_[0]:
             self.classes_ = self.classes_[::-1]
             return 1 - numbers
@@ -220,12 +247,12 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         state = self.get_params(deep=False)["random_state"]
         if isinstance(state, (int, np.integer)):
             if state < 0:
-                raise ParameterError(f"random_state is {state}; it must not be negative")
+                raise ParameterError("{random_state} must be at least 0, got {value}", value=state)
             return int(state)
         try:
             return int(check_random_state(state).randint(LARGEST_SEED))
         except ValueError as error:
-            raise ParameterError(f"random_state is {state!r}: {error}") from None
+            raise ParameterError("{random_state}: {error}", error=error) from None
 
     def _options(self) -> dict[str, Any]:
         """The parameters that were chosen, by what the engine calls them."""
@@ -250,152 +277,30 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 class RESVMClassifier(_PUClassifier):
     """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
 
-    ``auto``: judge settings out of bag first and pool the best of them (True), or take the single
+    ``auto``: score settings out of bag first and pool the best of them (True), or take the single
     best ("single"); what differs from its default stays as it is. ``decision``: "votes" or "mean".
     ``params``: what ``tune`` chose. ``oob``: keep ``oob_decision_values_`` and ``oob_members_``.
     """
 
     method: ClassVar[MethodName] = "resvm"
-
-    def __init__(
-        self,
-        *,
-        n_models: int | None = None,
-        n_pos: int | None = None,
-        n_unl: int | None = None,
-        w_pos: float | None = None,
-        c_unl: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        solver: str = "auto",
-        bias: float | None = None,
-        tolerance: float | None = None,
-        cache_mb: float = 100.0,
-        scale: str | None = None,
-        decision: str | None = None,
-        auto: bool | str = False,
-        params: Any = None,
-        oob: bool = True,
-        positive_label: Any = None,
-        jobs: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_models = n_models
-        self.n_pos = n_pos
-        self.n_unl = n_unl
-        self.w_pos = w_pos
-        self.c_unl = c_unl
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.bias = bias
-        self.tolerance = tolerance
-        self.cache_mb = cache_mb
-        self.scale = scale
-        self.decision = decision
-        self.auto = auto
-        self.params = params
-        self.oob = oob
-        self.positive_label = positive_label
-        self.jobs = jobs
-        self.random_state = random_state
+    __init__ = _constructor("resvm", decision=None, auto=False, oob=True)
 
 
 class BaggingSVMClassifier(_PUClassifier):
     """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
 
-    Of rows of P nothing is out of bag: their ``oob_decision_values_`` are nan.
+    No row of P is out of bag: their ``oob_decision_values_`` are nan.
     """
 
     method: ClassVar[MethodName] = "bagging"
-
-    def __init__(
-        self,
-        *,
-        n_models: int | None = None,
-        n_unl: int | None = None,
-        c_unl: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        solver: str = "auto",
-        bias: float | None = None,
-        tolerance: float | None = None,
-        cache_mb: float = 100.0,
-        scale: str | None = None,
-        decision: str | None = None,
-        params: Any = None,
-        oob: bool = True,
-        positive_label: Any = None,
-        jobs: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_models = n_models
-        self.n_unl = n_unl
-        self.c_unl = c_unl
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.bias = bias
-        self.tolerance = tolerance
-        self.cache_mb = cache_mb
-        self.scale = scale
-        self.decision = decision
-        self.params = params
-        self.oob = oob
-        self.positive_label = positive_label
-        self.jobs = jobs
-        self.random_state = random_state
+    __init__ = _constructor("bagging", decision=None, oob=True)
 
 
 class ClassWeightedSVMClassifier(_PUClassifier):
     """Class-weighted SVM: one model of all of P against all of U, with a penalty for each."""
 
     method: ClassVar[MethodName] = "cwsvm"
-
-    def __init__(
-        self,
-        *,
-        c_unl: float = 1.0,
-        w_pos: float | None = None,
-        c_pos: float | None = None,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        solver: str = "auto",
-        bias: float | None = None,
-        tolerance: float | None = None,
-        cache_mb: float = 100.0,
-        scale: str | None = None,
-        params: Any = None,
-        positive_label: Any = None,
-        jobs: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.c_unl = c_unl
-        self.w_pos = w_pos
-        self.c_pos = c_pos
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.bias = bias
-        self.tolerance = tolerance
-        self.cache_mb = cache_mb
-        self.scale = scale
-        self.params = params
-        self.positive_label = positive_label
-        self.jobs = jobs
-        self.random_state = random_state
+    __init__ = _constructor("cwsvm")
 
 
 class _Chosen(dict[str, Any]):
@@ -424,7 +329,7 @@ def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str,
         return {}
     settings = [
         Setting(
-            ResvmParams(
+            MethodParameters(
                 method=each.method,
                 kernel=each.kernel.name,
                 gamma=each.kernel.gamma or "scale",  # linear members have none

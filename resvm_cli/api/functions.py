@@ -7,44 +7,31 @@ seed are equal. Column 0 of a matrix is feature 1 of a file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.keywords import (
-    PathName,
-    TrainingOptions,
-    TuningOptions,
-    checked_jobs,
-    checked_names,
-    checked_share,
-    checked_top,
-    require_known,
-    scale_choice,
-    training_choice,
-    tuning_settings,
-)
-from resvm_cli.api.matrices import Label, LabelledMatrix, Matrix, as_matrix
-from resvm_cli.api.parameter_names import ParameterError, named, parameters_named
+from resvm_cli.api.matrices import Label, LabelledMatrix, Matrix, PathName, as_matrix, checked_names
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import judge_of, rank_on
 from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, ParameterError, Text
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.directory import StoredModel
+from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
+from resvm_cli.training.choice import TRAINING_NAMES, training_choice
 from resvm_cli.training.data import Progress
 from resvm_cli.training.train import Trained, stored_table, train_on
+from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+JOBS = Parameter("integer", None, "Threads; the result is the same.", low=1, name="jobs")
 
 __all__ = [
     "Model",
@@ -67,11 +54,10 @@ class _Notes(list[str]):
         super().__init__()
         self._notice = notice
 
-    def tell(self, text: str) -> None:
-        text = named(text)
-        self.append(text)
+    def tell(self, text: Text) -> None:
+        self.append(str(text))
         if self._notice is not None:
-            self._notice(text)
+            self._notice(str(text))
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -89,7 +75,7 @@ def fit(
     jobs: int | None = None,
     progress: Progress = _silent,
     notice: Callable[[str], None] | None = None,
-    **options: Unpack[TrainingOptions],
+    **parameters: Any,
 ) -> Model:
     """Learn from rows of the positive label and unlabeled rows, which have any other.
 
@@ -98,10 +84,10 @@ def fit(
     proportion.
     """
     notes = _Notes(notice)
-    with _engine():
-        require_known(options, TrainingOptions, "fit")
-        jobs = checked_jobs(jobs)
-        choice, scale = training_choice(options)
+    with parallel.inner_threads_held():
+        _require_known(parameters, TRAINING_NAMES, "fit")
+        jobs = _converted(JOBS, jobs)
+        choice, scale = training_choice(parameters)
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
@@ -126,16 +112,17 @@ def tune(
     jobs: int | None = None,
     progress: Progress = _silent,
     notice: Callable[[str], None] | None = None,
-    **options: Unpack[TuningOptions],
+    **parameters: Any,
 ) -> Tuning:
     """Choose hyperparameters without negatives."""
     notes = _Notes(notice)
-    with _engine():
-        require_known(options, TuningOptions, "tune")
-        jobs = checked_jobs(jobs)
-        settings = tuning_settings(options)
+    with parallel.inner_threads_held():
+        _require_known(parameters, TUNING_NAMES, "tune")
+        jobs = _converted(JOBS, jobs)
+        settings = TuningSettings(**tuning_settings(parameters))
         settings.check()
-        scale = scale_choice(options.get("scale", "none"))
+        scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
+        scale = None if scale == "none" else scale
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
@@ -165,7 +152,7 @@ def rank(
     jobs: int | None = None,
     progress: Progress = _silent,
     notice: Callable[[str], None] | None = None,
-    **options: Unpack[TrainingOptions],
+    **parameters: Any,
 ) -> Ranking:
     """Put unlabeled rows in order, best first, or known positives, most suspicious first.
 
@@ -173,27 +160,23 @@ def rank(
     the same rows, or of one that is trained here.
     """
     notes = _Notes(notice)
-    with _engine():
-        require_known(options, TrainingOptions, "rank")
-        jobs = checked_jobs(jobs)
-        if model is not None and set(options) - {"decision"}:
-            name = sorted(set(options) - {"decision"})[0]
-            raise ParameterError(f"{name} is for training, and model is trained already")
-        choice, scale = training_choice(options)
+    with parallel.inner_threads_held():
+        _require_known(parameters, TRAINING_NAMES, "rank")
+        jobs = _converted(JOBS, jobs)
+        if model is not None and set(parameters) - {"decision"}:
+            name = sorted(set(parameters) - {"decision"})[0]
+            raise ParameterError("{" + name + "} is for training, and {model} is trained already")
+        choice, scale = training_choice(parameters)
+        listed = {"audit": audit, "with_known": with_known, "top": top, "fdr": fdr, "why": why}
+        listed |= {"contamination_pos": contamination_pos, "contamination_unl": contamination_unl}
         stored = _stored(model)
         request = RankRequest(
             choice=choice,
             model=None if model is None else _name_of(model),
-            audit=audit,
-            with_known=with_known,
-            top=checked_top(top),
-            contamination_pos=checked_share("contamination_pos", contamination_pos),
-            contamination_unl=checked_share("contamination_unl", contamination_unl),
-            fdr=checked_share("fdr", fdr),
             negatives=None if negatives is None else "negatives",
-            why=why,
             intervals=intervals,
             jobs=jobs,
+            **{name: _converted(RANKING_TABLE[name], value) for name, value in listed.items()},
         )
         request.check_list()
         labelled = LabelledMatrix.of(X, y, positive_label)
@@ -223,8 +206,7 @@ def rank(
 
 def load(path: PathName) -> Model:
     """A model that ``resvm train`` or ``Model.save`` wrote."""
-    with parameters_named():
-        return Model(*model_dir.load_with_out_of_bag(os.fspath(path), required=False))
+    return Model(*model_dir.load_with_out_of_bag(os.fspath(path), required=False))
 
 
 def read_svmlight(
@@ -235,24 +217,27 @@ def read_svmlight(
 
     from resvm_cli.files.svmlight import read_file
 
-    with parameters_named():
-        block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
-        rows = block.rows
-        first = 0 if zero_based else 1
-        width = rows.max_index + 1 - first if features is None else features
-        if rows.max_index - first >= width:
-            raise DataError(f"{path}: has feature {rows.max_index}, more than features={features}")
-        matrix = csr_matrix(
-            (rows.values, rows.indices - first, rows.indptr), shape=(len(rows), max(0, width))
-        )
-        return SvmlightData(matrix, block.labels, list(block.comments or ()))
+    block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
+    rows = block.rows
+    first = 0 if zero_based else 1
+    width = rows.max_index + 1 - first if features is None else features
+    if rows.max_index - first >= width:
+        raise DataError(f"{path}: has feature {rows.max_index}, more than features={features}")
+    matrix = csr_matrix(
+        (rows.values, rows.indices - first, rows.indptr), shape=(len(rows), max(0, width))
+    )
+    return SvmlightData(matrix, block.labels, list(block.comments or ()))
 
 
-@contextmanager
-def _engine() -> Iterator[None]:
-    """Errors in the words of Python, and BLAS on one thread, as the command line runs it."""
-    with parameters_named(), parallel.inner_threads_held():
-        yield
+def _require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
+    """Refuse what is no parameter, as Python does."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+
+
+def _converted(parameter: Parameter, value: Any) -> Any:
+    return None if value is None else parameter.convert(value)
 
 
 def _stored(model: Model | PathName | None) -> StoredModel | None:
@@ -261,7 +246,7 @@ def _stored(model: Model | PathName | None) -> StoredModel | None:
     if isinstance(model, Model):
         return model.stored
     if not isinstance(model, (str, os.PathLike)):
-        raise ParameterError(f"model is {model!r}; a model or the path of one was expected")
+        raise ParameterError("{model} must be a model or its path, got {value!r}", value=model)
     return load(model).stored
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -9,16 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.keywords import checked_names
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.scaling import ScaleChoice
-from resvm_cli.parameters import KernelName
+from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.training.input import TrainingInput
 
 Matrix: TypeAlias = Any  # numpy's, scipy's sparse ones, or rows as lists
 Label: TypeAlias = float | int | str
+PathName: TypeAlias = str | os.PathLike[str]
 
 ENCODE = "leave texts out, or make numbers of them, one column a value"
 FILL_IN = "leave such rows out, or fill in a number such as the column's mean"
@@ -57,6 +57,25 @@ def _column_name(X: Matrix, column: int) -> str:
     return f"'{X.columns[column]}'" if hasattr(X, "columns") else str(column)
 
 
+def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
+    """One text per row of X; those of a Series in its order, whatever its index."""
+    if values is None:
+        return None
+    try:
+        names = [str(each) for each in values]
+    except TypeError:
+        raise ParameterError(
+            "{" + name + "} must have one value per row, got {value!r}", value=values
+        ) from None
+    if len(names) != n_rows:
+        raise ParameterError(
+            "{" + name + "} has {found:,} values, and X has {n_rows:,} rows",
+            found=len(names),
+            n_rows=n_rows,
+        )
+    return names
+
+
 @dataclass(frozen=True, eq=False)
 class LabelledMatrix:
     """A matrix, and which of its rows are known positives."""
@@ -72,13 +91,13 @@ class LabelledMatrix:
             shape = "x".join(map(str, labels.shape))
             raise DataError(f"y has {shape} labels, and X has {matrix.shape[0]:,} rows")
         if np.ndim(label):
-            raise DataError(f"positive_label is {label!r}; one label was expected")
+            raise ParameterError("{positive_label} must be one label, got {value!r}", value=label)
         positive = np.asarray(labels == label, bool)
         if not positive.any():
             there = ", ".join(sorted({str(value) for value in labels.tolist()})[:20])
             raise DataError(
                 f"no row has the label {label}, which known positives have",
-                f"labels that are there: {there}; set positive_label",
+                Message("the labels are {there}; set {positive_label}", there=there),
             )
         if positive.all():
             raise DataError(f"every row has the label {label}; none is left as unlabeled")

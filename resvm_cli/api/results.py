@@ -11,20 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.keywords import PathName
-from resvm_cli.api.matrices import Matrix, as_matrix
-from resvm_cli.api.parameter_names import parameters_named
+from resvm_cli.api.matrices import Matrix, PathName, as_matrix
 from resvm_cli.commands.rank.fdr import Promise
 from resvm_cli.commands.rank.ranked_rows import Listing, RankingFormat, format_ranking
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
-from resvm_cli.model.ensemble import Decisions, Predictor, RuleName
+from resvm_cli.model.ensemble import Decisions, Predictor
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import MethodName
+from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.parallel import available_cores
@@ -130,19 +128,18 @@ class Model:
 
     def decisions(self, X: Matrix) -> Decisions:
         """All that the ensemble says of each row."""
-        with parameters_named():
-            parts = self._each_block(X, self._predictor.decisions)
-            names = ("votes", "sums", "values", "means", "n_members")
-            joined = Decisions(
-                *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        parts = self._each_block(X, self._predictor.decisions)
+        names = ("votes", "sums", "values", "means", "n_members")
+        joined = Decisions(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        )
+        bad = np.flatnonzero(~np.isfinite(joined.sums))
+        if len(bad):
+            raise DataError(
+                f"row {bad[0]} of X: its decision value is not finite",
+                "its values are far outside what the model was trained on: scale them as then",
             )
-            bad = np.flatnonzero(~np.isfinite(joined.sums))
-            if len(bad):
-                raise DataError(
-                    f"row {bad[0]} of X: its decision value is not finite",
-                    "its values are far outside what the model was trained on: scale them as then",
-                )
-            return joined
+        return joined
 
     def decision_values(self, X: Matrix) -> FloatArray:
         """d by the model's rule, as ``resvm predict`` writes it."""
@@ -159,26 +156,24 @@ class Model:
 
     def member_values(self, X: Matrix) -> FloatArray:
         """What each member says: rows x members."""
-        with parameters_named():
-            return np.concatenate(self._each_block(X, self._predictor.member_values))
+        return np.concatenate(self._each_block(X, self._predictor.member_values))
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory for ``resvm predict`` and the others; its manifest."""
-        with parameters_named():
-            if self.stored.manifest.get("format", model_dir.FORMAT) != model_dir.FORMAT:
-                raise ModelError(
-                    f"the model has format {self.stored.manifest['format']}, and format"
-                    f" {model_dir.FORMAT} is written",
-                    "copy its directory, or fit it again",
-                )
-            model_dir.check_target(os.fspath(path), force=force)
-            return model_dir.save(
-                os.fspath(path),
-                format_members(self.stored.ensemble),
-                self.manifest,
-                force=force,
-                out_of_bag=self.table,
+        if self.stored.manifest.get("format", model_dir.FORMAT) != model_dir.FORMAT:
+            raise ModelError(
+                f"the model has format {self.stored.manifest['format']}, and format"
+                f" {model_dir.FORMAT} is written",
+                "copy its directory, or fit it again",
             )
+        model_dir.check_target(os.fspath(path), force=force)
+        return model_dir.save(
+            os.fspath(path),
+            format_members(self.stored.ensemble),
+            self.manifest,
+            force=force,
+            out_of_bag=self.table,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,10 +21,11 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import FloatArray
 from resvm_cli.training.best_json import parameters_of
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 from resvm_cli.tuning.tune import tune_on
 
 CURVE_DECIMALS = 4
@@ -131,7 +132,7 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
     seed = cell.seed(bench.data.seed)
     if protocol.is_automatic(cell.method):
         params = protocol.params(cell.method, family, seed)
-        return TrainingChoice.of(params, auto="committee", decision=protocol.decision), {}
+        return TrainingChoice.from_params(params, auto="committee", decision=protocol.decision), {}
     scale = gamma_scale(data.n_features, data.variance())
     settings = protocol.search(cell.method, family, seed, scale, len(data.positives))
     settings.check()
@@ -142,10 +143,10 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
         "parameters": parameters_of(params),
         "selected_score": result.best.params["selected_by"]["score"],
     }
-    return TrainingChoice.of(params, decision=protocol.decision), chosen
+    return TrainingChoice.from_params(params, decision=protocol.decision), chosen
 
 
-def _chosen_by_training(plan: ModelPlan, params: ResvmParams) -> dict[str, Any]:
+def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, Any]:
     """The record of a committee: its setting of the largest weight."""
     heaviest = max(range(len(plan.plans)), key=lambda number: plan.weights[number])
     one = plan.plans[heaviest]

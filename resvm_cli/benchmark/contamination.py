@@ -1,4 +1,4 @@
-"""The effect of contamination: what each method achieves at each level, and how much it tolerates."""
+"""The effect of contamination: what each method achieves at each level, and tolerates."""
 
 from __future__ import annotations
 
@@ -201,9 +201,8 @@ def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
                 f"{directory}: one figure cannot show results of {listed}",
                 "give runs of one task and one protocol",
             )
-        found = [
-            _panel(directory, axis, own.rows) for own in own_tables(results) for axis in PANELS
-        ]
+        tables = own_tables(results)
+        found = [_panel(directory, axis, own.rows) for own in tables for axis in PANELS]
         varied = [panel for panel in found if panel is not None]
         if not varied:
             raise DataError(f"{directory}: varies no contamination", Message(EXAMPLE))

@@ -18,10 +18,9 @@ from resvm_cli.benchmark.data import METHODS, PUBLISHED_CWSVM
 from resvm_cli.errors import CommandLineError, DataError, Message, ParameterError
 from resvm_cli.files.package_files import package_text
 from resvm_cli.files.run_directory import read_json
-from resvm_cli.model.ensemble import RuleName
-from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, ResvmParams
+from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodParameters, RuleName
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.tuning.settings import MAX_UNL, TuningSettings
+from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
 
 ProtocolName: TypeAlias = Literal["paper", "fast", "search"]
@@ -107,7 +106,7 @@ class Grids:
         """Check every grid of a file, also those that this run does not use."""
         if content.get("kind") != GRIDS_KIND or content.get("format") != GRIDS_FORMAT:
             raise DataError(
-                f"{name}: holds no grids", "start from what resvm benchmark grids prints"
+                f"{name}: holds no grids", "edit what resvm benchmark grids prints"
             )
         sets = content.get("data_sets")
         if not isinstance(sets, dict):
@@ -189,11 +188,11 @@ class Protocol:
         """Whether training chooses the settings itself."""
         return self.name == "fast" and method == "resvm"
 
-    def params(self, method: str, family: str, seed: int) -> ResvmParams:
+    def params(self, method: str, family: str, seed: int) -> MethodParameters:
         """The parameters that all candidates of a method share."""
         if method == PUBLISHED_CWSVM:
-            return ResvmParams(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
-        return ResvmParams(kernel=self.kernel(family), seed=seed)
+            return MethodParameters(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
+        return MethodParameters(kernel=self.kernel(family), seed=seed)
 
     def search(
         self, method: str, family: str, seed: int, gamma_scale: float, n_pos: int
@@ -206,15 +205,15 @@ class Protocol:
         }
         if self.name == "fast":
             return TuningSettings(
-                **common, n_folds=FAST_FOLDS, strategy="random", trials=FAST_TRIALS,
-                max_extensions=0, max_unl=MAX_UNL,
+                **common, folds=FAST_FOLDS, search="random", trials=FAST_TRIALS,
+                max_extensions=0, max_unl=TuningSettings.max_unl,
             )  # fmt: skip
         common |= {
-            "metric": "pu_score", "n_folds": PAPER_FOLDS, "max_unl": ALL_ROWS, "gram_mb": GRAM_MB
+            "metric": "pu_score", "folds": PAPER_FOLDS, "max_unl": ALL_ROWS, "gram_mb": GRAM_MB
         }  # fmt: skip
         if self.name == "search":
             return TuningSettings(
-                **common, strategy="random", trials=self.trials, max_extensions=SEARCH_EXTENSIONS
+                **common, search="random", trials=self.trials, max_extensions=SEARCH_EXTENSIONS
             )
         axes = self.grids.grid(family).axes_of(method, gamma_scale, n_pos)
-        return TuningSettings(**common, strategy="grid", axes=axes, max_extensions=PAPER_EXTENSIONS)
+        return TuningSettings(**common, search="grid", axes=axes, max_extensions=PAPER_EXTENSIONS)

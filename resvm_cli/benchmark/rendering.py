@@ -243,9 +243,7 @@ def _csv_records(run: RunReport) -> Iterator[list[Any]]:
         for row in table.rows:
             for cell in row.cells:
                 beside = cell.published
-                published = (
-                    (None,) * 3 if beside is None else (beside.low, beside.high, beside.wins)
-                )
+                published = (beside.low, beside.high, beside.wins) if beside else (None,) * 3
                 yield [
                     run.name, run.protocol, table.setting, row.task, cell.method, None, None,
                     *_areas(cell), *published, cell.verdict, row.p_resvm_over_bagging, row.stars,

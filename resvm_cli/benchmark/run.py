@@ -257,7 +257,7 @@ class _Runner:
         return len(lines), n_run, 0, ()
 
     def run_share(self, share: Share) -> tuple[int, int, int, tuple[int, ...]]:
-        """Run an array task's cells into a file of its own: every k-th cell, so shares are alike."""
+        """Run every k-th cell into the file of an array task; so all tasks take about as long."""
         own = self._cells[share.number - 1 :: share.count]
         known = {*self._cells_in_log(), *self._from_tasks}
         todo = [cell for cell in own if cell not in known]

@@ -1,4 +1,4 @@
-"""A benchmark's report as sections, in the order of a reader's interest; first the paper's tables."""
+"""A benchmark's report as sections in the order that readers want, and the paper's tables."""
 
 from __future__ import annotations
 

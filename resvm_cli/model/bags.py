@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.rows import FloatArray, IntArray
 
 RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
@@ -54,7 +54,7 @@ class PositiveWeights:
 
     def take(self, numbers: IntArray) -> PositiveWeights | None:
         """Those of some rows."""
-        hint = "use fewer folds, or judge out of bag (--oob)"
+        hint = Message("use fewer folds, or score out of bag ({oob:True})")
         return self._proportions(self.values[numbers], "weights of the rows that are left", hint)
 
     @property
@@ -83,9 +83,9 @@ def require_weighted_draws(method: str) -> None:
             if method == "bagging"
             else "cwsvm is one model of all of P"
         )
-        raise CommandLineError(
-            f"--weights has no meaning for --method {method}: {reason}",
-            "leave --weights out, or use --method resvm, which draws rows of P",
+        raise ParameterError(
+            "{weights} has no meaning for {method:" + method + "}: " + reason,
+            "leave {weights} out, or use {method:resvm}, which draws rows of P",
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.model.ensemble import RULE_NAMES, RuleName
+from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, distinct
 
 # Fewer rows than these, judged out of bag, place no threshold.

@@ -8,21 +8,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.model.scaling import Scaling
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import gram
 from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
 from resvm_cli.svm.products import LEAST_DENSITY
 from resvm_cli.svm.weights import Weights
-
-RuleName: TypeAlias = Literal["votes", "mean"]
-RULE_NAMES: tuple[RuleName, ...] = ("votes", "mean")
 
 # Whether support rows or weights are kept dense is decided by their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26

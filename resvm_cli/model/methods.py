@@ -8,21 +8,22 @@ from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 from resvm_cli.model import bags
 from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
 from resvm_cli.parameters import (
+    MAX_BAG_ROWS,
+    MAX_MEMBERS,
     METHOD_NAMES,
-    MOST_BAG_ROWS,
-    MOST_MEMBERS,
     NO_BIAS,
     MethodName,
-    ResvmParams,
+    MethodParameters,
+    SolverName,
 )
 from resvm_cli.randomness import solver_seed
 from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.problem import Problem, SolverName
+from resvm_cli.svm.problem import Problem
 
 # LIBSVM's time grows with the square of a bag; above this LIBLINEAR trains linear members.
 LARGE_BAG = 5000
@@ -98,7 +99,7 @@ class Plan:
             kernel=Kernel.from_description(content["kernel"]),
             solver=content["solver"],
             bias=parameters.get("bias"),
-            cache_mb=ResvmParams.cache_mb,
+            cache_mb=MethodParameters.cache_mb,
             seed=content["seed"],
             rows_pos=rows_pos,
             rows_unl=rows_unl,
@@ -113,9 +114,9 @@ class Plan:
     def _require_sense(self) -> None:
         """Refuse values that no plan of ours has."""
         whole = (
-            (self.n_models, MOST_MEMBERS),
-            (self.n_pos, MOST_BAG_ROWS),
-            (self.n_unl, MOST_BAG_ROWS),
+            (self.n_models, MAX_MEMBERS),
+            (self.n_pos, MAX_BAG_ROWS),
+            (self.n_unl, MAX_BAG_ROWS),
             (self.rows_pos, MOST_ROWS),
             (self.rows_unl, MOST_ROWS),
         )
@@ -150,7 +151,7 @@ def gamma_scale(n_features: int, variance: float) -> float:
 
 
 def settle(
-    params: ResvmParams,
+    params: MethodParameters,
     rows_pos: int,
     rows_unl: int,
     n_features: int,
@@ -183,9 +184,10 @@ def settle(
     w_pos = None if params.c_pos is not None else (params.w_pos or usual)
     c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
     if not (np.isfinite(c_pos) and c_pos > 0):
-        raise CommandLineError(
-            f"the penalty of P comes out as {c_pos:g}; it must be positive and finite",
-            "choose less extreme values of --c-unl, --w-pos and the bag sizes",
+        raise ParameterError(
+            "the penalty of P must be positive and finite, and comes out as {value:g}",
+            "choose less extreme values of {c_unl}, {w_pos} and the bag sizes",
+            value=c_pos,
         )
     solver: SolverName = "libsvm"
     if params.solver == "liblinear" or (

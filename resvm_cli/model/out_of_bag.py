@@ -15,19 +15,19 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message
 from resvm_cli.model.ensemble import (
     Decisions,
     Ensemble,
     Group,
     Predictor,
-    RuleName,
     cut,
     decision_values,
     mean_values,
 )
 from resvm_cli.model.rank_intervals import MemberResamples, SingleArray
 from resvm_cli.model.trusted_negatives import TrustedNegatives
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.svm.pool import BLOCK_ROWS
@@ -339,7 +339,7 @@ class OutOfBagJudge:
         if len(bad):
             raise DataError(
                 f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
-                "its values are far from those that members were trained on: --scale them",
+                Message("its values are far from those that members were trained on: {scale} them"),
             )
         groups = self.predictor.ensemble.groups
         decisions = decide_out_of_bag(member_values, absent, groups)

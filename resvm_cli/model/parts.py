@@ -13,7 +13,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.model.decisions import DecisionRule, choose_threshold
-from resvm_cli.model.ensemble import RULE_NAMES, Decisions, Group, RuleName
+from resvm_cli.model.ensemble import Decisions, Group
 from resvm_cli.model.members import Fitted, Trainer, fit_by, rows_drawn
 from resvm_cli.model.out_of_bag import (
     Absences,
@@ -23,6 +23,7 @@ from resvm_cli.model.out_of_bag import (
 )
 from resvm_cli.model.plan import ModelPlan, standardised
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.svm.problem import Problem

@@ -15,7 +15,7 @@ import numpy as np
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import Group
 from resvm_cli.model.methods import Plan, problems, settle
-from resvm_cli.parameters import MOST_MEMBERS, MethodName, Setting
+from resvm_cli.parameters import MAX_MEMBERS, MethodName, Setting
 from resvm_cli.svm.problem import Problem
 
 
@@ -139,7 +139,7 @@ class ModelPlan:
             plans.append(plan)
             first = run.stop
         kernels = {plan.kernel.name for plan in plans}
-        if len(kernels) != 1 or first > MOST_MEMBERS:
+        if len(kernels) != 1 or first > MAX_MEMBERS:
             raise ValueError("groups")
         if plans[0].method == "cwsvm" and first != 1:
             raise ValueError("cwsvm has one member")

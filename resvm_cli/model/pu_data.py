@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message
 from resvm_cli.model.bags import PositiveWeights
-from resvm_cli.model.scaling import FeatureStats, ScaleChoice, Scaling
+from resvm_cli.model.scaling import FeatureStats, Scaling
+from resvm_cli.parameters import ScaleChoice
 from resvm_cli.rows import IntArray, Rows, Survey, variance
 from resvm_cli.svm import gram
 
@@ -85,8 +86,12 @@ class PUData(ABC):
         declared = self._declared_features
         if declared is not None and seen > declared:
             raise DataError(
-                f"the data has feature {largest}, more than --features {declared}",
-                "correct --features, or leave it out",
+                Message(
+                    "the data has feature {largest}, and {features} is {declared}",
+                    largest=largest,
+                    declared=declared,
+                ),
+                Message("correct {features}, or leave it out"),
             )
         return declared or max(0, seen)
 

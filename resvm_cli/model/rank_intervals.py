@@ -14,14 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.model.ensemble import (
-    Decisions,
-    Group,
-    RuleName,
-    cut,
-    decision_values,
-    mean_values,
-)
+from resvm_cli.model.ensemble import Decisions, Group, cut, decision_values, mean_values
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.pool import BLOCK_ROWS

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message
+from resvm_cli.parameters import SCALING_NAMES, ScalingName
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 
-ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
-SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
 # Statistics are kept for every index up to the largest: six numbers each.
-ScaleChoice: TypeAlias = Literal["minmax", "maxabs", "standard", "auto"]
 MOST_FEATURES = 1 << 26
 WIDE = 10.0  # a range this many times the median one asks for scaling
 LARGE = 30.0  # and so do values beyond this
@@ -62,7 +60,7 @@ class FeatureStats:
         if size > MOST_FEATURES:
             raise DataError(
                 f"index {size - 1} is too large to be scaled; at most {MOST_FEATURES - 1:,}",
-                "use --scale none, or number the features anew",
+                Message("use {scale:none}, or renumber the features"),
             )
         old = len(self._count)
         if size > old:

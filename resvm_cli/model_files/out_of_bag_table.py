@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.model.ensemble import RuleName
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray
 
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"

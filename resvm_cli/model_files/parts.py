@@ -24,10 +24,10 @@ from resvm_cli.files.atomic import TEMPORARY, whole_file
 from resvm_cli.files.bounded_read import read_bounded
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
-from resvm_cli.model.ensemble import RULE_NAMES
 from resvm_cli.model_files.directory import planned
 from resvm_cli.model_files.members import MEMBERS, member_name
 from resvm_cli.model_files.model_text import MemberText
+from resvm_cli.parameters import RULE_NAMES
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
 

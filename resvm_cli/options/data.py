@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resvm_cli.options.option_groups import option_family
-from resvm_cli.options.values import offered, parse_scale
+from resvm_cli.options.option_groups import table_options
+from resvm_cli.parameters import TRAINING_TABLE, ScaleChoice
 
 if TYPE_CHECKING:
     from resvm_cli.training.input import TrainingInput
@@ -26,7 +26,7 @@ Groups = Annotated[
 ]
 
 
-@option_family
+@table_options({"scale": TRAINING_TABLE["scale"]}, lambda name: data_option, last=True)
 class DataOptions:
     """P and U, as two files or one; each field is named as in TrainingInput."""
 
@@ -82,26 +82,22 @@ class DataOptions:
             metavar="N", help="How many features there are.", show_default="the largest index"
         ),
     ] = None
-    scale: Annotated[
-        str,
-        data_option(
-            metavar="NAME",
-            autocompletion=offered("none", "minmax", "maxabs", "standard", "auto"),
-            help="none, minmax, maxabs, standard, or auto: as resvm check advises; learned from P"
-            " and U, applied by predict.",
-        ),
-    ] = "none"
+
+    def chosen_scale(self) -> ScaleChoice | None:
+        """The scaling of --scale."""
+        name = TRAINING_TABLE["scale"].convert(vars(self)["scale"])
+        return None if name == "none" else name
 
     def training_input(
         self,
-        scale: str,
+        scale: ScaleChoice | None,
         *,
         groups: str | None = None,
         unchecked: bool = False,
         keep_ids: bool = False,
     ) -> TrainingInput:
-        """The data to train on, scaled so: a file of parameters may say otherwise than --scale."""
+        """The data to train on, with this scaling: a file of parameters may differ from --scale."""
         from resvm_cli.training.input import TrainingInput
 
-        declared = {**vars(self), "scale": parse_scale(scale)}
+        declared = {**vars(self), "scale": scale}
         return TrainingInput(**declared, groups=groups, unchecked=unchecked, keep_ids=keep_ids)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import option_family
+from resvm_cli.options.option_groups import option_group
 from resvm_cli.report import terminal
 
 output_option = partial(typer.Option, rich_help_panel="Output")
@@ -28,7 +28,7 @@ Quiet = Annotated[
 ]
 
 
-@option_family
+@option_group
 class ClusterOptions:
     """Where tasks are sent to."""
 
@@ -79,7 +79,7 @@ class ClusterOptions:
             yield
 
 
-@option_family
+@option_group
 class RunningOptions:
     """How a job runs; none of it changes a result."""
 
@@ -106,7 +106,7 @@ class RunningOptions:
         return terminal.no_note if self.quiet else terminal.note
 
 
-@option_family
+@option_group
 class TrainingRunOptions(RunningOptions):
     """How a job that trains runs."""
 

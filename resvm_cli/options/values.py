@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TypeVar
 
 from resvm_cli.errors import CommandLineError
-
-if TYPE_CHECKING:
-    from resvm_cli.model.scaling import ScaleChoice
-    from resvm_cli.parameters import KernelName
+from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, KernelName
 
 Name = TypeVar("Name", bound=str)
 
@@ -34,8 +31,6 @@ def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
 
 def parse_kernel(text: str) -> KernelName:
     """A kernel by name or by LIBSVM's number."""
-    from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS
-
     kernels: dict[str, KernelName] = {name: name for name in KERNEL_NAMES}
     kernels |= {"polynomial": "poly"}
     kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
@@ -47,22 +42,12 @@ def parse_kernel(text: str) -> KernelName:
     return kernels[text.lower()]
 
 
-def parse_scale(text: str) -> ScaleChoice | None:
-    """A scaling by name, None for none."""
-    from resvm_cli.model.scaling import SCALING_NAMES
-
-    names: tuple[Literal["none"] | ScaleChoice, ...] = ("none", *SCALING_NAMES, "auto")
-    name = parse_choice("--scale", text, names)
-    return None if name == "none" else name
-
-
-def parse_gamma(text: str) -> float | Literal["scale", "auto"]:
-    """A number or the name of a rule."""
-    if text == "scale":
-        return "scale"
-    if text == "auto":
-        return "auto"
-    return parse_number("-g/--gamma", text, "a number, scale or auto")
+def number_or_text(text: str) -> float | str:
+    """A number where the text is one."""
+    try:
+        return int(text) if text.isdecimal() and len(text) < 16 else float(text)
+    except ValueError:
+        return text
 
 
 def parse_number(option: str, text: str, expected: str = "a number") -> float:

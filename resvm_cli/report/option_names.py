@@ -9,6 +9,7 @@ SPECIAL = {
     "output": "-o",
     "threshold": "-T",
     "unchecked": "--no-check",
+    "feature_map": "--map",
 }
 
 

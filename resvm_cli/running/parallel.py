@@ -21,7 +21,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from resvm_cli.errors import MachineError
+from resvm_cli.errors import MachineError, Message
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -298,7 +298,9 @@ def _is_no_lock(error: BaseException) -> bool:
 
 def _out_of_memory() -> MachineError:
     """A thread that ends without a word had no memory left to say one."""
-    return MachineError("out of memory", "raise the limit of memory (ulimit -v), or use -j 1")
+    return MachineError(
+        "out of memory", Message("raise the memory limit (ulimit -v), or use {jobs:1}")
+    )
 
 
 def available_cores() -> int:

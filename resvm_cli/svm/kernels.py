@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.errors import DataError
-from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MOST_DEGREE, KernelName
+from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MAX_DEGREE, KernelName
 from resvm_cli.rows import FloatArray, Rows
 from resvm_cli.svm import _blocks
 
@@ -98,7 +98,7 @@ class Kernel:
             or not (np.isfinite(kernel.gamma) and np.isfinite(kernel.coef0))
             or kernel.gamma < 0
             or type(kernel.degree) is not int
-            or not 1 <= kernel.degree <= MOST_DEGREE
+            or not 1 <= kernel.degree <= MAX_DEGREE
         ):
             raise ValueError("kernel")
         return kernel

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from resvm_cli.errors import SolverError
+from resvm_cli.parameters import SolverName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.kernels import Kernel
-
-SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 
 
 @dataclass(frozen=True, eq=False)

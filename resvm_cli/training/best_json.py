@@ -10,11 +10,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.run_directory import read_json
-from resvm_cli.model.ensemble import RULE_NAMES, RuleName
-from resvm_cli.model.scaling import SCALING_NAMES
-from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ResvmParams, Setting
+from resvm_cli.parameters import (
+    KERNEL_NAMES,
+    METHOD_NAMES,
+    RULE_NAMES,
+    SCALING_NAMES,
+    MethodParameters,
+    RuleName,
+    Setting,
+)
 from resvm_cli.svm.kernels import Kernel
 
 KIND = "resvm-params"
@@ -56,7 +62,7 @@ def described(
     }
 
 
-def parameters_of(params: ResvmParams) -> dict[str, Any]:
+def parameters_of(params: MethodParameters) -> dict[str, Any]:
     """Those that its kernel and method have, by name."""
     kernel = Kernel(params.kernel)
     names = [
@@ -93,9 +99,12 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
     if method is not None and method != content.get("method"):
         others = content.get("methods")
         if not isinstance(others, dict) or not isinstance(others.get(method), dict):
-            raise CommandLineError(
-                f"{path} holds parameters of {content.get('method')}, not of {method}",
-                f"leave --method out, or tune with --method {method}",
+            raise ParameterError(
+                "{path} holds parameters of {found}, not of {wanted}",
+                "leave {method} out, or tune with {method:" + method + "}",
+                path=path,
+                found=content.get("method"),
+                wanted=method,
             )
         content = others[method]
     _check(path, content)
@@ -126,7 +135,7 @@ def _check(path: str, content: dict[str, Any]) -> None:
 
 
 def merged(
-    params: ResvmParams, content: dict[str, Any], explicit: Collection[str]
+    params: MethodParameters, content: dict[str, Any], explicit: Collection[str]
 ) -> list[Setting]:
     """The file's settings, where the user said nothing else."""
     names = {*WHOLE, *REAL} - set(explicit)

@@ -13,9 +13,10 @@ from resvm_cli.errors import DataError, ModelError
 from resvm_cli.files.prediction_writer import PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
-from resvm_cli.model.ensemble import Decisions, Predictor, RuleName
+from resvm_cli.model.ensemble import Decisions, Predictor
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct, quantiles
 from resvm_cli.svm import gram
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import CommandLineError, DataError, ModelError
+from resvm_cli.errors import DataError, Message, ModelError, ParameterError
 from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_index import RowIndex, joined
@@ -224,7 +224,7 @@ class TrainingData(PUData):
         if len(of_lines) != len(is_positive):
             raise DataError(
                 f"{name}: {len(of_lines):,} lines, and the data has {len(is_positive):,} rows",
-                "one line a row is expected: of P and then of U, or of --data in its order",
+                Message("expected one line per row: P and then U, or {data} in its order"),
             )
         return np.concatenate([of_lines[is_positive], of_lines[~is_positive]])
 
@@ -237,7 +237,7 @@ class TrainingData(PUData):
             if (names < 0).any():
                 raise DataError(
                     f"{int((names < 0).sum()):,} rows have no qid: to take their group from",
-                    "give each row one, or a file of names: --groups FILE",
+                    Message("give each row a qid:, or a file of group names: {groups:FILE}"),
                 )
         else:
             names = np.array(read_names(self.input.groups), object)
@@ -326,7 +326,8 @@ class TrainingData(PUData):
         if of_unlabeled != self.n_unlabeled:
             raise DataError(
                 f"{self._source.name}: {self.n_unlabeled:,} rows of U at first, then"
-                f" {of_unlabeled:,}; --no-check needs one row a line"
+                f" {of_unlabeled:,}",
+                Message("{unchecked:True} needs one row per line"),
             )
 
     def fetch(self, numbers: IntArray) -> Rows:
@@ -357,7 +358,8 @@ class TrainingData(PUData):
         rows = Rows.concatenate(parts)
         if len(rows) != len(numbers):
             raise DataError(
-                f"{name}: a line drawn is blank or a comment; --no-check needs one row a line"
+                f"{name}: a line that was drawn is blank or a comment",
+                Message("{unchecked:True} needs one row per line"),
             )
         if self.input.unchecked:
             self.survey_unl.max_index = rows.max_index
@@ -368,9 +370,9 @@ class TrainingData(PUData):
 def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
     """The input, read as it was when the model was trained."""
     if source.zero_based and not stored.zero_based:
-        raise CommandLineError(
-            "--zero-based, but the model was trained on features counted from 1",
-            "leave the option out",
+        raise ParameterError(
+            "the model was trained on features counted from 1, not with {zero_based:True}",
+            "leave {zero_based} out",
         )
     source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
     return replace(source, zero_based=stored.zero_based)
@@ -395,7 +397,7 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, progress: Pr
             continue
         raise ModelError(
             f"{path}: trained on other data: its {letter} has {difference}",
-            "give the files it was trained on, or leave --model out to train on these",
+            Message("give the files it was trained on, or leave {model} out to train on these"),
         )
 
 
@@ -406,12 +408,13 @@ def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> N
         return
     if there is None:
         raise ModelError(
-            f"{path}: its rows of P were drawn alike, without --weights", "leave --weights out"
+            Message("{path}: was trained without {weights}", path=path),
+            Message("leave {weights} out"),
         )
-    difference = "with --weights" if weights is None else "with other weights than these"
+    difference = "with {weights}" if weights is None else "with other {weights} than these"
     raise ModelError(
-        f"{path}: its rows of P were drawn {difference}",
-        "give the file of weights it was trained with: --weights FILE",
+        Message("{path}: was trained " + difference, path=path),
+        Message("give the weights it was trained with"),
     )
 
 
@@ -420,8 +423,8 @@ def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str,
     source = data.input if isinstance(data, TrainingData) else None
     if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
         raise ModelError(
-            "the model was trained with --no-check, on files given by -P and -U",
-            "give the same files by -P and -U",
+            Message("the model was trained with {unchecked:True}, on {positives} and {unlabeled}"),
+            Message("give the same files as {positives} and {unlabeled}"),
         )
     unchecked = TrainingInput(
         source.positives,

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resvm_cli.errors import Message, Text
 from resvm_cli.metrics.pu import Area, roc_area
 from resvm_cli.model.decisions import LEAST_POSITIVES, LEAST_UNLABELED, Threshold
-from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model.parts import Conclusion, Part
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import median
 
 # Rows of U at the top of the ranking are looked at: this share of those judged, but some at least.
@@ -38,13 +39,15 @@ class Outlook:
         )
 
 
-def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlook) -> list[str]:
+def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlook) -> list[Text]:
     """What the user should know before trusting the model."""
-    found = []
+    found: list[Text] = []
     settled = data.scaling is not None or data.scaling_was_left_open
     scalable = part.plan.plans[0].kernel.takes_scaling
     if not settled and scalable and (advice := _scaling_advice(data, part)):
-        found.append(f"the features are not scaled: {advice}; try --scale auto")
+        found.append(
+            Message("the features are not scaled: {advice}; try {scale:auto}", advice=advice)
+        )
     if not len(conclusion.judged):
         return found
     if not outlook.threshold.chosen:
@@ -56,9 +59,14 @@ def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlo
     area = outlook.roc_auc
     if area is not None and area.low <= 0.5:
         found.append(
-            f"known positives can hardly be told from U: ROC area {area.value:.3f}"
-            f" ({area.low:.3f} to {area.high:.3f}), and 0.5 is chance;"
-            " check the features, the labels and the scaling, or try --auto"
+            Message(
+                "known positives can hardly be told from U: ROC area {area:.3f} ({low:.3f} to"
+                " {high:.3f}), and 0.5 is chance; check the features, the labels and the scaling,"
+                " or try {auto:True}",
+                area=area.value,
+                low=area.low,
+                high=area.high,
+            )
         )
     return found + _empty_rows(data, conclusion, outlook)
 
@@ -73,7 +81,7 @@ def _scaling_advice(data: PUData, part: Part) -> str | None:
     return stats.summary().advice()
 
 
-def _empty_rows(data: PUData, conclusion: Conclusion, outlook: Outlook) -> list[str]:
+def _empty_rows(data: PUData, conclusion: Conclusion, outlook: Outlook) -> list[Text]:
     """A ranking led by rows of few entries has learned what is missing, not what is there."""
     judged = conclusion.judged
     of_u = slice(len(judged.positive), len(judged))
@@ -89,7 +97,12 @@ def _empty_rows(data: PUData, conclusion: Conclusion, outlook: Outlook) -> list[
     if at_top >= NEARLY_EMPTY * usual or usual < 2:
         return []
     return [
-        f"rows of U with few features lead the ranking: {at_top:.0f} in the median of the first"
-        f" {count}, and rows of P have {usual:.0f}; a smaller --w-pos, or scaling rows to one"
-        " length, may help"
+        Message(
+            "rows of U with few features lead the ranking: the first {count} have a median of"
+            " {at_top:.0f}, and rows of P have {usual:.0f}; try a smaller {w_pos}, or scale rows"
+            " to one length",
+            count=count,
+            at_top=at_top,
+            usual=usual,
+        )
     ]

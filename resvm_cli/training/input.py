@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 from resvm_cli.files.streams import STDIN, name_of, same_source
-from resvm_cli.model.scaling import ScaleChoice
-from resvm_cli.parameters import KernelName
+from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.svm.kernels import Kernel
 
 QID = "qid"
@@ -36,38 +35,42 @@ class TrainingInput:
     def check(self) -> None:
         """Refuse what is missing or contradictory, before any file is read."""
         if self.features is not None and self.features < 1:
-            raise CommandLineError(f"--features is {self.features}; it must be at least 1")
+            raise ParameterError("{features} must be at least 1, got {value}", value=self.features)
         if self.unchecked:
             self._check_unchecked()
         if self.data is not None:
             if self.positives is not None or self.unlabeled is not None:
-                raise CommandLineError("--data and -P/-U exclude each other")
+                raise ParameterError("give either {data}, or {positives} and {unlabeled}, not both")
             if self.positive_label is None and self.positive_ids is None:
-                raise CommandLineError(
-                    "--data needs --positive-label or --positive-ids",
-                    "say which rows are positive: --data train.svm --positive-label 1",
+                raise ParameterError(
+                    "{data} needs {positive_label} or {positive_ids}",
+                    "say which rows are positive: {data:train.svm} {positive_label:1}",
                 )
             if self.positive_label is not None and self.positive_ids is not None:
-                raise CommandLineError("--positive-label and --positive-ids exclude each other")
+                raise ParameterError("give either {positive_label} or {positive_ids}, not both")
             self._check_ids()
             return
         if self.positive_label is not None:
-            raise CommandLineError("--positive-label goes with --data")
+            raise ParameterError("{positive_label} goes with {data}")
         if self.positive_ids is not None:
-            raise CommandLineError(
-                "--positive-ids goes with --data",
-                "rows of known positives in a file of their own go to -P",
+            raise ParameterError(
+                "{positive_ids} goes with {data}",
+                "a file of known positives alone goes to {positives}",
             )
         if self.positives is None or self.unlabeled is None:
-            missing = "-P (known positives)" if self.positives is None else "-U (unlabeled)"
-            raise CommandLineError(
-                f"{missing} is missing",
-                "resvm train -P pos.svm -U unl.svm, or --data train.svm --positive-label 1",
+            missing = "{positives} (known positives)"
+            if self.positives is not None:
+                missing = "{unlabeled} (unlabeled rows)"
+            raise ParameterError(
+                missing + " is missing",
+                "give {positives:pos.svm} {unlabeled:unl.svm}, or {data:train.svm}"
+                " {positive_label:1}",
             )
         if same_source(self.positives, self.unlabeled):
-            raise CommandLineError(
-                f"-P and -U are the same: {name_of(self.positives)}",
+            raise ParameterError(
+                "{positives} and {unlabeled} are the same file: {name}",
                 "known positives and unlabeled rows come from two files",
+                name=name_of(self.positives),
             )
         self._check_ids()
 
@@ -75,10 +78,10 @@ class TrainingInput:
         """As rows of this kernel are read; scaling that was left open is none where it harms."""
         kernel = Kernel(name)
         if kernel.looks_up and self.scale not in (None, "auto"):
-            raise CommandLineError(
-                f"--scale {self.scale} and -t precomputed exclude each other: rows have kernel"
-                " values, and no features to scale",
-                "leave --scale out; scale before the kernel is computed",
+            raise ParameterError(
+                "{scale:" + self.scale + "} has no meaning for {kernel:precomputed}: rows hold"
+                " kernel values, not features",
+                "leave {scale} out; scale before the kernel is computed",
             )
         scale = None if self.scale == "auto" and not kernel.takes_scaling else self.scale
         return replace(
@@ -90,21 +93,21 @@ class TrainingInput:
 
     def _check_ids(self) -> None:
         if self.allow_missing and self.positive_ids is None:
-            raise CommandLineError("--allow-missing goes with --positive-ids")
+            raise ParameterError("{allow_missing:True} goes with {positive_ids}")
         if self.ids_file is not None and self.positive_ids is None and not self.keep_ids:
-            raise CommandLineError("--ids-file goes with --positive-ids")
+            raise ParameterError("{ids_file} goes with {positive_ids}")
         paths = (
             *(self.positives, self.unlabeled, self.data),
             *(self.positive_ids, self.ids_file, self.weights),
         )
         if [name_of(path) for path in paths if path].count(name_of(STDIN)) > 1:
-            raise CommandLineError("only one input can be stdin")
+            raise ParameterError("only one input can be stdin")
 
     def _check_unchecked(self) -> None:
-        why = "it does not look into the rows of U that are not drawn"
+        why = "it does not read the rows of U that are not drawn"
         if self.data is not None:
-            raise CommandLineError(f"--no-check goes with -P and -U: {why}")
+            raise ParameterError("{unchecked:True} goes with {positives} and {unlabeled}: " + why)
         if self.features is None:
-            raise CommandLineError(f"--no-check needs --features N: {why}")
+            raise ParameterError("{unchecked:True} needs {features}: " + why)
         if self.scale is not None:
-            raise CommandLineError(f"--no-check needs --scale none: {why}")
+            raise ParameterError("{unchecked:True} needs {scale:none}: " + why)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.errors import CommandLineError, FileError, Interrupted, ModelError
+from resvm_cli.errors import FileError, Interrupted, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import remove_left_behind
-from resvm_cli.model.ensemble import Ensemble, RuleName
+from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
 from resvm_cli.model.parts import JudgedNumbers, Part, train_runs
@@ -27,19 +27,19 @@ from resvm_cli.model_files import parts as part_dir
 from resvm_cli.model_files.members import read_member
 from resvm_cli.model_files.model_text import MemberText, format_members
 from resvm_cli.model_files.parts import PartDirectory
-from resvm_cli.parameters import MOST_MEMBERS, Setting
+from resvm_cli.parameters import MAX_MEMBERS, RuleName, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import memory
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import Progress, TrainingData, as_stored, require_same_data
 from resvm_cli.training.expected_performance import Outlook, warnings_of
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.memory import Allotment
 from resvm_cli.training.merge import assembled
 from resvm_cli.training.train import (
-    TrainingChoice,
     TrainResult,
     allotted,
     check,
@@ -80,7 +80,9 @@ def train_share(
     source = source.for_kernel(choice.params.kernel)
     part_dir.check_target(target)
     if choice.auto is not None:
-        notice("every task repeats the search of --auto: resvm tune first, then --params, is less")
+        notice(
+            Message("every task repeats the search of {auto:True}: tune once, then use {params}")
+        )
     with (
         parallel.inner_threads_held(),
         silenced(),
@@ -93,9 +95,11 @@ def train_share(
         )
         members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
         if members.stop > plan.n_models:
-            raise CommandLineError(
-                f"--members {members.start}:{members.stop}, but the model has {plan.n_models}"
-                f" members: 0 to {plan.n_models - 1}"
+            raise ParameterError(
+                "{members} is {start}:{stop}, but the model has members 0 to {last}",
+                start=members.start,
+                stop=members.stop,
+                last=plan.n_models - 1,
             )
         if not members:
             notice(f"nothing to do: {plan.n_models} members are fewer than the tasks of {wanted}")
@@ -106,7 +110,7 @@ def train_share(
         )
         part = opened(target, plan, data, decision, members, share)
         n_before = len(members) - len(part.unfinished())
-        with _kept_on_interruption(part, notice, "the same command goes on"):
+        with _kept_on_interruption(part, notice, "the same command continues"):
             for _ in train_missing(part, allotment, data, watched(plan, progress, notice)):
                 pass
     return PartResult(target, members, len(members) - n_before, plan.n_models)
@@ -201,7 +205,7 @@ def _runs(numbers: Sequence[int], length: int) -> Iterator[range]:
 
 @contextmanager
 def _kept_on_interruption(
-    part: PartDirectory, notice: Callable[[str], None], advice: str
+    part: PartDirectory, notice: Callable[[str], None], advice: Text
 ) -> Iterator[None]:
     """Say, where the program is interrupted, what is kept."""
     try:
@@ -209,7 +213,15 @@ def _kept_on_interruption(
     except Interrupted:
         n_members = len(part.members)
         kept = n_members - len(part.missing())
-        notice(f"{kept:,} of {n_members:,} members are kept in {part.path}; {advice}")
+        notice(
+            Message(
+                "{kept:,} of {total:,} members are kept in {path}; {advice}",
+                kept=kept,
+                total=n_members,
+                path=part.path,
+                advice=advice,
+            )
+        )
         raise
 
 
@@ -250,9 +262,10 @@ def check_beside(target: str, *, resume: bool, force: bool) -> None:
     if resume or not os.path.lexists(place):
         return
     if not force:
-        raise CommandLineError(
-            f"{place}: an interrupted training is there",
-            "go on with --resume, or begin anew with --force",
+        raise ParameterError(
+            "{path}: an interrupted training is there",
+            "continue it with {resume:True}, or start again with {force:True}",
+            path=place,
         )
     part_dir.remove(place)
 
@@ -287,7 +300,8 @@ def _finished(
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
         notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
-    with _kept_on_interruption(part, notice, "the same command with --resume goes on"):
+    advice = Message("the same command with {resume:True} continues")
+    with _kept_on_interruption(part, notice, advice):
         for trained in train_missing(part, allotment, data, watched(plan, progress, notice)):
             last = trained
     manifest, conclusion, n_unconverged = assembled(part_dir.join([part.path]), target, force=force)
@@ -344,17 +358,20 @@ def grow(
 
 def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
     if len(plan.plans) > 1:
-        raise CommandLineError(
-            f"{target}: pools {len(plan.plans)} settings, whose members are numbered through:"
-            " it cannot be grown",
-            "train it anew with a larger --n-models",
+        raise ParameterError(
+            "{target}: pools {n} settings, so it cannot grow",
+            "train it again with a larger {n_models}",
+            target=target,
+            n=len(plan.plans),
         )
     if plan.single:
-        raise CommandLineError(f"{target}: cwsvm is one model: it cannot be grown")
-    if not plan.n_models < n_models <= MOST_MEMBERS:
-        raise CommandLineError(
-            f"--grow is {n_models}, and the model has {plan.n_models} members;"
-            f" more were expected, {MOST_MEMBERS:,} at most"
+        raise ParameterError("{target}: cwsvm is one model, so it cannot grow", target=target)
+    if not plan.n_models < n_models <= MAX_MEMBERS:
+        raise ParameterError(
+            "{grow} must be above {n}, the members of the model, and at most {most:,}, got {value}",
+            n=plan.n_models,
+            most=MAX_MEMBERS,
+            value=n_models,
         )
     return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
 
@@ -376,7 +393,7 @@ def _require_same_model(
         part_dir.remove(part.path)
         raise ModelError(
             f"{target}: was trained with other {name}: {there} then, {here} now",
-            "train it anew with a larger --n-models",
+            Message("train it again with a larger {n_models}"),
         )
 
 

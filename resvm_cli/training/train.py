@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import Message, ParameterError
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.ensemble import Ensemble, Group, RuleName, numeric_fingerprint
+from resvm_cli.model.ensemble import Ensemble, Group, numeric_fingerprint
 from resvm_cli.model.methods import Plan
 from resvm_cli.model.parts import Conclusion, Part, conclude, train_part
 from resvm_cli.model.plan import ModelPlan
@@ -20,7 +20,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import RuleName, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.parallel import available_workers
@@ -28,12 +28,10 @@ from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import memory
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import Progress, TrainingData
 from resvm_cli.training.expected_performance import Outlook, warnings_of
 from resvm_cli.training.input import TrainingInput
-
-AutoName: TypeAlias = Literal["committee", "single"]
-AUTO_NAMES: tuple[AutoName, ...] = ("committee", "single")
 
 # Below about this many kernel products a second thread is not worth waking.
 SMALL_WORK = 1e8
@@ -42,37 +40,11 @@ LONG_WORK = 3e11  # one to two and a half minutes on one core: members are kept 
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a member finished
 UNFINISHED = {
-    "libsvm": "scale the features (--scale auto) or lower -c",
-    "liblinear": "they are approximate; lower -c or -B, or use --solver libsvm, which is slower",
+    "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
+    "liblinear": "they are approximate; lower {c_unl} or {bias}, or use {solver:libsvm}, which is"
+    " slower",
 }
 SOLVER_NAMES = {"libsvm": "LIBSVM", "liblinear": "LIBLINEAR"}
-
-
-@dataclass(frozen=True)
-class TrainingChoice:
-    """What to train: settings, or how to find them, and the rule of the model's decisions."""
-
-    settings: tuple[Setting, ...] = (Setting(ResvmParams()),)
-    decision: RuleName | None = None  # None: by votes, or what tuning chose
-    auto: AutoName | None = None
-    kept: tuple[str, ...] = ()  # parameters that --auto leaves as they are
-
-    @classmethod
-    def of(cls, params: ResvmParams, **others: Any) -> TrainingChoice:
-        """One setting."""
-        return cls((Setting(params),), **others)
-
-    @property
-    def params(self) -> ResvmParams:
-        """What all settings have in common is in the first."""
-        return self.settings[0].params
-
-    def check(self) -> None:
-        """Refuse what cannot work, whatever the data is."""
-        for setting in self.settings:
-            setting.params.check()
-        if self.params.method == "cwsvm" and self.decision == "mean":
-            raise CommandLineError("--decision mean has no meaning for cwsvm: it has one member")
 
 
 @dataclass(frozen=True)
@@ -167,8 +139,9 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
     if source.weights is not None:
         require_weighted_draws(params.method)
     if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
-        raise CommandLineError(
-            "--no-check needs -g NUMBER or -t linear: gamma scale comes from all rows of U"
+        raise ParameterError(
+            "{unchecked:True} needs a number for {gamma}, or {kernel:linear}: {gamma:scale} comes"
+            " from all rows of U"
         )
 
 
@@ -281,9 +254,14 @@ def watched(
         elif not told and now - last_change > SLOW_SECONDS:
             told = True
             notice(
-                f"member {done + 1} of {plan.n_models} has been training for over"
-                f" {SLOW_SECONDS:.0f} s: unscaled features and a large -c make that"
-                " (--scale auto, or lower -c)"
+                Message(
+                    "member {number} of {total} has been training for over {seconds:.0f} s:"
+                    " unscaled features and a large {c_unl} cause that (try {scale:auto}, or lower"
+                    " {c_unl})",
+                    number=done + 1,
+                    total=plan.n_models,
+                    seconds=SLOW_SECONDS,
+                )
             )
 
     return tick
@@ -348,14 +326,18 @@ def _tuned(
     return winner.settings, winner.params.get("decision", "votes")
 
 
-def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[str]:
+def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Message]:
     """What to do about members that the solver gave up on."""
     if not n_unconverged:
         return []
     solver = plan.plans[0].solver
     return [
-        f"{n_unconverged} of {plan.n_models} members stopped at {SOLVER_NAMES[solver]}'s iteration"
-        f" limit: {UNFINISHED[solver]}"
+        Message(
+            "{n} of {total} members stopped at {name}'s iteration limit: " + UNFINISHED[solver],
+            n=n_unconverged,
+            total=plan.n_models,
+            name=SOLVER_NAMES[solver],
+        )
     ]
 
 
@@ -364,8 +346,11 @@ def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> N
         megabytes = n_rows * len(data.scaling.indices) * DENSE_BYTES / 1e6
         if megabytes >= 1:
             notice(
-                f"--scale {data.scaling.kind} gives zeros a value, so rows become dense:"
-                f" about {megabytes:,.0f} MB; maxabs would keep them sparse"
+                Message(
+                    "{scale:" + data.scaling.kind + "} moves zeros, so rows become dense: about"
+                    " {megabytes:,.0f} MB; maxabs would keep them sparse",
+                    megabytes=megabytes,
+                )
             )
 
 

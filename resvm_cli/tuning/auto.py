@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from resvm_cli.errors import CommandLineError, ResvmError
+from resvm_cli.errors import Message, ParameterError, ResvmError
 from resvm_cli.model.methods import default_n_pos, settle
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training import memory
 from resvm_cli.training.data import Progress
@@ -21,12 +21,12 @@ from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import TrialLog, run_search
 from resvm_cli.tuning.tune import Winner, winner_of
 
-MOST_MEMBERS = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
+MAX_POOLED = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
 
 
 def tune_quickly(
     data: PUData,
-    params: ResvmParams,
+    params: MethodParameters,
     kept: Sequence[str],
     *,
     single: bool,
@@ -40,17 +40,17 @@ def tune_quickly(
     The parameters named in ``kept`` stay as they are.
     """
     if params.method != "resvm":
-        raise CommandLineError(
-            f"--auto judges out of bag, which --method {params.method} cannot be",
-            "use resvm tune, which also judges by folds",
+        raise ParameterError(
+            "{auto:True} scores out of bag, which {method:" + params.method + "} cannot",
+            "use tune, which can also use cross-validation",
         )
     if not data.checked:
-        raise CommandLineError("--auto and --no-check exclude each other")
+        raise ParameterError("give either {auto:True} or {unchecked:True}, not both")
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
         axes=tuple(_fixed_axes(params, kept)),
-        out_of_bag=True,
-        strategy="informed",
+        oob=True,
+        search="informed",
         committee=1 if single else committee.KEPT,
         n_models=params.n_models,
         max_unl=committee.QUICK_MAX_UNL,
@@ -58,7 +58,7 @@ def tune_quickly(
     )
     settings.check()
     sample = TuningSample.of(data, settings, lambda text: None)
-    training = memory.training_need(_largest_committee(data, params), data, MOST_MEMBERS)
+    training = memory.training_need(_largest_committee(data, params), data, MAX_POOLED)
     sample, settings, threads = memory.tuning_within(
         data, sample, settings, jobs, memory_mb, notice, [training]
     )
@@ -70,21 +70,21 @@ def tune_quickly(
     return winner_of(outcome, sample, settings, log, data, scale)
 
 
-def _largest_committee(data: PUData, params: ResvmParams) -> ModelPlan:
+def _largest_committee(data: PUData, params: MethodParameters) -> ModelPlan:
     """A plan of as many members, with as large bags, as the chosen one can have."""
     n_pos = params.n_pos or default_n_pos(len(data.positives))
     settings = committee.informed_settings(Kernel(params.kernel))
     ratio = max(informed.ratio for informed in settings)
     n_unl = params.n_unl or max(1, min(int(ratio * n_pos), data.n_unlabeled // 2))
     largest = replace(
-        params, n_models=params.n_models or MOST_MEMBERS, n_pos=n_pos, n_unl=n_unl, gamma=1.0
+        params, n_models=params.n_models or MAX_POOLED, n_pos=n_pos, n_unl=n_unl, gamma=1.0
     )
     return ModelPlan.of(
         settle(largest, len(data.positives), data.n_unlabeled, data.n_features, lambda: 1.0)
     )
 
 
-def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], None]) -> None:
+def settle_scaling(data: PUData, params: MethodParameters, notice: Callable[[str], None]) -> None:
     """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
         return
@@ -93,8 +93,8 @@ def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], No
         return
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
-        out_of_bag=True,
-        strategy="informed",
+        oob=True,
+        search="informed",
         n_models=SCREENING_MEMBERS,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
@@ -110,12 +110,19 @@ def settle_scaling(data: PUData, params: ResvmParams, notice: Callable[[str], No
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None
     notice(
-        f"the features are on different scales: {settings.metric} {scores[0]:.4f} with --scale"
-        f" {learned.kind}, {scores[1]:.4f} without; {'scaled' if helps else 'left as they are'}"
+        Message(
+            "the features are on different scales: {metric} is {scaled:.4f} with {scale:"
+            + learned.kind
+            + "}, {plain:.4f} without; {what}",
+            metric=settings.metric,
+            scaled=scores[0],
+            plain=scores[1],
+            what="scaled" if helps else "left as they are",
+        )
     )
 
 
-def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
+def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]:
     """Axes of one value, for parameters that the user has chosen."""
     for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
         value = getattr(params, name)
@@ -123,6 +130,6 @@ def _fixed_axes(params: ResvmParams, kept: Sequence[str]) -> Iterator[Axis]:
             yield Axis(name, float(value), float(value))
     if "n_unl" in kept and params.n_unl:
         if "n_pos" not in kept or not params.n_pos:
-            raise CommandLineError("--auto with --n-unl needs --n-pos too, or neither")
+            raise ParameterError("{auto:True} with {n_unl} needs {n_pos} too, or neither")
         ratio = params.n_unl / params.n_pos
         yield Axis("unl_per_pos", ratio, ratio)

@@ -8,30 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.metrics.pu import best_pu_score, pu_score
 from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
 
-MetricName: TypeAlias = Literal[
-    "roc_areas",
-    "partial_roc_auc",
-    "roc_auc",
-    "average_precision",
-    "pu_score",
-    "pu_score_pooled",
-    "best_pu_score",
-    "partial_roc_auc_of_mean",
-    "roc_auc_of_mean",
-    "average_precision_of_mean",
-    "best_pu_score_of_mean",
-]
-METRIC_NAMES: tuple[MetricName, ...] = get_args(MetricName)
-DEFAULT_METRIC: MetricName = "roc_areas"
 # What roc_areas is the mean of: whole and at the top, of votes and of values.
 ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc",
@@ -39,7 +24,6 @@ ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc_of_mean",
     "partial_roc_auc_of_mean",
 )
-DEFAULT_UP_TO = 0.2  # the fraction of U that partial_roc_auc looks at
 
 
 @dataclass(frozen=True, eq=False)

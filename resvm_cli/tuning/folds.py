@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.rows import IntArray
 
 
@@ -36,9 +36,12 @@ class Folds:
         if groups is not None:
             units, which = len(np.unique(groups[:n_positives])), "groups among the rows of P"
         if n_folds > units:
-            raise CommandLineError(
-                f"{n_folds} folds, but there are only {units} {which}",
-                f"use -v {max(2, units)} or fewer, or --oob",
+            raise ParameterError(
+                "{folds} is {n_folds}, but there are only {units} {which}",
+                "use {folds:" + str(max(2, units)) + "} or fewer, or {oob:True}",
+                n_folds=n_folds,
+                units=units,
+                which=which,
             )
         bits = randomness.run_bits(seed, stream)
         lines = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli import randomness
+from resvm_cli.errors import Message
 from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.pu_data import PUData
@@ -50,8 +51,12 @@ class TuningSample:
         positives, unlabeled = data.scaled(data.positives), data.scaled(data.fetch(numbers))
         if len(unlabeled) < n_unl:
             notice(
-                f"judging on {len(unlabeled):,} of {n_unl:,} rows of U,"
-                " drawn at random; --max-unl takes more"
+                Message(
+                    "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets how"
+                    " many",
+                    n=len(unlabeled),
+                    n_unl=n_unl,
+                )
             )
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
@@ -87,7 +92,7 @@ class TuningSample:
         n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
         candidates = (
             self.informed(settings)
-            if settings.strategy == "informed"
+            if settings.search == "informed"
             else [
                 self.space(method, settings).largest(
                     extended=extended and settings.max_extensions > 0
@@ -103,7 +108,7 @@ class TuningSample:
             self.kernels,
             settings.base,
             self.folds,
-            settings.out_of_bag,
+            settings.oob,
             settings.metric,
             settings.up_to,
             self.positive_weights,
@@ -112,7 +117,7 @@ class TuningSample:
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Ranges for the smallest sets that a candidate of this method is trained on."""
         n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
-        if not settings.out_of_bag:
+        if not settings.oob:
             line = self.folds.parts[0]
             n_pos -= int(np.bincount(line[:n_pos]).max())
             n_unl -= int(np.bincount(line[len(self.kernels.positives) :]).max())
@@ -145,7 +150,7 @@ class TuningSample:
 def _drawn_folds(
     n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
 ) -> Folds:
-    n_folds = settings.n_folds
-    if settings.out_of_bag:  # they serve only to tell how far the criterion varies
+    n_folds = settings.folds
+    if settings.oob:  # they serve only to tell how far the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
     return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)

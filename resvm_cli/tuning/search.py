@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from resvm_cli import randomness
+from resvm_cli.errors import Message
+from resvm_cli.parameters import SearchName
 from resvm_cli.tuning.space import Axis, Candidate, Space
 
-StrategyName: TypeAlias = Literal["informed", "grid", "random", "halving"]
-STRATEGY_NAMES: tuple[StrategyName, ...] = get_args(StrategyName)
 KEPT_SHARE = 3  # of each round of halving one in so many goes on, with so many times the members
 ROUNDS = 3
 EXTENSION_TRIALS = 5  # one in so many of the first trials, for each edge
@@ -80,10 +80,10 @@ def halving(
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How to search."""
 
-    strategy: StrategyName
+    strategy: SearchName
     trials: int
     n_models: int
     max_extensions: int
@@ -104,7 +104,7 @@ class Outcome:
 Search: TypeAlias = Generator[list[Task], list[Result], "Outcome | None"]
 
 
-def search(space: Space, settings: Settings, informed: Sequence[Candidate] = ()) -> Search:
+def search(space: Space, settings: SearchSettings, informed: Sequence[Candidate] = ()) -> Search:
     """Yield tasks, take their results, return where it ended; None if nothing could be judged.
 
     The strategy of informed candidates is given them, and goes no further.
@@ -150,7 +150,7 @@ def search(space: Space, settings: Settings, informed: Sequence[Candidate] = ())
     return None
 
 
-def _compete(candidates: list[Candidate], settings: Settings) -> Round:
+def _compete(candidates: list[Candidate], settings: SearchSettings) -> Round:
     if settings.strategy == "halving":
         return (yield from halving(candidates, settings.n_models, _order))
     return (yield from all_at_once(candidates, settings.n_models))
@@ -174,7 +174,7 @@ def _order(result: Result) -> tuple[float, ...]:
     return score, bag, candidate["c_unl"] or 0.0, float(result.number)
 
 
-def _remark(axis: Axis, side: int, at_limit: bool) -> str:
-    end = "lower" if side < 0 else "upper"
-    text = f"{axis.option}: the best lies on the {end} edge of {axis}"
-    return text + (", which is as far as it goes" if at_limit else "")
+def _remark(axis: Axis, side: int, at_limit: bool) -> Message:
+    text = "{" + axis.name + "}: the best value lies on the {end} edge of {axis}"
+    text += ", which is as far as it goes" if at_limit else ""
+    return Message(text, end="lower" if side < 0 else "upper", axis=axis)

@@ -1,122 +1,115 @@
-"""How candidates are found and judged, whatever the data is and wherever the results go."""
+"""How candidates are found and scored, whatever the data is and wherever the results go."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from resvm_cli.errors import CommandLineError
-from resvm_cli.parameters import MOST_MEMBERS, MethodName, ResvmParams
+import numpy as np
+
+from resvm_cli.errors import ParameterError
+from resvm_cli.parameters import (
+    METHOD_NAMES,
+    METHOD_TABLE,
+    TUNING_TABLE,
+    MethodName,
+    MethodParameters,
+    Parameter,
+    TuningParameters,
+)
+from resvm_cli.training.choice import method_parameters
 from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
-from resvm_cli.tuning.criteria import DEFAULT_METRIC, DEFAULT_UP_TO, MetricName
-from resvm_cli.tuning.search import Settings, StrategyName
-from resvm_cli.tuning.space import Axis
+from resvm_cli.tuning.search import SearchSettings
+from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 USUAL_MEMBERS = 50
-MAX_UNL = 5000  # rows of U that candidates are judged on
-GRAM_MB = 1024.0  # for kernel matrices that they share
-SCREENING_MEMBERS = 10  # of an informed candidate while it is judged
+SCREENING_MEMBERS = 10  # of an informed candidate while it is scored
+METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
+OF_METHOD = ("kernel", "tolerance", "cache_mb", "seed")  # the same for all candidates
+TUNING_NAMES = ("method", *OF_METHOD, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningSettings:
-    """How candidates are found and judged."""
+class TuningSettings(TuningParameters):
+    """The parameters of tuning with the methods and the space that are searched."""
 
     methods: tuple[MethodName, ...] = ("resvm",)
-    base: ResvmParams = field(default_factory=ResvmParams)  # what candidates have in common
+    base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
     axes: tuple[Axis, ...] = ()
-    metric: MetricName = DEFAULT_METRIC
-    up_to: float = DEFAULT_UP_TO
-    out_of_bag: bool = False
-    n_folds: int = 10
-    repeats: int = 1
-    strategy: StrategyName = "random"
-    committee: int = 1  # so many of the best are pooled
-    trials: int = 100
-    n_models: int | Literal["auto"] | None = None  # of the model in all; None: as is usual
-    max_extensions: int = 3
-    outer: int = 0
-    contamination_pos: float | None = None
-    contamination_unl: float | None = None
-    max_unl: int = MAX_UNL
-    gram_mb: float = GRAM_MB
 
     @property
-    def search(self) -> Settings:
+    def search_settings(self) -> SearchSettings:
+        """What the search itself needs to know."""
         n_models = self.n_models if isinstance(self.n_models, int) else USUAL_MEMBERS
-        if self.strategy == "informed":
+        if self.search == "informed":
             n_models = min(n_models, SCREENING_MEMBERS)
-        return Settings(self.strategy, self.trials, n_models, self.max_extensions, self.base.seed)
+        return SearchSettings(
+            self.search, self.trials, n_models, self.max_extensions, self.base.seed
+        )
 
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
         self.base.check()
-        if self.out_of_bag and set(self.methods) != {"resvm"}:
-            raise CommandLineError(
-                "--oob judges resvm only: bagging and cwsvm hold every known positive in every bag",
-                "leave --oob out to judge by folds",
+        for name, parameter in TUNING_TABLE.items():
+            if getattr(self, name) is not None:
+                parameter.convert(getattr(self, name))
+        if self.oob and set(self.methods) != {"resvm"}:
+            raise ParameterError(
+                "{oob:True} scores resvm only: bagging and cwsvm hold every known positive in"
+                " every bag",
+                "leave {oob} out to use cross-validation",
             )
-        if self.out_of_bag and (self.repeats > 1):
-            raise CommandLineError("--repeats goes with folds, not with --oob")
-        if self.strategy == "informed" and set(self.methods) != {"resvm"}:
-            raise CommandLineError(
-                "--search informed knows settings of resvm only",
-                "use --search random, grid or halving",
+        if self.oob and self.repeats > 1:
+            raise ParameterError("{repeats} goes with folds, not with {oob:True}")
+        if self.search == "informed" and set(self.methods) != {"resvm"}:
+            raise ParameterError(
+                "{search:informed} knows settings of resvm only",
+                "use {search:random}, grid or halving",
             )
-        if isinstance(self.n_models, int) and not 1 <= self.n_models <= MOST_MEMBERS:
-            raise CommandLineError(
-                f"--n-models is {self.n_models}; it must be at least 1 and at most {MOST_MEMBERS:,}"
-            )
-        if self.committee < 1:
-            raise CommandLineError(f"--committee is {self.committee}; at least 1 was expected")
         if self.committee > 1 and self.n_models == "auto":
-            raise CommandLineError("--committee and --n-models auto exclude each other")
+            raise ParameterError("give either {committee} or {n_models:auto}, not both")
         if self.n_models == "auto" and "resvm" not in self.methods:
-            raise CommandLineError(
-                "--n-models auto grows by out-of-bag values, which only --method resvm has"
+            raise ParameterError(
+                "{n_models:auto} grows by out-of-bag values, which only {method:resvm} has"
             )
-        for name, share in (
-            ("--contamination-pos", self.contamination_pos),
-            ("--contamination-unl", self.contamination_unl),
-        ):
-            if share is not None and not 0 <= share < 1:
-                raise CommandLineError(f"{name} is {share:g}; a share from 0 to below 1 is meant")
-        if not 0 < self.up_to <= 1:
-            raise CommandLineError(f"--up-to is {self.up_to:g}; above 0 and up to 1 was expected")
-        if self.outer == 1 or self.outer < 0:
-            raise CommandLineError(f"--outer is {self.outer}; at least 2 folds were expected")
 
 
-def usual_search(
-    methods: tuple[MethodName, ...],
-    *,
-    by_folds: bool,
-    narrowed: bool,
-    oob: bool = False,
-    search: StrategyName | None = None,
-    committee: int | None = None,
-    n_models: int | Literal["auto"] | None = None,
-    max_unl: int | None = None,
-    gram_mb: float | None = None,
-) -> dict[str, Any]:
-    """The settings of a search with what was left open filled in.
-
-    ``by_folds``: folds were asked for. ``narrowed``: so were ranges, trials or members, which the
-    informed settings know nothing of.
-    """
-    out_of_bag = oob or (methods == ("resvm",) and not by_folds)
-    strategy = search or ("informed" if out_of_bag and not narrowed else "random")
-    informed = strategy == "informed"
-    if max_unl is None:
-        max_unl = QUICK_MAX_UNL if informed else MAX_UNL
-    if gram_mb is None:
-        gram_mb = QUICK_GRAM_MB if informed else GRAM_MB
-    return {
-        "methods": methods,
-        "out_of_bag": out_of_bag,
-        "strategy": strategy,
-        "committee": committee or (KEPT if informed else 1),
-        "n_models": n_models,
-        "max_unl": max_unl,
-        "gram_mb": gram_mb,
+def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of TuningSettings; ``given`` holds what the user set, and nothing else."""
+    given = {name: value for name, value in given.items() if value is not None}
+    tuning = {
+        name: parameter.convert(given[name])
+        for name, parameter in TUNING_TABLE.items()
+        if name in given
     }
+    axes = tuple(_axis(name, given[name]) for name in AXIS_NAMES if name in given)
+    method = METHOD.convert(given.get("method", "resvm"))
+    methods = METHOD_NAMES if method == "all" else (method,)
+    base = {name: METHOD_TABLE[name].convert(given[name]) for name in OF_METHOD if name in given}
+    by_folds = bool({"folds", "repeats", "folds_file"} & set(given))
+    # informed settings know nothing of ranges, trials or members
+    narrowed = bool(axes or {"trials", "n_models"} & set(given))
+    oob = tuning.get("oob", False) or (methods == ("resvm",) and not by_folds)
+    informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
+    usual: dict[str, Any] = {"search": "random"}
+    if informed:
+        usual = {"search": "informed", "committee": KEPT}
+        usual |= {"max_unl": QUICK_MAX_UNL, "gram_mb": QUICK_GRAM_MB}
+    return {
+        **usual,
+        **tuning,
+        "oob": oob,
+        "methods": methods,
+        "base": method_parameters(base),
+        "axes": axes,
+    }
+
+
+def _axis(name: str, value: Any) -> Axis:
+    """The values to try: a number, a list, or a text such as ``1..100:log``."""
+    if isinstance(value, str):
+        return parse_axis(name, value)
+    numbers = [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())
+    real = Parameter("number", None, "", name=name)
+    return parse_axis(name, ",".join(repr(real.convert(number)) for number in numbers))

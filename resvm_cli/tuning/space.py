@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import KernelName, MethodName
 from resvm_cli.svm.kernels import Kernel
 
@@ -44,10 +44,6 @@ class Axis:
     def limited(self, floor: float, ceiling: float) -> Axis:
         """The same axis, to be extended no further than this."""
         return replace(self, floor=floor, ceiling=ceiling)
-
-    @property
-    def option(self) -> str:
-        return "--" + self.name.replace("_", "-")
 
     def at(self, share: float) -> float:
         """The value at this share of the way from low to high."""
@@ -132,54 +128,58 @@ class Axis:
 
 def parse_axis(name: str, text: str) -> Axis:
     """``1``, ``0.1,1,10``, ``1..100``, ``1..100:log`` or ``1..100:linear``."""
-    option = "--" + name.replace("_", "-")
     body, _, kind = text.partition(":")
     if kind not in ("", "log", "linear"):
-        raise CommandLineError(f"{option} {text}: ':{kind}' is neither :log nor :linear")
+        raise _range_error(name, text, "':{kind}' is neither :log nor :linear", kind=kind)
     log = kind == "log" or (kind == "" and name in LOG_AXES)
     if ".." in body:
         first, _, second = body.partition("..")
-        low, high = _number(option, text, first), _number(option, text, second)
+        low, high = _number(name, text, first), _number(name, text, second)
         if low > high:
-            raise CommandLineError(
-                f"{option} {text}: the range is reversed", f"write {second}..{first}"
+            hint = "write {second}..{first}"
+            raise _range_error(
+                name, text, "the range is reversed", hint, first=first, second=second
             )
         axis = Axis(name, low, high, log)
     else:
-        listed = [_number(option, text, part) for part in body.split(",")]
+        listed = [_number(name, text, part) for part in body.split(",")]
         if len(set(listed)) < len(listed):
-            raise CommandLineError(f"{option} {text}: a value is listed twice")
+            raise _range_error(name, text, "a value is listed twice")
         values = tuple(sorted(listed))
         axis = Axis(name, values[0], values[-1], log, values if len(values) > 1 else ())
-    _check(axis, option, text)
+    _check(axis, text)
     return axis
 
 
-def _number(option: str, text: str, part: str) -> float:
+def _range_error(
+    name: str, text: str, problem: str, hint: str | None = None, **values: object
+) -> ParameterError:
+    return ParameterError("{" + name + "} {text}: " + problem, hint, text=text, **values)
+
+
+def _number(name: str, text: str, part: str) -> float:
     if not part.strip():
-        raise CommandLineError(
-            f"{option} {text}: a number is missing", "write a list 1,10 or a range 1..10"
-        )
+        hint = "write a list 1,10 or a range 1..10"
+        raise _range_error(name, text, "a number is missing", hint)
     try:
         value = float(part)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise CommandLineError(
-            f"{option} {text}: '{part}' is no number", "write a list 1,10 or a range 1..10[:log]"
-        )
+        hint = "write a list 1,10 or a range 1..10[:log]"
+        raise _range_error(name, text, "'{part}' is not a number", hint, part=part)
     return value
 
 
-def _check(axis: Axis, option: str, text: str) -> None:
+def _check(axis: Axis, text: str) -> None:
     if axis.name != "coef0" and axis.low <= 0:
-        raise CommandLineError(f"{option} {text}: values must be positive")
+        raise _range_error(axis.name, text, "values must be positive")
     if axis.log and axis.low <= 0:
-        raise CommandLineError(f"{option} {text}: a logarithmic range must be positive")
+        raise _range_error(axis.name, text, "a logarithmic range must be positive")
     if axis.name in WHOLE_AXES and any(
         value != round(value) for value in (axis.low, axis.high, *axis.values)
     ):
-        raise CommandLineError(f"{option} {text}: whole numbers were expected")
+        raise _range_error(axis.name, text, "values must be whole numbers")
 
 
 @dataclass(frozen=True)
@@ -274,8 +274,10 @@ def default_space(
     used = [name for name in axes_of(method) if not unused.get(name)]
     for axis in given:
         if axis.name not in used:
-            raise CommandLineError(
-                f"{axis.option} has no meaning for --method {method} with the {kernel} kernel"
+            raise ParameterError(
+                "{" + axis.name + "} has no meaning for {method:" + method + "} with the {name}"
+                " kernel",
+                name=kernel,
             )
     defaults = _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging")
     if contamination_pos or contamination_unl:
@@ -288,9 +290,12 @@ def default_space(
         axis = axes.get(name, default)
         axis = axis.limited(default.floor, default.ceiling)
         if axis.low < axis.floor or axis.high > axis.ceiling:
-            raise CommandLineError(
-                f"{axis.option} {axis} reaches beyond {axis.floor:.4g}..{axis.ceiling:.4g},"
-                " which is all that the data allows"
+            raise ParameterError(
+                "{" + axis.name + "} {axis} reaches beyond {floor:.4g}..{ceiling:.4g},"
+                " which is all that the data allows",
+                axis=axis,
+                floor=axis.floor,
+                ceiling=axis.ceiling,
             )
         chosen.append(axis)
     return Space(method, tuple(chosen))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from resvm_cli.errors import DataError, ResvmError
+from resvm_cli.errors import DataError, Message, ResvmError
 from resvm_cli.files.run_directory import RunDirectory
 from resvm_cli.parameters import MethodName
 from resvm_cli.running import parallel
@@ -151,7 +151,7 @@ class TrialLog:
             assert self._run is not None
             raise DataError(
                 f"{self._run.path}/{TRIALS}:{number + 1}: is not the trial that belongs there",
-                "begin anew with another -o",
+                Message("start again with another {output}"),
             )
         self.n_repeated += 1
         self._add(trial)
@@ -194,8 +194,8 @@ def rounds(
 ) -> Generator[list[Task], list[Trial], Outcome | None]:
     """The search for one method: yields the tasks of a round, is sent their trials."""
     space = sample.space(method, settings)
-    informed = sample.informed(settings) if settings.strategy == "informed" else ()
-    going: Search = search(space, settings.search, informed)
+    informed = sample.informed(settings) if settings.search == "informed" else ()
+    going: Search = search(space, settings.search_settings, informed)
     try:
         tasks = next(going)
         while True:
@@ -231,10 +231,10 @@ def run_search(
         outcome: Outcome | None = ended.value
     if outcome is None:
         why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
-        advice = "judge by folds (resvm tune -v 5), or train without tuning"
+        advice = Message("use cross-validation ({folds:5}), or train without tuning")
         raise DataError(
-            f"no candidate of {method} could be judged: {why}",
-            advice if settings.out_of_bag else None,
+            f"no candidate of {method} could be scored: {why}",
+            advice if settings.oob else None,
         )
     return outcome
 

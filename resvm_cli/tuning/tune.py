@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, randomness
-from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
+from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.row_names import read_names
 from resvm_cli.files.run_directory import RunDirectory
 from resvm_cli.files.task_files import TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.parameters import MethodName, Setting
+from resvm_cli.parameters import MethodName, RuleName, Setting
 from resvm_cli.rows import IntArray
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
@@ -67,7 +66,7 @@ class TuneRequest(TuningSettings):
         for method in self.methods if self.source.weights is not None else ():
             require_weighted_draws(method)
         if self.folds_file is not None and self.repeats > 1:
-            raise CommandLineError("--folds-file and --repeats exclude each other")
+            raise ParameterError("give either {folds_file} or {repeats}, not both")
 
     def for_its_kernel(self) -> TuneRequest:
         """With the input read as its kernel asks for."""
@@ -134,7 +133,10 @@ def tune(
                 found = _search_all(request, data, sample, log, ready.threads, ready.tell)
             except Interrupted:
                 notice(
-                    f"{len(log.trials):,} trials are kept; the same command with --resume goes on"
+                    Message(
+                        "{n:,} trials are kept; the same command with {resume:True} continues",
+                        n=len(log.trials),
+                    )
                 )
                 raise
             log.write_best(found.params)
@@ -305,11 +307,11 @@ def winner_of(
         "metric": settings.metric,
         "score": trial.score(settings.metric),
         "deviation": trial.scores.deviation,
-        "estimate": "oob" if settings.out_of_bag else "folds",
+        "estimate": "oob" if settings.oob else "folds",
         "optimistic": True,
         "trial": trial.number,
     }
-    decision: RuleName = "mean" if settings.strategy == "informed" else "votes"
+    decision: RuleName = "mean" if settings.search == "informed" else "votes"
     content = params_file.described(chosen, decision, scale, selected_by, data.description())
     return Winner(trial, tuple(chosen), content, outcome, len(log.trials))
 
@@ -323,7 +325,7 @@ def _members(
     untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
     if settings.committee > 1:
         return committee.pooled(outcome.results, untuned, asked, settings.committee)
-    if settings.strategy == "informed":
+    if settings.search == "informed":
         scores = log.trials[best.number].scores
         assert scores is not None
         error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
@@ -396,11 +398,11 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         },
         "metric": request.metric,
         "up_to": request.up_to,
-        "estimate": "oob" if request.out_of_bag else "folds",
+        "estimate": "oob" if request.oob else "folds",
         "folds": sample.folds.n_folds,
         "repeats": request.repeats,
         "folds_file": request.folds_file is not None,
-        "search": request.strategy,
+        "search": request.search,
         "committee": request.committee,
         "trials": request.trials,
         "n_models": request.n_models,

@@ -13,24 +13,24 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import CommandLineError, DataError, ResvmError
+from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters, MetricName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.problem import Problem
-from resvm_cli.tuning.criteria import JudgedRows, MetricName, Scores, score
+from resvm_cli.tuning.criteria import JudgedRows, Scores, score
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
 
 
 def params_of(
-    candidate: Candidate, base: ResvmParams, n_models: int, rows_pos: int, rows_unl: int
-) -> ResvmParams:
+    candidate: Candidate, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
+) -> MethodParameters:
     """A candidate's parameters for so many rows of P and of U."""
     n_pos = n_unl = None
     if candidate.method == "resvm":
@@ -66,7 +66,7 @@ class Judge:
     """Judges candidates on one P and U."""
 
     kernels: SharedKernels
-    base: ResvmParams  # what candidates have in common
+    base: MethodParameters  # what candidates have in common
     folds: Folds
     out_of_bag: bool
     metric: MetricName
@@ -208,7 +208,7 @@ class Judge:
         for number, task in enumerate(tasks):
             try:
                 plan = self.plan(task, len(kept[0]), len(kept[1]), seed, weights)
-            except (DataError, CommandLineError) as error:
+            except (DataError, ParameterError) as error:
                 answers[number] = error
             else:
                 alike.setdefault(bag_key(plan), []).append((number, plan))
@@ -257,8 +257,8 @@ class Judge:
         if not judged.positive.any() or judged.positive.all():
             which = "P" if not judged.positive.any() else "U"
             raise DataError(
-                f"every bag holds every row of {which}: none can be judged out of bag",
-                "use more members, smaller bags, or folds (-v) instead of --oob",
+                f"every bag holds every row of {which}: none can be scored out of bag",
+                Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
             )
         return judged
 

@@ -277,7 +277,7 @@ def test_random_search_at_contaminations_of_ones_choice(resvm, tmp_path):
 def test_random_search_judges_as_the_paper_does():
     protocol = Protocol("search", default_grids())
     settings = protocol.search("resvm", "synthetic", 0, 1.0, PAPER_TASKS["synthetic"].n_pos)
-    assert (settings.strategy, settings.trials, settings.n_folds) == ("random", 100, 10)
+    assert (settings.search, settings.trials, settings.folds) == ("random", 100, 10)
     assert (settings.metric, settings.n_models) == ("pu_score", 50)
     assert settings.max_extensions > 0
     assert (protocol.decision, protocol.scale, protocol.kernel("synthetic")) == (

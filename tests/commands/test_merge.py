@@ -243,12 +243,12 @@ def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
 
 
 def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
-    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.parameters import MethodParameters
     from resvm_cli.training import train as job
     from resvm_cli.training.input import TrainingInput
 
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
-    choice = job.TrainingChoice.of(ResvmParams(n_models=5))
+    choice = job.TrainingChoice.from_params(MethodParameters(n_models=5))
     kept = []
     for name, limit in (("short", job.LONG_WORK), ("long", 0.0)):
         monkeypatch.setattr(job, "LONG_WORK", limit)

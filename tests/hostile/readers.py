@@ -302,11 +302,11 @@ def _one_of(name: str, mutate: Callable[[bytes, Random], bytes]) -> Callable[[An
 
 
 def _params(path: str) -> None:
-    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.parameters import MethodParameters
     from resvm_cli.training.best_json import load_params, merged
 
     content = load_params(path, None)
-    for setting in merged(ResvmParams(), content, ()):
+    for setting in merged(MethodParameters(), content, ()):
         setting.params.check()
 
 

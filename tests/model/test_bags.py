@@ -8,11 +8,11 @@ import pytest
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
 from resvm_cli.model.methods import bag_of, settle
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 
 
 def plan(weights, n_pos=200):
-    params = ResvmParams(n_pos=n_pos, n_unl=10, gamma=1.0)
+    params = MethodParameters(n_pos=n_pos, n_unl=10, gamma=1.0)
     return settle(params, 5, 30, 1, lambda: 1.0, weights)
 
 
@@ -74,4 +74,6 @@ def test_methods_that_draw_no_row_of_p_take_no_weights(method):
     with pytest.raises(CommandLineError, match=f"no meaning for --method {method}"):
         require_weighted_draws(method)
     with pytest.raises(CommandLineError, match=f"no meaning for --method {method}"):
-        settle(ResvmParams(method=method), 3, 9, 1, lambda: 1.0, PositiveWeights.of([0.1, 1, 1]))
+        settle(
+            MethodParameters(method=method), 3, 9, 1, lambda: 1.0, PositiveWeights.of([0.1, 1, 1])
+        )

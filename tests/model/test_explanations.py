@@ -11,9 +11,10 @@ from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory as model_dir
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
-from resvm_cli.training.train import TrainingChoice, save, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import save, train_on
 
 RNG = np.random.default_rng(3)
 KNOWN = np.round(RNG.random((12, 6)) * (RNG.random((12, 6)) < 0.7), 2)
@@ -23,8 +24,8 @@ OTHERS[7] = OTHERS[9]
 EVERYTHING = 1000  # more parts than there are
 
 COMMITTEE = (
-    Setting(ResvmParams(n_models=4, gamma=0.5, n_pos=6, n_unl=12), 1.0),
-    Setting(ResvmParams(n_models=3, gamma=4.0, n_pos=8, n_unl=9), 2.0),
+    Setting(MethodParameters(n_models=4, gamma=0.5, n_pos=6, n_unl=12), 1.0),
+    Setting(MethodParameters(n_models=3, gamma=4.0, n_pos=8, n_unl=9), 2.0),
 )
 
 
@@ -86,10 +87,10 @@ def by_hand(trained, member_numbers, row):
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "tanimoto", "minmax"])
 def test_rows_add_what_the_members_say_by_hand(kernel):
-    params = ResvmParams(kernel=kernel, n_models=7, n_pos=6, n_unl=12, coef0=0.3)
+    params = MethodParameters(kernel=kernel, n_models=7, n_pos=6, n_unl=12, coef0=0.3)
     if kernel in ("tanimoto", "minmax"):
-        params = ResvmParams(kernel=kernel, n_models=7, n_pos=6, n_unl=12)
-    data, trained = fitted(TrainingChoice.of(params))
+        params = MethodParameters(kernel=kernel, n_models=7, n_pos=6, n_unl=12)
+    data, trained = fitted(TrainingChoice.from_params(params))
     parts, _, absent = judged(data, trained, trained.ensemble)
     everything = np.vstack([KNOWN, OTHERS])
     for number in (0, 5, 13, 15, 40):
@@ -111,10 +112,20 @@ def test_rows_add_what_the_members_say_by_hand(kernel):
 @pytest.mark.parametrize(
     ("choice", "scale"),
     [
-        (TrainingChoice.of(ResvmParams(n_models=7, n_pos=6, n_unl=12)), None),
-        (TrainingChoice.of(ResvmParams(n_models=7, n_pos=6, n_unl=12)), "standard"),
-        (TrainingChoice.of(ResvmParams(kernel="linear", n_models=7, n_pos=6, n_unl=12)), None),
-        (TrainingChoice.of(ResvmParams(kernel="linear", n_models=7, n_pos=6, n_unl=12)), "minmax"),
+        (TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12)), None),
+        (TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12)), "standard"),
+        (
+            TrainingChoice.from_params(
+                MethodParameters(kernel="linear", n_models=7, n_pos=6, n_unl=12)
+            ),
+            None,
+        ),
+        (
+            TrainingChoice.from_params(
+                MethodParameters(kernel="linear", n_models=7, n_pos=6, n_unl=12)
+            ),
+            "minmax",
+        ),
         (TrainingChoice(COMMITTEE), None),
     ],
 )
@@ -136,7 +147,7 @@ def test_parts_add_up_to_the_value_also_of_a_stored_model(choice, scale, tmp_pat
 
 def test_linear_members_are_made_of_features():
     data, trained = fitted(
-        TrainingChoice.of(ResvmParams(kernel="linear", n_models=5, n_pos=6, n_unl=12))
+        TrainingChoice.from_params(MethodParameters(kernel="linear", n_models=5, n_pos=6, n_unl=12))
     )
     parts, _, absent = judged(data, trained, trained.ensemble)
     weights = np.zeros((5, 7))
@@ -154,7 +165,9 @@ def test_linear_members_are_made_of_features():
 
 
 def test_no_more_parts_than_asked_for_and_a_row_in_every_bag_has_none():
-    data, trained = fitted(TrainingChoice.of(ResvmParams(n_models=7, n_pos=6, n_unl=12)))
+    data, trained = fitted(
+        TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12))
+    )
     drawn = rows_drawn(trained.part.problems)
     maker = PartsOfValues(trained.ensemble, data.positives, data.fetch(drawn), drawn)
     absent = np.ones((2, 7), bool)
@@ -170,8 +183,8 @@ def test_given_kernel_values_are_looked_up():
     gram = everything @ everything.T
     positive = np.arange(len(gram)) < len(KNOWN)
     data = MemoryData.from_matrix(gram, positive, precomputed=True, zero_based=True)
-    params = ResvmParams(kernel="precomputed", n_models=7, n_pos=6, n_unl=12)
-    trained = train_on(data, TrainingChoice.of(params), jobs=1)
+    params = MethodParameters(kernel="precomputed", n_models=7, n_pos=6, n_unl=12)
+    trained = train_on(data, TrainingChoice.from_params(params), jobs=1)
     parts, means, _ = judged(data, trained, trained.ensemble)
     assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
     assert any(one.positives for one in parts)

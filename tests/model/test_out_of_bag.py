@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.methods import problems, settle
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 
 N_POS, N_UNL = 7, 23
 
 
 def plan(method="resvm", n_models=9, **settings):
-    params = ResvmParams(method=method, n_models=n_models, n_unl=6, seed=3, **settings)
+    params = MethodParameters(method=method, n_models=n_models, n_unl=6, seed=3, **settings)
     return settle(params, N_POS, N_UNL, 5, lambda: 1.0)
 
 
@@ -151,7 +151,7 @@ def test_a_duplicate_and_a_group_each_hide_a_row():
     rows = Rows.from_dense(np.array([[1.0], [2.0], [1.0], [3.0]]))
     groups = np.array([0, 1, 2, 1])
     problem = next(
-        iter(problems(settle(ResvmParams(n_pos=1, n_unl=1), 2, 2, 1, lambda: 1.0), range(1)))
+        iter(problems(settle(MethodParameters(n_pos=1, n_unl=1), 2, 2, 1, lambda: 1.0), range(1)))
     )
     bag = replace(problem, positive=np.array([1]), unlabeled=np.array([0]))  # rows 1 and 2
     found = Absences([bag], TrainingRows(rows.slice(0, 2), rows.slice(2, 4), groups=groups))

@@ -19,14 +19,15 @@ from resvm_cli.model.parts import JudgedNumbers, train_part
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.array_tasks import as_ranges
 from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.merge import merge
 from resvm_cli.training.parts import train_members
-from resvm_cli.training.train import TrainingChoice, save, train, train_on
+from resvm_cli.training.train import save, train, train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(12)
@@ -52,8 +53,8 @@ def files(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in found if path.is_file()}
 
 
-def trained_whole(target: Path, params: ResvmParams, **settings) -> dict[str, bytes]:
-    trained = train_on(data(**settings), TrainingChoice.of(params))
+def trained_whole(target: Path, params: MethodParameters, **settings) -> dict[str, bytes]:
+    trained = train_on(data(**settings), TrainingChoice.from_params(params))
     save(trained, str(target), force=False)
     return files(target)
 
@@ -67,7 +68,7 @@ def cuts(n_models: int, n_parts: int) -> list[range]:
 @pytest.mark.parametrize("n_parts", [1, 3, 7, 50])
 def test_parts_join_to_the_bytes_of_one_run(name, n_parts, tmp_path):
     asked, settings = SETTINGS[name]
-    params = ResvmParams(n_models=12, n_unl=20, seed=5, **asked)
+    params = MethodParameters(n_models=12, n_unl=20, seed=5, **asked)
     whole = trained_whole(tmp_path / "whole", params, **settings)
     paths = []
     for number, members in enumerate(filter(None, cuts(12, n_parts))):
@@ -79,7 +80,7 @@ def test_parts_join_to_the_bytes_of_one_run(name, n_parts, tmp_path):
 
 def test_a_members_values_do_not_depend_on_which_others_there_are():
     for name, (asked, settings) in SETTINGS.items():
-        params = ResvmParams(n_models=9, n_unl=20, **asked)
+        params = MethodParameters(n_models=9, n_unl=20, **asked)
         given = data(**settings)
         plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
         whole = train_part(plan, range(9), given).values
@@ -91,7 +92,7 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
 @pytest.mark.parametrize("name", ["rbf", "linear"])
 def test_threads_that_share_the_judged_rows_change_no_value(name):
     given = data()
-    params = ResvmParams(n_models=9, n_unl=20, **SETTINGS[name][0])
+    params = MethodParameters(n_models=9, n_unl=20, **SETTINGS[name][0])
     plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
     ensemble = train_part(plan, range(9), given).fitted.ensemble
     rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
@@ -106,15 +107,15 @@ def test_a_csr_matrix_gives_the_model_of_the_same_rows_in_files(tmp_path):
     write_svm(tmp_path / "pos.svm", FEATURES[KNOWN], np.ones(N_POS))
     write_svm(tmp_path / "unl.svm", FEATURES[~KNOWN], -np.ones(N_UNL))
     for scale in (None, "standard"):
-        params = ResvmParams(n_models=6)
+        params = MethodParameters(n_models=6)
         source = TrainingInput(str(tmp_path / "pos.svm"), str(tmp_path / "unl.svm"), scale=scale)
         target = tmp_path / f"files-{scale}"
-        train(source, TrainingChoice.of(params), str(target), progress=lambda *_: None)
+        train(source, TrainingChoice.from_params(params), str(target), progress=lambda *_: None)
         assert trained_whole(tmp_path / f"memory-{scale}", params, scale=scale) == files(target)
 
 
 def test_a_part_is_continued_where_it_stopped(tmp_path):
-    params = ResvmParams(n_models=10, n_unl=20)
+    params = MethodParameters(n_models=10, n_unl=20)
     path = tmp_path / "part"
     assert train_members(data(), [Setting(params)], range(10), str(path)) == 10
     finished = files(path)
@@ -140,10 +141,10 @@ def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
     settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
     asked = {"n_models": 4, "n_unl": 20} | other
     train_members(
-        data(), [Setting(ResvmParams(n_models=4, n_unl=20))], range(2), str(tmp_path / "a")
+        data(), [Setting(MethodParameters(n_models=4, n_unl=20))], range(2), str(tmp_path / "a")
     )
     train_members(
-        data(**settings), [Setting(ResvmParams(**asked))], range(2, 4), str(tmp_path / "b")
+        data(**settings), [Setting(MethodParameters(**asked))], range(2, 4), str(tmp_path / "b")
     )
     with pytest.raises(ModelError, match=f"different models: .*{word}"):
         merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"))
@@ -151,7 +152,7 @@ def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
 
 
 def test_gaps_and_overlaps_are_named(tmp_path):
-    params = ResvmParams(n_models=12, n_unl=20)
+    params = MethodParameters(n_models=12, n_unl=20)
     for name, members in (("a", range(3)), ("b", range(4, 8)), ("c", range(6, 9))):
         train_members(data(), [Setting(params)], members, str(tmp_path / name))
     a, b, c = (str(tmp_path / name) for name in "abc")
@@ -162,7 +163,7 @@ def test_gaps_and_overlaps_are_named(tmp_path):
 
 
 def test_another_machine_is_noted_and_joined(tmp_path):
-    params = ResvmParams(n_models=4, n_unl=20)
+    params = MethodParameters(n_models=4, n_unl=20)
     for name, members in (("a", range(2)), ("b", range(2, 4))):
         train_members(data(), [Setting(params)], members, str(tmp_path / name))
     _edit(
@@ -177,7 +178,7 @@ def test_another_machine_is_noted_and_joined(tmp_path):
 @pytest.mark.parametrize("name", ["part.json", "members/00001.json", "members/00001.model"])
 @pytest.mark.parametrize("change", ["flip", "cut", "append", "gone"])
 def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
-    params = ResvmParams(n_models=2, n_unl=20)
+    params = MethodParameters(n_models=2, n_unl=20)
     train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"))
     path = tmp_path / "a" / name
     content = path.read_bytes()
@@ -195,7 +196,7 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
 
 
 def test_another_part_is_not_written_over(tmp_path):
-    params = ResvmParams(n_models=4, n_unl=20)
+    params = MethodParameters(n_models=4, n_unl=20)
     train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"))
     with pytest.raises(CommandLineError, match="part of another model"):
         train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"))
@@ -203,7 +204,7 @@ def test_another_part_is_not_written_over(tmp_path):
 
 def test_what_travels_to_workers_pickles():
     given = data()
-    plan = settle(ResvmParams(n_models=3), N_POS, N_UNL, 6, given.variance)
+    plan = settle(MethodParameters(n_models=3), N_POS, N_UNL, 6, given.variance)
     tasks = list(problems(plan, range(3)))
     unlabeled = given.fetch(np.arange(N_UNL))
     rows = Rows.concatenate([given.positives, unlabeled])
@@ -243,7 +244,7 @@ def _edit(path: Path, change) -> None:
     ],
 )
 def test_all_rows_of_small_sets_are_judged_and_some_of_large_ones(rows_pos, rows_unl, expected):
-    plan = ModelPlan.settled([Setting(ResvmParams())], rows_pos, rows_unl, 9, lambda: 1.0)
+    plan = ModelPlan.settled([Setting(MethodParameters())], rows_pos, rows_unl, 9, lambda: 1.0)
     judged = JudgedNumbers.of(plan)
     assert (len(judged.positive), len(judged.unlabeled)) == expected
     for numbers, n_rows in ((judged.positive, rows_pos), (judged.unlabeled, rows_unl)):

@@ -209,17 +209,18 @@ def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
 
 
 def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, monkeypatch):
-    from resvm_cli.parameters import ResvmParams
+    from resvm_cli.parameters import MethodParameters
     from resvm_cli.training import data as training_data
+    from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
-    from resvm_cli.training.train import TrainingChoice, train
+    from resvm_cli.training.train import train
 
     models = []
     for kept in (1 << 22, 0):
         monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
         source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), scale="standard")
         path = tmp_path / str(kept)
-        choice = TrainingChoice.of(ResvmParams(n_models=4))
+        choice = TrainingChoice.from_params(MethodParameters(n_models=4))
         train(source, choice, str(path), progress=lambda *_: None)
         models.append({p.name: p.read_bytes() for p in Path(path).rglob("*") if p.is_file()})
     assert models[0] == models[1]

@@ -7,14 +7,17 @@ import pytest
 from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.commands.convert.convert import FORMATS
 from resvm_cli.commands.rank.ranked_rows import RANKING_FORMATS
-from resvm_cli.model.ensemble import RULE_NAMES
-from resvm_cli.model.scaling import SCALING_NAMES
 from resvm_cli.options.help_order import ADVANCED, RARELY_NEEDED, panel_of
-from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES
+from resvm_cli.parameters import (
+    AUTO_NAMES,
+    KERNEL_NAMES,
+    METHOD_NAMES,
+    METRIC_NAMES,
+    RULE_NAMES,
+    SCALING_NAMES,
+    SEARCH_NAMES,
+)
 from resvm_cli.tables.features import MISSING_RULES
-from resvm_cli.training.train import AUTO_NAMES
-from resvm_cli.tuning.criteria import METRIC_NAMES
-from resvm_cli.tuning.search import STRATEGY_NAMES
 
 
 def panels(command: str) -> list[str]:
@@ -66,7 +69,7 @@ OFFERED = {
     ("rank", "--method"): METHOD_NAMES,
     ("tune", "--method"): (*METHOD_NAMES, "all"),
     ("tune", "--metric"): METRIC_NAMES,
-    ("tune", "--search"): STRATEGY_NAMES,
+    ("tune", "--search"): SEARCH_NAMES,
     ("train", "--scale"): ("none", *SCALING_NAMES, "auto"),
     ("train", "--decision"): RULE_NAMES,
     ("predict", "--decision"): RULE_NAMES,

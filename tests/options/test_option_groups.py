@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.model.methods import ResvmParams
+from resvm_cli.model.methods import MethodParameters
 from resvm_cli.options.data import DataOptions
 from resvm_cli.options.method import CHOOSERS, MethodOptions
 from resvm_cli.options.option_groups import (
@@ -22,8 +22,8 @@ from resvm_cli.options.option_groups import (
 )
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.train import TrainingChoice
 
 
 @option_family
@@ -131,7 +131,7 @@ def test_every_option_of_the_method_reaches_the_parameters():
     assert set(names_of(MethodOptions)) == {*PARAMETERS, *CHOOSERS}
     options = MethodOptions(**{**PARAMETERS, "gamma": "0.25", "kernel": "1"})
     choice, scale = options.choose((), scale="minmax", seed=11)
-    assert choice == TrainingChoice.of(ResvmParams(**PARAMETERS, seed=11))
+    assert choice == TrainingChoice.from_params(MethodParameters(**PARAMETERS, seed=11))
     assert scale == "minmax"
     assert MethodOptions().choose((), scale="none", seed=0)[0] == TrainingChoice()
 

@@ -8,7 +8,7 @@ import pytest
 from resvm_cli.model import members as fitting
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import problems, settle
-from resvm_cli.parameters import LIBSVM_KERNELS, ResvmParams
+from resvm_cli.parameters import LIBSVM_KERNELS, MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import Kernel
@@ -88,7 +88,7 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
 def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, kernel, monkeypatch):
     positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
     bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
-    params = ResvmParams(method=method, kernel=kernel, tolerance=1e-7, **bags)
+    params = MethodParameters(method=method, kernel=kernel, tolerance=1e-7, **bags)
     plan = settle(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(plan.n_models)))
     drawn = fitting.rows_drawn(tasks)
@@ -114,7 +114,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
 
 
 def test_rows_drawn_twice_take_no_more_room(monkeypatch):
-    params = ResvmParams(n_models=2, n_pos=50, n_unl=150)
+    params = MethodParameters(n_models=2, n_pos=50, n_unl=150)
     plan = settle(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(2)))
     drawn = fitting.rows_drawn(tasks)

@@ -10,9 +10,10 @@ from sklearn.metrics import roc_auc_score
 
 from resvm_cli.metrics.pu import roc_area
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.training import train as training
-from resvm_cli.training.train import TrainingChoice, train_on
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(77)
@@ -23,7 +24,7 @@ def trained(positives, unlabeled, params=None, **settings):
     known = np.arange(len(features)) < len(positives)
     notes: list[str] = []
     data = MemoryData.from_matrix(features, known, **settings)
-    choice = TrainingChoice.of(params or ResvmParams(n_models=20))
+    choice = TrainingChoice.from_params(params or MethodParameters(n_models=20))
     return train_on(data, choice, notice=notes.append), " / ".join(notes)
 
 
@@ -107,7 +108,7 @@ def test_a_member_that_takes_long_is_told_of_once(monkeypatch):
     monkeypatch.setattr(training.time, "monotonic", lambda: float(next(clock)))
     plan = train_on(
         MemoryData.from_matrix(np.concatenate(clouds()), np.arange(240) < 40),
-        TrainingChoice.of(ResvmParams(n_models=2)),
+        TrainingChoice.from_params(MethodParameters(n_models=2)),
     ).plan
     notes: list[str] = []
     tick = training.watched(plan, lambda *_: None, notes.append)
@@ -148,7 +149,7 @@ def test_groups_keep_a_threshold_honest(rows):
     positives = np.repeat(base, 6, axis=0) + RNG.normal(0, 0.01, (rows * 6, 6))
     unlabeled = RNG.normal(0.0, 1.0, (300, 6))
     groups = [*np.repeat(np.arange(rows), 6), *np.arange(rows, rows + 300)]
-    params = ResvmParams(n_models=30, gamma=2.0)
+    params = MethodParameters(n_models=30, gamma=2.0)
     plain, _ = trained(positives, unlabeled, params)
     grouped, _ = trained(positives, unlabeled, params, groups=groups)
     assert grouped.outlook.n_positives <= plain.outlook.n_positives
@@ -165,5 +166,5 @@ def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):
     notes: list[str] = []
     data = MemoryData.from_matrix(features, np.arange(len(features)) < 40, scale="auto")
     monkeypatch.setattr(data.__class__, "scaling", None)
-    train_on(data, TrainingChoice.of(ResvmParams(n_models=5)), notice=notes.append)
+    train_on(data, TrainingChoice.from_params(MethodParameters(n_models=5)), notice=notes.append)
     assert not any("not scaled" in note for note in notes)

@@ -12,7 +12,7 @@ import pytest
 from resvm_cli.errors import CommandLineError
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.training import memory
@@ -54,7 +54,7 @@ def rows(size, width=10, seed=0):
 
 
 def planned(data, **given):
-    settings = [Setting(ResvmParams(**given))]
+    settings = [Setting(MethodParameters(**given))]
     return ModelPlan.settled(
         settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
     )
@@ -134,7 +134,7 @@ def test_the_cache_of_large_bags_shrinks_before_threads_do():
 
 def test_candidates_share_no_kernel_values_where_there_is_no_room_for_them():
     data = MemoryData(rows(100), rows(3000, seed=1))
-    settings = TuningSettings(out_of_bag=True)
+    settings = TuningSettings(oob=True)
     sample = TuningSample.of(data, settings, lambda text: None)
     notes: list[str] = []
 

@@ -16,13 +16,14 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.rank_intervals import MemberResamples
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
-from resvm_cli.parameters import ResvmParams, Setting
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.merge import merge
 from resvm_cli.training.parts import train_members
-from resvm_cli.training.train import TrainingChoice, save, train_on
-from resvm_cli.tuning.auto import MOST_MEMBERS
+from resvm_cli.training.train import save, train_on
+from resvm_cli.tuning.auto import MAX_MEMBERS
 from resvm_cli.tuning.committee import (
     KEPT,
     TEMPERATURE,
@@ -43,9 +44,9 @@ KNOWN = np.arange(150) < 30
 TEST = RNG.normal(0.4, 1.0, (60, 5))
 RBF = Kernel("rbf")
 SETTINGS = (
-    Setting(ResvmParams(gamma=0.05, n_models=4, n_pos=10, n_unl=20, seed=2), 0.5),
-    Setting(ResvmParams(gamma=0.5, n_models=3, n_pos=15, n_unl=40, c_unl=10.0, seed=2), 0.3),
-    Setting(ResvmParams(gamma=0.05, n_models=5, n_pos=15, n_unl=30, seed=2), 0.2),
+    Setting(MethodParameters(gamma=0.05, n_models=4, n_pos=10, n_unl=20, seed=2), 0.5),
+    Setting(MethodParameters(gamma=0.5, n_models=3, n_pos=15, n_unl=40, c_unl=10.0, seed=2), 0.3),
+    Setting(MethodParameters(gamma=0.05, n_models=5, n_pos=15, n_unl=30, seed=2), 0.2),
 )
 
 
@@ -76,7 +77,7 @@ def assert_same_files(first, second):
 
 
 def test_the_first_informed_setting_is_the_untuned_one():
-    plain = train_on(data(), TrainingChoice.of(ResvmParams(n_models=2))).plan.plans[0]
+    plain = train_on(data(), TrainingChoice.from_params(MethodParameters(n_models=2))).plan.plans[0]
     space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
     first = informed_candidates(informed_settings(RBF), space, 30, 120, plain.kernel.gamma)[0]
     assert first["n_pos"] == plain.n_pos
@@ -135,7 +136,7 @@ def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
     results = results_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
     found = pooled(results, candidates()[0])
     assert [one.result.number for one in found] == [0, 7, 6, 5]
-    assert sum(one.n_models for one in found) == 110 == MOST_MEMBERS
+    assert sum(one.n_models for one in found) == 110 == MAX_MEMBERS
     assert f"informed {KEPT}, else 1" in " ".join(resvm("tune", "--help").out.decode().split())
 
 
@@ -161,7 +162,7 @@ def test_the_single_best_must_beat_the_untuned_one_by_its_error():
 def test_members_are_numbered_through_all_settings(trained):
     plan = trained.plan
     assert plan.n_models == 12
-    alone = train_on(data(), TrainingChoice.of(SETTINGS[0].params))
+    alone = train_on(data(), TrainingChoice.from_params(SETTINGS[0].params))
     first, again = trained.ensemble.members[0], alone.ensemble.members[0]
     assert first.coefficients.tobytes() == again.coefficients.tobytes()
     bags = [tuple(problem.positive.tolist()) for problem in plan.problems(range(12))]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from resvm_cli.tuning.search import Result, Settings, Task, sampled, search, winner
+from resvm_cli.tuning.search import Result, SearchSettings, Task, sampled, search, winner
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
 
 PLANE = Space(
@@ -21,7 +21,7 @@ PLANE = Space(
 def drive(space, score, **changes):
     """Run a search to its end with a function for scores; the tasks come round by round."""
     settings = {"strategy": "random", "trials": 40, "n_models": 27, "max_extensions": 3, "seed": 5}
-    going = search(space, Settings(**(settings | changes)))
+    going = search(space, SearchSettings(**(settings | changes)))
     rounds = []
     number = 0
     try:

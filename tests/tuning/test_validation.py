@@ -14,11 +14,11 @@ from resvm_cli.model.bags import Stream
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.methods import problems
 from resvm_cli.model.shared_kernels import SharedKernels
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.svm import smo
-from resvm_cli.tuning.criteria import METRIC_NAMES, JudgedRows, criterion, score
+from resvm_cli.tuning.criteria import JudgedRows, criterion, score
 from resvm_cli.tuning.ensemble_size import OVERLAP, SCORE_TOLERANCE, Growth, grow
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Task
@@ -38,7 +38,7 @@ TASK = Task(CANDIDATE, 8)
 def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
     folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
     bench = SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
-    base = ResvmParams(seed=7, tolerance=1e-6)
+    base = MethodParameters(seed=7, tolerance=1e-6)
     return replace(Judge(bench, base, folds, out_of_bag, "roc_auc", 0.2), **changes)
 
 
@@ -151,7 +151,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
     found = []
     for seed in range(6):
         folds = Folds.drawn(60, 600, 5, seed)
-        made = Judge(bench, ResvmParams(seed=seed), folds, True, "partial_roc_auc", 0.05)
+        made = Judge(bench, MethodParameters(seed=seed), folds, True, "partial_roc_auc", 0.05)
         (scores,) = made.scores([Task(candidate, 20)])
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from resvm_cli.commands.predict.predict import PredictRequest, load_model, predict
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 from resvm_cli.files.finished_outputs import OutputDirectory, file_digest, output_names
 from resvm_cli.files.streams import STDIN
 from resvm_cli.model_files import directory as model_dir
@@ -38,7 +38,7 @@ def predict_files(
 ) -> FilesResult:
     """Judge every file, or a share of them, into a directory."""
     if STDIN in sources:
-        raise CommandLineError("--out-dir takes files: stdin has no name to call its output by")
+        raise ParameterError("{out_dir} takes files: stdin has no name for its output")
     names = output_names(list(sources), SUFFIXES[request.form])
     model = load_model(request)
     directory = OutputDirectory(target)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import CommandLineError, DataError, ModelError
+from resvm_cli.errors import DataError, Message, ModelError, ParameterError
 from resvm_cli.files.atomic import output
 from resvm_cli.files.prediction_writer import (
     BlockSpool,
@@ -23,9 +23,9 @@ from resvm_cli.files.stdout import STDOUT
 from resvm_cli.files.streams import name_of, same_source
 from resvm_cli.files.svmlight import map_blocks
 from resvm_cli.model.decisions import threshold_for_recall
-from resvm_cli.model.ensemble import RuleName
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, Answer, BlockJudge, values_seen
@@ -87,8 +87,10 @@ def predict(
     The model is read unless it is given.
     """
     if request.target != STDOUT and same_source(request.source, request.target):
-        raise CommandLineError(
-            f"-o and the input are the same file: {request.source}", "choose another file with -o"
+        raise ParameterError(
+            "{output} and the input are the same file: {source}",
+            "choose another file for {output}",
+            source=request.source,
         )
     stored, table = model or load_model(request)
     notes: list[str] = []
@@ -98,12 +100,12 @@ def predict(
         notice(text)
 
     if request.zero_based and not stored.zero_based:
-        raise CommandLineError(
-            "--zero-based, but the model was trained on features counted from 1",
-            "train it with --zero-based too, or leave the option out",
+        raise ParameterError(
+            "the model was trained on features counted from 1, not with {zero_based:True}",
+            "train it with {zero_based:True} too, or leave that out",
         )
     if request.decision == "mean" and stored.ensemble.single:
-        raise CommandLineError("--decision mean has no meaning for cwsvm: it has one member")
+        raise ParameterError("{decision:mean} has no meaning for cwsvm, which has one member")
     decision = request.decision or stored.decision.rule
     rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
     threshold = stored.decision.thresholds[decision].value
@@ -231,12 +233,15 @@ def _threshold_for_recall(
     if values is None:
         raise ModelError(
             f"{request.model}: holds no out-of-bag values by the mean: an older version wrote it",
-            "train it again, or use --decision votes",
+            Message("train it again, or use {decision:votes}"),
         )
     known, unlabeled = values
     if request.contamination_pos and not len(unlabeled):
         raise ModelError(
-            f"{request.model}: holds no out-of-bag values of U, which --contamination-pos needs",
+            Message(
+                "{model}: holds no out-of-bag values of U, which {contamination_pos} needs",
+                model=request.model,
+            ),
             "train it again",
         )
     threshold = threshold_for_recall(known, unlabeled, recall, request.contamination_pos)

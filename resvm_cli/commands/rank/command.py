@@ -15,9 +15,10 @@ from resvm_cli.options.option_groups import (
     explicit_options,
     fold_options,
     names_of,
-    option_family,
+    option_group,
     option_text,
     place_option,
+    table_options,
 )
 from resvm_cli.options.running import (
     ClusterOptions,
@@ -28,6 +29,7 @@ from resvm_cli.options.running import (
     output_option,
 )
 from resvm_cli.options.values import offered, parse_choice
+from resvm_cli.parameters import RANKING_TABLE
 
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.rank import RankResult
@@ -45,63 +47,21 @@ OF_TRAINING = (
 )
 
 
-@option_family
+@table_options(RANKING_TABLE, lambda name: ranking_option)
 class RankingOptions:
-    """Which rows are listed, and what is said of each."""
+    """Which rows are listed, and what is said about each."""
 
-    audit: Annotated[
-        bool,
-        ranking_option("--audit", help="List the known positives instead, most suspicious first."),
-    ] = False
-    contamination_pos: Annotated[
-        float | None,
-        ranking_option(
-            metavar="A",
-            help="The share of P that is wrong.",
-            show_default="estimated",
-        ),
-    ] = None
-    contamination_unl: Annotated[
-        float | None,
-        ranking_option(
-            metavar="B",
-            help="The share of U that is positive.",
-            show_default="estimated",
-        ),
-    ] = None
-    fdr: Annotated[
-        float | None,
-        ranking_option(
-            metavar="Q",
-            help="Write the longest list expected to be positive but for this share.",
-        ),
-    ] = None
     negatives: Annotated[
         str | None,
         ranking_option(
             metavar="FILE",
-            help="Trusted negatives, scored and not trained on: adds conformal p-values, by which"
-            " --fdr then chooses.",
-        ),
-    ] = None
-    with_known: Annotated[
-        bool, ranking_option("--with-known", help="Rank the rows of P among those of U.")
-    ] = False
-    top: Annotated[
-        int | None,
-        ranking_option("-k", "--top", metavar="N", min=1, help="Write the first rows only."),
-    ] = None
-    why: Annotated[
-        int | None,
-        ranking_option(
-            metavar="N",
-            help="Tell of the first rows which known positives speak for them and which rows of U"
-            " against (linear: which features).",
+            help="Trusted negatives, scored and not trained on: adds conformal p-values, which"
+            " --fdr then uses.",
         ),
     ] = None
     feature_map: Annotated[
         str | None,
-        ranking_option("--map", metavar="FILE", help="With --why: names, by resvm convert."),
+        ranking_option("--map", metavar="FILE", help="With --why: feature names (resvm convert)."),
     ] = None
     no_interval: Annotated[
         bool,
@@ -109,7 +69,7 @@ class RankingOptions:
     ] = False
 
 
-@option_family
+@option_group
 class ListingOptions:
     """Where the ranking goes, and in which form."""
 
@@ -180,7 +140,7 @@ def rank(
         raise CommandLineError("--json and --format exclude each other")
     if model is not None:
         _refuse_training(context, explicit)
-    if listing.why_out is not None and ranking.why is None:
+    if listing.why_out is not None and "why" not in explicit:
         raise CommandLineError("--why-out goes with --why N")
     if output is not None and output.lower().endswith(LISTINGS):
         raise CommandLineError(
@@ -189,24 +149,18 @@ def rank(
         )
     if force and output is None:
         raise CommandLineError("--force goes with -o/--output")
-    choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
     request = RankRequest(
-        data.training_input(scale, groups=groups, keep_ids=True),
-        choice,
+        source=data.training_input(scale, groups=groups, keep_ids=True),
+        choice=choice,
         model=model,
         target=output,
         force=force,
-        audit=ranking.audit,
-        with_known=ranking.with_known,
-        top=ranking.top,
-        contamination_pos=ranking.contamination_pos,
-        contamination_unl=ranking.contamination_unl,
-        fdr=ranking.fdr,
         negatives=ranking.negatives,
-        why=ranking.why,
         feature_map=ranking.feature_map,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
+        **{name: getattr(ranking, name) for name in RANKING_TABLE},
         jobs=running.jobs,
         memory_mb=running.memory_mb,
     )

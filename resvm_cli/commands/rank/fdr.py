@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resvm_cli.commands.rank.ranked_rows import CONFORMAL, EXPECTED_FALSE, PRECISION, Listing
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.metrics.bootstrap import Interval
@@ -102,7 +102,7 @@ def scored_negatives(rows: Rows, judge: OutOfBagJudge) -> TrustedNegatives:
     if len(bad):
         raise DataError(
             f"row {bad[0] + 1:,} of the trusted negatives: its decision value is not finite",
-            "its values are far from those that members were trained on: --scale them",
+            Message("its values are far from those that members were trained on: {scale} them"),
         )
     return TrustedNegatives(values, judge.rule, judge.predictor.ensemble.groups)
 
@@ -154,26 +154,32 @@ def promised_list(listing: Listing, promise: Promise, fdr: float) -> tuple[Listi
     return listing.head(length), told
 
 
-def doubts(promise: Promise) -> list[str]:
-    """What speaks against a list, or why there is none."""
+def doubts(promise: Promise) -> list[Text]:
+    """What counts against a list, or why there is none."""
     if promise.n_negatives is not None:
         if promise.n_listed:
             return []
         return [
-            f"no list holds this rate: {promise.n_negatives:,} trusted negatives give p-values of"
-            f" {1 / (1 + promise.n_negatives):.2g} and more; more of them, or a larger --fdr, may"
+            Message(
+                "no list has this false discovery rate: {n:,} trusted negatives give p-values of"
+                " {least:.2g} and above; give more of them, or a larger {fdr}",
+                n=promise.n_negatives,
+                least=1 / (1 + promise.n_negatives),
+            )
         ]
     if promise.contamination_unl is None:
         return [
-            f"too few rows to promise anything: {LEAST_POSITIVES} known positives and"
-            f" {LEAST_UNLABELED} rows of U must be judged out of bag; the list is empty"
+            f"too few rows to promise anything: at least {LEAST_POSITIVES} known positives and"
+            f" {LEAST_UNLABELED} rows of U must be out of bag; the list is empty"
         ]
-    told = []
+    told: list[Text] = []
     if not (promise.separable or promise.contamination_given):
         told.append(
-            "P and U overlap too far for the share of positives in U to be known, so the list may"
-            " hold far fewer: say it (--contamination-unl B), or give --negatives FILE"
+            Message(
+                "P and U overlap too much to estimate the fraction of positives in U, so the list"
+                " may hold far fewer: give {contamination_unl} or {negatives}"
+            )
         )
     if not promise.n_listed:
-        told.append("no list is expected to keep this rate: a larger --fdr may give one")
+        told.append(Message("no list is expected to have this rate: try a larger {fdr}"))
     return told

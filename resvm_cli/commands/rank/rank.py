@@ -20,16 +20,17 @@ from resvm_cli.commands.rank.listing import Recovery, listings
 from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
-from resvm_cli.model.ensemble import Predictor, RuleName
+from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
 from resvm_cli.model_files import directory as model_dir
+from resvm_cli.parameters import RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.parallel import available_cores
@@ -235,8 +236,8 @@ def _ranked(
     n_unjudged = int((listing.n_members == 0).sum())
     if n_unjudged == len(listing):
         raise DataError(
-            "every row is in every bag: no member is left to judge any of them",
-            "use smaller bags (--n-pos, --n-unl), more members or fewer groups",
+            "every row is in every bag: no member is left to score any of them",
+            Message("use smaller bags ({n_pos}, {n_unl}), more members or fewer groups"),
         )
     if n_unjudged:
         tell(

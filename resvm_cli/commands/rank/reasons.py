@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.commands.rank.ranked_rows import Listing
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.explanations import Part, PartsOfValues
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import OutOfBagJudge
@@ -54,9 +54,10 @@ def feature_names(path: str | None, kernel: str) -> list[str] | None:
     if path is None:
         return None
     if kernel != "linear":
-        raise CommandLineError(
-            f"--map names features, and members of the {kernel} kernel are made of rows",
-            "leave --map out, or add -t linear",
+        raise ParameterError(
+            "{feature_map} names features, and members of the {name} kernel are made of rows",
+            "leave {feature_map} out, or use {kernel:linear}",
+            name=kernel,
         )
     return read_feature_map(path).names
 

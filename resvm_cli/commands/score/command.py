@@ -11,7 +11,7 @@ from resvm_cli.commands.score import json_output
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.data import data_option
 from resvm_cli.options.method import method_option
-from resvm_cli.options.option_groups import fold_options, option_family
+from resvm_cli.options.option_groups import fold_options, option_group
 from resvm_cli.options.running import Json, Quiet, output_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
 from resvm_cli.report import terminal
@@ -26,7 +26,7 @@ unlabeled_option = partial(typer.Option, rich_help_panel="Positive and unlabeled
 runs_option = partial(typer.Option, rich_help_panel="Repeated runs")
 
 
-@option_family
+@option_group
 class FigureOptions:
     """Which figures are computed, and how carefully."""
 
@@ -76,7 +76,7 @@ class FigureOptions:
         return Settings(_depths(self.top), prevalence, self.bootstrap, self.seed)
 
 
-@option_family
+@option_group
 class UnlabeledOptions:
     """What is known of rows that are positive or unlabeled."""
 
@@ -145,7 +145,7 @@ class UnlabeledOptions:
         return None if self.values is None else parse_choice("--values", self.values, kinds)
 
 
-@option_family
+@option_group
 class OutputOptions:
     """Where scores go."""
 

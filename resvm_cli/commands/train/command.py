@@ -25,8 +25,9 @@ from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
     from resvm_cli.running.array_tasks import Share
+    from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
-    from resvm_cli.training.train import TrainingChoice, TrainResult
+    from resvm_cli.training.train import TrainResult
 
 
 @fold_options
@@ -81,9 +82,9 @@ def train(
     _check_together(explicit)
     if grow is not None:
         with cluster.connected(running, output):
-            _grow(data.training_input("none", groups=groups), output, grow, json, running)
+            _grow(data.training_input(None, groups=groups), output, grow, json, running)
         return
-    choice, scale = method.choose(explicit, scale=data.scale, seed=seed)
+    choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
     source = data.training_input(scale, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")

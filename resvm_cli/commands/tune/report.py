@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.report.json_output import print_json
-from resvm_cli.report.terminal import Progress, rendered, say
+from resvm_cli.report.terminal import Progress, in_options, rendered, say
 from resvm_cli.running.array_tasks import as_ranges
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show_tuning(result: TuneResult) -> None:
     """The best ten, the winner of each method, and how to train it; on stderr."""
     request = result.request
     metric = request.metric
-    judged = "out of bag" if request.out_of_bag else f"by {request.n_folds} folds"
+    judged = "out of bag" if request.oob else f"by {request.folds} folds"
     say(
         f"{'judged':>10}  {len(result.trials):,} trials {judged} on {result.n_judged[0]:,} positive"
         f" and {result.n_judged[1]:,} unlabeled rows"
@@ -175,7 +175,7 @@ def print_tuning(result: TuneResult) -> None:
                     "method": winner.params["method"],
                     "params": winner.params,
                     **winner.trial.record,
-                    "edges": list(winner.outcome.edges),
+                    "edges": [in_options(edge) for edge in winner.outcome.edges],
                     "extensions": winner.outcome.extensions,
                 }
                 for winner in result.winners

@@ -12,9 +12,9 @@ from resvm_cli.commands.rank.rank import rank
 from resvm_cli.commands.rank.request import RankRequest
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.model.methods import problems, settle
-from resvm_cli.parameters import ResvmParams
+from resvm_cli.parameters import MethodParameters
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.train import TrainingChoice
 from tests.conftest import write_svm
 
 
@@ -33,7 +33,7 @@ def test_the_depth_of_a_share_is_the_least_that_holds_it(depths, share):
 
 
 def test_values_that_are_not_finite_are_refused_by_their_row(tmp_path):
-    params = ResvmParams(kernel="poly", gamma=1.0, n_models=2, n_pos=2, n_unl=2)
+    params = MethodParameters(kernel="poly", gamma=1.0, n_models=2, n_pos=2, n_unl=2)
     plan = settle(params, 10, 20, 2, lambda: 1.0)
     bags = np.concatenate([task.unlabeled for task in problems(plan, range(2))])
     unseen = int(np.setdiff1d(np.arange(20), bags)[0])
@@ -43,7 +43,7 @@ def test_values_that_are_not_finite_are_refused_by_their_row(tmp_path):
     write_svm(tmp_path / "u.svm", features[10:])
     source = TrainingInput(str(tmp_path / "p.svm"), str(tmp_path / "u.svm"))
     with pytest.raises(DataError, match=f"row {unseen + 1} of U: .* not finite"):
-        rank(RankRequest(source, TrainingChoice.of(params)), lambda *_: None)
+        rank(RankRequest(source, TrainingChoice.from_params(params)), lambda *_: None)
 
 
 def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, tmp_path):

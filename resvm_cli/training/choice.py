@@ -1,0 +1,107 @@
+"""What to train, as the user gave it: on the command line, in Python or in a best.json."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+from resvm_cli.errors import ParameterError
+from resvm_cli.parameters import (
+    METHOD_TABLE,
+    TRAINING_TABLE,
+    AutoName,
+    MethodParameters,
+    RuleName,
+    ScaleChoice,
+    Setting,
+)
+from resvm_cli.training import best_json
+
+TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)
+
+
+@runtime_checkable
+class Tuned(Protocol):
+    """The result of a tuning."""
+
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingChoice:
+    """What to train: settings, or how to find them, and the rule of the model's decisions."""
+
+    settings: tuple[Setting, ...] = (Setting(MethodParameters()),)
+    decision: RuleName | None = None  # None: by votes, or what tuning chose
+    auto: AutoName | None = None
+    kept: tuple[str, ...] = ()  # parameters that auto leaves as they are
+
+    @classmethod
+    def from_params(cls, params: MethodParameters, **others: Any) -> TrainingChoice:
+        """One setting."""
+        return cls((Setting(params),), **others)
+
+    @property
+    def params(self) -> MethodParameters:
+        """The first setting's parameters, for what all settings have in common."""
+        return self.settings[0].params
+
+    def check(self) -> None:
+        """Refuse what cannot work, whatever the data is."""
+        for setting in self.settings:
+            setting.params.check()
+        if self.params.method == "cwsvm" and self.decision == "mean":
+            raise ParameterError("{decision:mean} has no meaning for cwsvm, which has one member")
+
+
+def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoice | None]:
+    """What to train and how to scale; ``given`` holds what the user set, and nothing else."""
+    values = {
+        name: converted
+        for name, parameter in {**METHOD_TABLE, **TRAINING_TABLE}.items()
+        if given.get(name) is not None
+        and (converted := _converted(name, parameter, given[name])) is not None
+    }
+    params = method_parameters(values)
+    decision, auto, source = (values.get(name) for name in ("decision", "auto", "params"))
+    scale = values.get("scale")
+    if source is None:
+        choice = TrainingChoice.from_params(params, decision=decision)
+        if auto is not None:
+            choice = replace(choice, auto=auto, kept=tuple(sorted(given)))
+            scale = scale or "auto"
+    elif auto is not None:
+        raise ParameterError("give either {auto} or {params}, not both")
+    else:
+        content = _tuned(source, values.get("method"))
+        settings = tuple(best_json.merged(params, content, values))
+        choice = TrainingChoice(settings, decision or content.get("decision"))
+        scale = scale or content["scale"]
+    choice.check()
+    return choice, None if scale in (None, "none") else scale
+
+
+def method_parameters(values: Mapping[str, Any]) -> MethodParameters:
+    """The parameters of a method among these values, which are converted already."""
+    return MethodParameters(**{name: values[name] for name in METHOD_TABLE if name in values})
+
+
+def _converted(name: str, parameter: Any, value: Any) -> Any:
+    if name == "auto" and isinstance(value, bool):  # Python's flag
+        return "committee" if value else None
+    return parameter.convert(value)
+
+
+def _tuned(source: Any, method: str | None) -> dict[str, Any]:
+    """The content of a best.json: a file of it, a tuning, or a mapping."""
+    if isinstance(source, (str, os.PathLike)):
+        return best_json.load_params(os.fspath(source), method)
+    found = source.params if isinstance(source, Tuned) else source
+    if not isinstance(found, Mapping):
+        raise ParameterError(
+            "{params} must be the result of tune, or the path of its best.json, got {value!r}",
+            value=source,
+        )
+    return best_json.checked(dict(found), "params", method)
