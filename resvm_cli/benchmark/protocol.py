@@ -105,9 +105,7 @@ class Grids:
     def from_file(cls, content: Mapping[str, Any], name: str) -> Grids:
         """Check every grid of a file, also those that this run does not use."""
         if content.get("kind") != GRIDS_KIND or content.get("format") != GRIDS_FORMAT:
-            raise DataError(
-                f"{name}: holds no grids", "edit what resvm benchmark grids prints"
-            )
+            raise DataError(f"{name}: holds no grids", "edit what resvm benchmark grids prints")
         sets = content.get("data_sets")
         if not isinstance(sets, dict):
             raise DataError(f"{name}: data_sets is missing")

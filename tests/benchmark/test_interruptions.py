@@ -9,7 +9,7 @@ from itertools import cycle, islice
 
 import pytest
 
-from tests.benchmark.test_run_command import ONE_CANDIDATE
+from tests.benchmark.test_run import ONE_CANDIDATE
 from tests.programs import resvm_command, script_command, started, until
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from resvm_cli.benchmark.published import PublishedResult, read_published
 from resvm_cli.benchmark.report import report
-from resvm_cli.benchmark.report_sections import sections
-from resvm_cli.benchmark.tables import data_set_of, judged, stars
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.benchmark.results import PublishedResult, read_published
+from resvm_cli.benchmark.sections import sections
+from resvm_cli.benchmark.tables import data_set_of, stars, verdict_on
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.metrics import significance
 from tests import fake_benchmark as fake
 
@@ -155,7 +155,7 @@ def test_one_repetition_has_a_mean_and_no_interval(tmp_path):
     [(80.01, "above"), (80.0, "within"), (70.0, "within"), (69.0, "within"), (68.99, "below")],
 )
 def test_verdicts_at_their_bounds(mean, verdict):
-    assert judged(mean, PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)) == verdict
+    assert verdict_on(mean, PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)) == verdict
 
 
 def test_stars_are_those_of_the_paper():
@@ -184,6 +184,15 @@ def test_cwsvm_published_is_judged_by_the_papers_cwsvm_and_wins_nothing(run):
     assert extra.wins is None
     assert row.cell("cwsvm").verdict == "above"
     assert run.tables[0].methods == METHODS
+
+
+def test_cwsvm_published_can_be_reported_alone(tmp_path):
+    lines = [fake.line(task="mnist-8", method="cwsvm-published", repetition=n) for n in range(2)]
+    fake.write(tmp_path / "run", lines)
+    told = report([str(tmp_path / "run")])
+    (row,) = next(one for one in sections(told) if one.title == "PU learning").tables[0].rows
+    assert [cell.text for cell in row][-2:] == ["-", "-"]
+    assert told.runs[0].tables[0].rows[0].cell("cwsvm-published").verdict == "above"
 
 
 def test_what_remains_of_the_margin_over_cwsvm(run, lines):
@@ -266,7 +275,7 @@ def test_cells_that_are_missing_are_named(tmp_path):
     assert gaps["supervised", "mnist-1", "bagging"].reason == "nothing finished yet"
     assert gaps["all", "covtype", "all"].reason == "nothing finished yet"
     assert (
-        "combined_scale was not there; it can be fetched from https:"
+        "combined_scale was missing; download it from https:"
         in gaps["all", "sensit-1", "all"].reason
     )
     assert gaps["all", "sensit-2", "all"].reason == "not in this run"
@@ -276,10 +285,10 @@ def test_cells_that_are_missing_are_named(tmp_path):
 
 def test_a_data_set_that_is_missing_by_its_name_explains_all_its_classes(tmp_path):
     missing = [{"task": "sensit", "file": "combined_scale.bz2", "fetch": ""}]
-    run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing, repetitions=1,
-                   tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
+    run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing,
+                   repetitions=fake.repetitions(1), tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
     assert [(gap.task, gap.reason) for gap in run.gaps] == [
-        (f"sensit-{n}", "the file combined_scale.bz2 was not there") for n in (1, 2, 3)
+        (f"sensit-{n}", "the file combined_scale.bz2 was missing") for n in (1, 2, 3)
     ]
 
 
@@ -323,7 +332,7 @@ def test_two_protocols_are_compared_over_the_cells_that_both_have(tmp_path):
     assert row.cost_ratio_model is None
 
 
-def test_the_time_of_judging_test_rows_can_be_left_out(tmp_path):
+def test_the_time_of_scoring_test_rows_can_be_left_out(tmp_path):
     folders = []
     for name, seconds, of_test in (("paper", 30, 10), ("fast", 3, 2)):
         lines = fake.results(repetitions=2, tasks=["cancer"], protocol=name)
@@ -336,7 +345,7 @@ def test_the_time_of_judging_test_rows_can_be_left_out(tmp_path):
     row = next(r for r in rows if r.cpu_seconds_model == (20, 1))  # without the older line
     assert row.cpu_seconds == (60, 6)
     shown = sections(report(folders))[0]
-    assert "at 0.100 of the time (0.050 without judging test rows)." in shown.sentences[1]
+    assert "at 0.100 of the time (0.050 without scoring test rows)." in shown.sentences[1]
     assert shown.tables[0].columns[-2:] == ("ratio", "ratio, models")
     assert [cell.text for cell in shown.tables[0].rows[0][-2:]] == ["0.100", "0.050"]
 
@@ -353,9 +362,9 @@ def test_directories_that_cannot_be_compared_are_refused(tmp_path):
     empty = str(fake.write(tmp_path / "empty", []))
     with pytest.raises(DataError, match="no cell in common"):
         report([one, two])
-    with pytest.raises(CommandLineError, match="the first directory once more"):
+    with pytest.raises(ParameterError, match="is the same directory as"):
         report([one, f"{one}/../one"])
-    with pytest.raises(CommandLineError, match="of 3 runs"):
+    with pytest.raises(ParameterError, match="of 3 runs"):
         report([one, two, str(fake.write(tmp_path / "three", [fake.line()]))])
     with pytest.raises(DataError, match="no results yet"):
         report([empty])
@@ -364,7 +373,7 @@ def test_directories_that_cannot_be_compared_are_refused(tmp_path):
 def test_own_data_by_contamination(tmp_path):
     lines = fake.own_results([0.0, 0.2, 0.4])
     run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
-                   methods=list(METHODS), repetitions=5)  # fmt: skip
+                   methods=list(METHODS), repetitions={"mine/own": 5})  # fmt: skip
     (own,) = run.own
     assert own.axes == ("contamination_pos",)
     assert [row.contamination_pos for row in own.rows] == [0.0, 0.2, 0.4]
@@ -388,7 +397,7 @@ def test_own_data_by_contamination(tmp_path):
 def test_own_data_with_a_level_that_is_not_finished_says_so(tmp_path):
     lines = fake.own_results([0.0, 0.2])[:-3]
     run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
-                   methods=list(METHODS), repetitions=5)  # fmt: skip
+                   methods=list(METHODS), repetitions={"mine/own": 5})  # fmt: skip
     (gap,) = run.gaps
     assert (gap.task, gap.n_done, gap.n_planned) == ("mine, P 20 %, U 10 %", 4, 5)
 

@@ -7,8 +7,12 @@ import os
 
 import pytest
 
-from resvm_cli.benchmark.published import read_published, read_published_parameters
-from resvm_cli.benchmark.results import Plan, read_benchmark
+from resvm_cli.benchmark.results import (
+    BenchmarkPlan,
+    read_benchmark,
+    read_published,
+    read_published_parameters,
+)
 from resvm_cli.errors import DataError, FileError
 from tests import fake_benchmark as fake
 
@@ -19,22 +23,16 @@ def test_results_plan_and_times_are_read(tmp_path):
     read = read_benchmark(str(folder))
     assert len(read.results) == len(lines) == len(read.times)
     first = read.results[0]
-    assert (first.line, first.task, first.method) == (1, "cancer", "cwsvm")
+    assert (first.line, first.cell.task, first.cell.method) == (1, "cancer", "cwsvm")
     assert first.pr_auc_trapezoid == lines[0]["pr_auc_trapezoid"]
     assert read.plan.missing[0].file == "combined_scale"
     assert read.times[0].cpu_seconds == 2.5
 
 
-def test_a_curve_may_be_a_list_or_a_text(tmp_path):
+def test_a_curve_has_a_hundred_precisions(tmp_path):
     curve = [round(1 - i / 200, 4) for i in range(100)]
-    lines = [fake.line(curve=curve), fake.line(curve=" ".join(map(str, curve)), repetition=1)]
-    first, second = read_benchmark(str(fake.write(tmp_path / "run", lines))).results
-    assert first.curve == second.curve == tuple(curve)
-
-
-def test_semi_is_short_for_semi_supervised(tmp_path):
-    folder = fake.write(tmp_path / "run", [fake.line(setting="semi")])
-    assert read_benchmark(str(folder)).results[0].setting == "semi-supervised"
+    (result,) = read_benchmark(str(fake.write(tmp_path / "run", [fake.line(curve=curve)]))).results
+    assert result.curve == tuple(curve)
 
 
 def test_the_same_cell_twice_counts_once(tmp_path):
@@ -148,14 +146,14 @@ def test_a_result_of_another_protocol_is_refused(tmp_path):
 
 def test_one_task_at_two_contaminations_is_refused_but_for_own_data(tmp_path):
     lines = [fake.line(), fake.line(repetition=1, contamination_unl=0.3)]
-    with pytest.raises(DataError, match=r"results\.jsonl:2: .*other shares than on line 1"):
+    with pytest.raises(DataError, match=r"results\.jsonl:2: .*contamination than on line 1"):
         read_benchmark(str(fake.write(tmp_path / "run", lines)))
     own = [{**line, "setting": "own"} for line in lines]
     assert len(read_benchmark(str(fake.write(tmp_path / "own", own))).results) == 2
 
 
 def test_a_directory_that_is_none_or_holds_nothing_is_told(tmp_path):
-    with pytest.raises(FileError, match="there is no such directory"):
+    with pytest.raises(FileError, match="no such directory"):
         read_benchmark(str(tmp_path / "nowhere"))
     with pytest.raises(FileError, match=r"there is no results\.jsonl"):
         read_benchmark(str(tmp_path))
@@ -173,11 +171,16 @@ def test_a_pipe_in_place_of_the_results_is_not_waited_for(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"format": 2}, "format 2, and this version reads 1"),
+        ({"format": 2}, "format 2, but this version reads 1"),
         ({"format": True}, "format True"),
         ({"tasks": "cancer"}, "tasks is"),
         ({"settings": [1]}, "settings is"),
         ({"missing": ["sensit"]}, "missing is"),
+        ({"missing": [{"file": "x"}]}, "missing is"),
+        ({"data": {"cancer": {"file": "x"}}}, "data is"),
+        ({"repetitions": 20}, "repetitions is"),
+        ({"repetitions": {"cancer/pu": "x"}}, "repetitions is"),
+        ({"command": 3}, "command is"),
         ({"versions": []}, "versions is"),
         ({"protocol": 5}, "protocol is 5"),
     ],
@@ -198,22 +201,10 @@ def test_times_out_of_range_are_refused(tmp_path, seconds, name):
         read_benchmark(str(folder))
 
 
-@pytest.mark.parametrize(
-    "repetitions",
-    [
-        20,
-        {"cancer": 20},
-        {"pu": 20},
-        {"cancer": {"pu": 20, "semi": 5}, "covtype": 100},
-        {"pu": {"cancer": 20}},
-        {"pu/cancer": 20},
-        {"cancer/pu": 20},
-    ],
-)
-def test_repetitions_of_a_plan_by_task_and_setting(repetitions):
-    assert Plan("paper", repetitions=repetitions).n_repetitions("pu", "cancer") == 20
-    assert Plan("paper", repetitions={"semi": 5}).n_repetitions("semi-supervised", "cancer") == 5
-    assert Plan("paper", repetitions={"other": 5}).n_repetitions("pu", "cancer") == 0
+def test_repetitions_of_a_plan_are_by_task_and_setting():
+    plan = BenchmarkPlan("paper", repetitions={"cancer/pu": 20})
+    assert plan.n_repetitions("pu", "cancer") == 20
+    assert plan.n_repetitions("supervised", "cancer") == 0
 
 
 def test_the_published_tables_come_with_the_package():

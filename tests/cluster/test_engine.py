@@ -158,11 +158,9 @@ def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_pa
 def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
     seen, cluster, problem, tmp_path, monkeypatch
 ):
-    from resvm_cli.benchmark.cells import Bench, Work, measure
-    from resvm_cli.benchmark.data import BenchmarkData, OwnData
-    from resvm_cli.benchmark.draws import Cell
-    from resvm_cli.benchmark.grids import default_grids
-    from resvm_cli.benchmark.protocol import Protocol
+    from resvm_cli.benchmark.cells import Bench, measure
+    from resvm_cli.benchmark.data import BenchmarkData, Cell, OwnData
+    from resvm_cli.benchmark.protocol import Protocol, default_grids
     from resvm_cli.cluster import engine as job
 
     path = tmp_path / "own.svm"
@@ -170,8 +168,8 @@ def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
     path.write_text(text)
     data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
     bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
-    works = [Work(Cell("own", "own", number, 0.0, 0.0), "bagging") for number in range(2)]
-    wanted = [measure(bench, work).record for work in works]
+    cells = [Cell("own", "own", number, method="bagging") for number in range(2)]
+    wanted = [measure(bench, cell).record for cell in cells]
     if seen == "nothing":
         path.unlink()
     elif seen == "other classes":
@@ -186,7 +184,7 @@ def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
             return answers
 
         monkeypatch.setattr(engine._client, "run", note)
-        found = [one.record for one in engine.run(measure, bench, works, tick, str)]
+        found = [one.record for one in engine.run(measure, bench, cells, tick, str)]
     assert found == wanted
     assert held == {"hold_referred" if seen == "the same" else "hold"}
 

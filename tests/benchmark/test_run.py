@@ -10,10 +10,8 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.svm import SVC
 
-from resvm_cli.benchmark.data import BenchmarkData
-from resvm_cli.benchmark.draws import Cell, LabelledRows, draw
-from resvm_cli.benchmark.grids import default_text
-from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
+from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, LabeledRows, draw
+from resvm_cli.benchmark.protocol import default_grids_text
 from resvm_cli.model.drawing import Sizes
 from resvm_cli.rows import Rows
 from tests.conftest import write_svm
@@ -162,7 +160,7 @@ def test_damaged_lines_are_named_and_run_again(plan, whole, copied, resvm):
     ran = resvm(*words, "--resume", "-o", target)
     assert ran.code == 0, ran.err
     for number in (3, 5, 8):
-        assert f"results.jsonl:{number}: was damaged; what it held is run again" in ran.err
+        assert f"results.jsonl:{number}: was damaged; its cell is run again" in ran.err
     assert "3 of them new" in ran.err
     assert (target / "results.jsonl").read_bytes() == wanted
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
@@ -172,16 +170,16 @@ def test_lines_that_cannot_be_of_this_run_are_refused_by_number(plan, copied, re
     target, before = copied
     first = json.loads(before[0])
     for changes, said in (
-        ({"roc_auc": 0.5}, "13: the same cell stands there before with other figures"),
+        ({"roc_auc": 0.5}, "13: an earlier line has other values for the same cell"),
         ({"protocol": "fast"}, "13: a result of protocol fast in a run of paper"),
-        ({"roc_auc": None}, "13: is no result of a benchmark"),
+        ({"roc_auc": None}, "13: not a result of a benchmark"),
     ):
         line = json.dumps({**first, **changes}).encode() + b"\n"
         (target / "results.jsonl").write_bytes(b"".join(before) + line)
         ran = resvm(*plan, "--resume", "-o", target)
         assert ran.code == 3
         assert f"results.jsonl:{said}" in ran.err
-        assert "take that line out" in ran.err
+        assert "remove the line" in ran.err
     (target / "results.jsonl").write_bytes(b"".join(before))
     ran = resvm(*plan, "--seed", 1, "--resume", "-o", target)
     assert ran.code == 2
@@ -250,7 +248,7 @@ def test_tasks_on_other_rows_are_refused(resvm, tmp_path):
     write_svm(tmp_path / "own.svm", FEATURES + 1, LABELS)
     for more in (["--task", "2/2"], []):
         ran = resvm(*words, *more)
-        assert (ran.code, "was begun with other rows of own" in ran.err) == (2, True)
+        assert (ran.code, "was started with other rows of own" in ran.err) == (2, True)
     assert not (tmp_path / "b" / "results.jsonl").exists()
 
 
@@ -326,9 +324,9 @@ def test_the_recommended_way_pools_settings_and_tells_the_heaviest(resvm, tmp_pa
 def test_groups_are_never_both_learned_from_and_tested_on(resvm, tmp_path):
     groups = np.arange(600) // 10
     features = np.column_stack([np.arange(1, 601), FEATURES])  # the first tells rows apart
-    labelled = LabelledRows(Rows.from_dense(features), LABELS == 1, groups)
+    labeled = LabeledRows(Rows.from_dense(features), LABELS == 1, groups)
     for repetition in range(5):
-        drawn = draw(labelled, Sizes(20, 60, 0.1, 0.1), Cell("own", "a", repetition, 0.1, 0.1), 0)
+        drawn = draw(labeled, Sizes(20, 60, 0.1, 0.1), Cell("own", "a", repetition, 0.1, 0.1), 0)
         numbers = [
             part.values[part.indices == 1].astype(int) - 1
             for part in (drawn.positives, drawn.unlabeled, drawn.test)
@@ -345,7 +343,7 @@ def test_groups_are_never_both_learned_from_and_tested_on(resvm, tmp_path):
     (tmp_path / "groups.txt").write_text("a\nb\n")
     ran = resvm(*words, "-o", tmp_path / "c")
     assert ran.code == 3
-    assert "2 groups, and" in ran.err
+    assert "2 groups, but" in ran.err
 
 
 def test_draws_are_of_their_cell_alone():
@@ -377,7 +375,7 @@ def test_the_sizes_are_the_papers():
 def test_our_grids_can_be_given_back(resvm, tmp_path):
     shown = resvm("benchmark", "grids")
     assert shown.code == 0
-    assert shown.out.decode() == default_text()
+    assert shown.out.decode() == default_grids_text()
     (tmp_path / "g.json").write_bytes(shown.out)
     ran = resvm(
         "benchmark", "run", "--tasks", "synthetic", "--settings", "pu", "--methods", "cwsvm",
@@ -397,13 +395,16 @@ def changed_grid(**changes):
         ("[]", "is not JSON that resvm wrote"),
         ("{}", "holds no grids"),
         (changed_grid(kernel="cubic"), "default: kernel is 'cubic'"),
-        (changed_grid(gamma="0.1..1"), "a grid lists its values"),
-        (changed_grid(gamma=0.1), "'gamma' is no axis with its values"),
+        (changed_grid(gamma="0.1..1"), "a grid lists values"),
+        (changed_grid(gamma=0.1), "'gamma' is not an axis with its values"),
         (changed_grid(c_unl="x"), "default: "),
         (changed_grid(c_unl="-1"), "values must be positive"),
         (changed_grid(bagging={}), "bagging: unl_per_pos is missing"),
-        (changed_grid(bagging=[]), "bagging is no object"),
-        (changed_grid(c_unl=",".join(map(str, range(1, 50)))), "49 candidates, and 48 are allowed"),
+        (changed_grid(bagging=[]), "bagging is not an object"),
+        (
+            changed_grid(c_unl=",".join(map(str, range(1, 50)))),
+            "49 candidates; at most 48",
+        ),
     ],
 )
 def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
@@ -420,19 +421,19 @@ def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
         (["--tasks", "iris"], "there is no 'iris'"),
         (["--settings", "pu,none"], "--settings is 'none'"),
         (["--methods", "svm"], "--methods is 'svm'"),
-        (["--repetitions", 0], "--repetitions is 0"),
-        (["--seed", -1], "--seed is -1"),
+        (["--repetitions", 0], "--repetitions must be from 1 to 10,000, got 0"),
+        (["--seed", -1], "--seed must not be negative, got -1"),
         (["--protocol", "slow"], "--protocol is 'slow'"),
         (["--protocol", "fast", "--grid", "g"], "--grid is for --protocol paper"),
         (["--protocol", "search", "--grid", "g"], "--grid is for --protocol paper"),
         (["--trials", 5], "--trials is for --protocol search"),
-        (["--protocol", "search", "--trials", 0], "--trials is 0"),
+        (["--protocol", "search", "--trials", 0], "--trials must be at least 1, got 0"),
         (["--contamination-pos", 0.1], "go with --data, or with --tasks"),
         (
             ["--contamination-pos", 0.1, "--tasks", "cancer", "--settings", "pu"],
             "without --settings",
         ),
-        (["--contamination-unl", 2, "--tasks", "synthetic"], "--contamination-unl is 2"),
+        (["--contamination-unl", 2, "--tasks", "synthetic"], "--contamination-unl must be"),
         (["--n-pos", 5], "--n-pos goes with --data"),
         (["--groups", "g"], "--groups goes with --data"),
         (["--data", "mine.svm"], "--data needs --positive-label"),
@@ -440,8 +441,8 @@ def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1"], "LOW:HIGH:STEP"),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1:0"], "LOW:HIGH:STEP"),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1:1e-9"], "more than 1000"),
-        (["--data", "mine.svm", *OWN, "--contamination-unl", "0,2"], "--contamination-unl is 2"),
-        (["--data", "mine.svm", *OWN, "--n-pos", 0], "--n-pos is 0"),
+        (["--data", "mine.svm", *OWN, "--contamination-unl", "0,2"], "must be from 0 to 1, got 2"),
+        (["--data", "mine.svm", *OWN, "--n-pos", 0], "--n-pos must be at least 1, got 0"),
         (["--task", "3/2"], "--task is '3/2'"),
     ],
 )
