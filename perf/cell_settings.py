@@ -21,6 +21,7 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
@@ -55,7 +56,7 @@ def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[fl
     drawn = data.draw(cell)
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))
-    trained = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), jobs=1)
+    trained = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), Run(jobs=1))
     values = Predictor(trained.ensemble, known.scaling).decisions(drawn.test).by("votes")
     ranking = Ranking.of(drawn.truth, values)
     return 100 * float(ranking.pr_auc_trapezoid()), 100 * float(ranking.average_precision())

@@ -27,6 +27,7 @@ from resvm_cli.model.ensemble import Predictor, cut
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
@@ -132,7 +133,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
     """Judge and train every setting of the wide list."""
     params = MethodParameters(seed=seed)
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
-    settle_scaling(data, params, lambda text: None)
+    settle_scaling(data, params, Run(jobs=1))
     settings = TuningSettings(
         base=params,
         oob=True,
@@ -140,7 +141,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )
-    sample = TuningSample.of(data, settings, lambda text: None)
+    sample = TuningSample.of(data, settings, Run(jobs=1))
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
     space = sample.space("resvm", settings)
     candidates = {
@@ -154,7 +155,9 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         key=lambda one: candidates[one].kernel_key,
     ):
         some = list(group)
-        answers = judge.scores([Task(candidates[one], SCREENING_MEMBERS) for one in some])
+        answers = judge.scores(
+            [Task(candidates[one], SCREENING_MEMBERS) for one in some], Run(jobs=1)
+        )
         for one, answer in zip(some, answers, strict=True):
             if not isinstance(answer, ResvmError):
                 scores[one] = answer.values[settings.metric]
@@ -168,7 +171,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
             ),
             decision="mean",
         ),
-        jobs=1,
+        Run(jobs=1),
     )
     members = Predictor(trained.ensemble, data.scaling).member_values(drawn.test)
     values = {

@@ -24,6 +24,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 
@@ -89,7 +90,9 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
 def judged(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
     """What rank would know: default parameters, scaled where that is advised, the mean value."""
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
-    trained = train_on(data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), jobs=1)
+    trained = train_on(
+        data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), Run(jobs=1)
+    )
     part = trained.part
     absences = Absences(
         part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)

@@ -35,6 +35,7 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import Trained, train_on
 
@@ -73,8 +74,8 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
     started = time.process_time()
     scale = "auto" if choice.auto else None  # as the command has it
     data = MemoryData(drawn.positives, drawn.unlabeled, scale=scale)
-    notices: list[str] = []
-    trained = train_on(data, choice, jobs=1, notice=notices.append)
+    run = Run(jobs=1)
+    trained = train_on(data, choice, run)
     decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)
     seconds = time.process_time() - started
     decided = trained.conclusion.rule
@@ -86,7 +87,7 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
     record["mean_ap"] = float(average_precision_score(drawn.truth_test, decisions.means))
     if not drawn.truth_pos.all() and len(trained.conclusion.judged):
         record["audit"] = audit_precision(~drawn.truth_pos, out_of_bag_means(trained, drawn))
-    return record | {"notices": notices}
+    return record | {"notices": list(map(str, run.notes))}
 
 
 def out_of_bag_means(trained: Trained, drawn: Draw) -> np.ndarray:

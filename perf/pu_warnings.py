@@ -16,6 +16,7 @@ from perf.table import markdown_table
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 
@@ -36,9 +37,9 @@ class Warned:
         """Whether training on the data that deserve it says so."""
         positives, unlabeled = self.rows(np.random.default_rng(3))
         data = MemoryData(Rows.from_dense(positives), Rows.from_dense(unlabeled))
-        notices: list[str] = []
-        train_on(data, TrainingChoice.from_params(self.params), jobs=1, notice=notices.append)
-        return any(self.words in notice for notice in notices)
+        run = Run(jobs=1)
+        train_on(data, TrainingChoice.from_params(self.params), run)
+        return any(self.words in str(note) for note in run.notes)
 
 
 def _apart(

@@ -33,6 +33,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodName, MethodParameters
 from resvm_cli.rows import Rows, Survey, variance
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 
@@ -95,7 +96,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
     trained = train_on(
-        data, TrainingChoice.from_params(MethodParameters(method=method, seed=seed)), jobs=1
+        data, TrainingChoice.from_params(MethodParameters(method=method, seed=seed)), Run(jobs=1)
     )
     part = trained.part
     predictor = Predictor(trained.ensemble)
@@ -105,8 +106,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
         Absences(part.problems, training_rows),
         n_pos,
         "mean",
-        lambda: 1,
-        lambda stage, done, total: None,
+        Run(jobs=1),
     )
     of_pos = judge.positives(drawn.positives, None).values
     of_unl = judge.unlabeled(iter([drawn.unlabeled]), len(drawn.unlabeled), None).values

@@ -32,6 +32,7 @@ from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.rows import Rows, Survey, variance
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.folds import Folds
@@ -100,7 +101,7 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
 def test_area(params: MethodParameters, drawn: Draw) -> float:
     """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
-    trained = train_on(data, TrainingChoice.from_params(params), jobs=1)
+    trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     values = Predictor(trained.ensemble).decisions(drawn.test).values
     return 100 * pr_auc_trapezoid(drawn.truth, values)
 
@@ -136,7 +137,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
             ("folds", by_folds, N_MODELS),
         ):
             started = time.perf_counter()
-            (scores,) = judge.scores([Task(candidate, members)])
+            (scores,) = judge.scores([Task(candidate, members)], Run(jobs=1))
             values = getattr(scores, "values", None)
             record[label] = values
             record[f"{label}_seconds"] = round(time.perf_counter() - started, 3)
@@ -149,7 +150,7 @@ def measure_auto(key: dict, drawn: Draw) -> dict:
     started = time.process_time()
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     choice = TrainingChoice.from_params(MethodParameters(seed=key["draw"]), auto="committee")
-    trained = train_on(data, choice, jobs=1)
+    trained = train_on(data, choice, Run(jobs=1))
     seconds = time.process_time() - started
     decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)
     areas = {

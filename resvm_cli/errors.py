@@ -64,9 +64,10 @@ class _Named:
 
 def python_name(parameter: str, value: str) -> str:
     """A parameter as Python code says it: ``n_pos``, ``kernel="linear"``, ``force=True``."""
-    if value in ("", "True", "False"):
-        return f"{parameter}={value}" if value else parameter
-    return f'{parameter}="{value}"'
+    if not value:
+        return parameter
+    literal = value in ("True", "False") or value.isdecimal()
+    return f"{parameter}={value}" if literal else f'{parameter}="{value}"'
 
 
 def render(text: Text, name: Callable[[str, str], str]) -> str:

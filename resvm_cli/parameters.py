@@ -118,9 +118,9 @@ class Parameter:
         if isinstance(value, float) and not math.isfinite(value):
             raise self._error("must be finite, got {value:g}", value)
         if value < self.low:
-            raise self._error("must be at least {low:g}, got {value:.10g}", value, low=self.low)
+            raise self._error("must be at least {low:g}, got {value}", value, low=self.low)
         if value > self.high:
-            raise self._error("must be at most {high:,}, got {value:.10g}", value, high=self.high)
+            raise self._error("must be at most {high:,}, got {value}", value, high=self.high)
         if value >= self.below:
             raise self._error("must be below {below:g}, got {value:g}", value, below=self.below)
         return value

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +61,68 @@ def test_no_pickle_no_eval_no_shell():
 def test_sys_exit_is_called_in_cli_alone():
     leaving = {file for file, name in calls() if name in ("exit", "_exit")}
     assert leaving == {"cli.py", "__main__.py"}  # which attends to signals before cli.py is there
+
+
+FRONT_ENDS = ("cli.py", "__main__.py", "benchmark/", "commands/", "options/", "report/")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+|(?<![\w/.-])-[A-Za-z](?![\w-])")
+SHELL = ("ulimit", "dask ")  # commands of others, which have options
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """Every string but docstrings."""
+    documented = (ast.Module, ast.FunctionDef, ast.ClassDef)
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+def test_the_engine_names_no_options():
+    found = [
+        (str(path.relative_to(PACKAGE)), text)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not str(path.relative_to(PACKAGE)).startswith(FRONT_ENDS)
+        for text in strings(ast.parse(path.read_text()))
+        if OPTION.search(text) and not any(name in text for name in SHELL)
+    ]
+    assert found == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports within functions count, those for type checking alone do not."""
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    graph = {name: imported(path, modules) - {name} for name, path in modules.items()}
+    graph["resvm_cli"] = set()  # loads its public names when they are asked for
+    while leaves := [name for name, targets in graph.items() if not targets]:
+        for name in leaves:
+            del graph[name]
+        graph = {name: targets - set(leaves) for name, targets in graph.items()}
+    assert sorted(graph) == []
+
+
+def imported(path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """The modules of the package that a module imports, wherever it does so."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for test in ast.walk(tree)
+        if isinstance(test, ast.If) and "TYPE_CHECKING" in ast.unparse(test.test)
+        for node in ast.walk(test)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in typing_only and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in modules else node.module)
+    return found & set(modules)
 
 
 @pytest.mark.parametrize("name", ["utils", "util", "helpers", "common", "misc"])

@@ -25,8 +25,8 @@ from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING_NAMES, training_choice
-from resvm_cli.training.data import Progress
 from resvm_cli.training.train import Trained, stored_table, train_on
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
@@ -47,21 +47,23 @@ __all__ = [
 ]
 
 
-class _Notes(list[str]):
-    """What the engine says, kept and handed on, in the words of Python."""
-
-    def __init__(self, notice: Callable[[str], None] | None) -> None:
-        super().__init__()
-        self._notice = notice
-
-    def tell(self, text: Text) -> None:
-        self.append(str(text))
-        if self._notice is not None:
-            self._notice(str(text))
-
-
 def _silent(stage: str, done: int, total: int | None) -> None:
     """Progress that nobody watches."""
+
+
+def _run(jobs: int | None, on_progress: Progress, on_notice: Callable[[str], None] | None) -> Run:
+    """The run of a call; its notices arrive in the words of Python."""
+
+    def notice(text: Text) -> None:
+        if on_notice is not None:
+            on_notice(str(text))
+
+    return Run(jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice)
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    """All notices of a run, in the words of Python."""
+    return tuple(str(text) for text in run.notes)
 
 
 def fit(
@@ -83,14 +85,13 @@ def fit(
     ``weights``, a number from 0 to 1 a row of X, those of known positives count: bags hold these in
     proportion.
     """
-    notes = _Notes(notice)
     with parallel.inner_threads_held():
         _require_known(parameters, TRAINING_NAMES, "fit")
-        jobs = _converted(JOBS, jobs)
+        run = _run(jobs, progress, notice)
         choice, scale = training_choice(parameters)
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
-        trained = train_on(data, choice, jobs=jobs, progress=progress, notice=notes.tell)
+        trained = train_on(data, choice, run)
         stored = StoredModel(
             trained.description,
             trained.plan,
@@ -98,8 +99,8 @@ def fit(
             trained.ensemble,
             data.scaling,
         )
-        unseen = _out_of_bag(trained, data, labelled, jobs, progress) if oob else None
-        return Model(stored, stored_table(trained.conclusion), unseen, tuple(notes), jobs)
+        unseen = _out_of_bag(trained, data, labelled, run) if oob else None
+        return Model(stored, stored_table(trained.conclusion), unseen, _notes(run), run.jobs)
 
 
 def tune(
@@ -115,19 +116,18 @@ def tune(
     **parameters: Any,
 ) -> Tuning:
     """Choose hyperparameters without negatives."""
-    notes = _Notes(notice)
     with parallel.inner_threads_held():
         _require_known(parameters, TUNING_NAMES, "tune")
-        jobs = _converted(JOBS, jobs)
+        run = _run(jobs, progress, notice)
         settings = TuningSettings(**tuning_settings(parameters))
         settings.check()
         scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
         scale = None if scale == "none" else scale
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
-        found = tune_on(data, settings, jobs=jobs, progress=progress, notice=notes.tell)
+        found = tune_on(data, settings, run)
         return Tuning(
-            found.params, [trial.record for trial in found.trials], found.outer, tuple(notes)
+            found.params, [trial.record for trial in found.trials], found.outer, _notes(run)
         )
 
 
@@ -159,10 +159,9 @@ def rank(
     Each row is judged only by members that have not seen it: of ``model``, which was trained on
     the same rows, or of one that is trained here.
     """
-    notes = _Notes(notice)
     with parallel.inner_threads_held():
         _require_known(parameters, TRAINING_NAMES, "rank")
-        jobs = _converted(JOBS, jobs)
+        run = _run(jobs, progress, notice)
         if model is not None and set(parameters) - {"decision"}:
             name = sorted(set(parameters) - {"decision"})[0]
             raise ParameterError("{" + name + "} is for training, and {model} is trained already")
@@ -175,7 +174,6 @@ def rank(
             model=None if model is None else _name_of(model),
             negatives=None if negatives is None else "negatives",
             intervals=intervals,
-            jobs=jobs,
             **{name: _converted(RANKING_TABLE[name], value) for name, value in listed.items()},
         )
         request.check_list()
@@ -196,12 +194,12 @@ def rank(
             trusted = Rows.from_matrix(
                 as_matrix(negatives, "negatives"), 0 if data.zero_based else 1
             )
-        found = rank_on(data, request, stored, progress, notes.tell, negatives=trusted)
+        found = rank_on(data, request, run, stored, trusted)
         listing = found.listing
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if names is not None:
             listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, tuple(notes), found.promise, found.reasons)
+        return Ranking(rows, listing, found.n_suspects, _notes(run), found.promise, found.reasons)
 
 
 def load(path: PathName) -> Model:
@@ -258,8 +256,7 @@ def _out_of_bag(
     trained: Trained,
     data: MemoryData,
     labelled: LabelledMatrix,
-    jobs: int | None,
-    progress: Progress,
+    run: Run,
 ) -> OutOfBagRows | None:
     """Decision values of the training rows, by members that have not seen them."""
     plan, judged = trained.plan, trained.conclusion.judged
@@ -274,7 +271,7 @@ def _out_of_bag(
         decisions = trained.conclusion.decisions
         values[numbers], members[numbers] = decisions.by(rule), decisions.n_members
         return OutOfBagRows(values, members)
-    judge = replace(judge_of(trained, data, data.groups(), rule, jobs, progress), break_ties=False)
+    judge = replace(judge_of(trained, data, data.groups(), rule, run), break_ties=False)
     if plan.method == "resvm":
         known, rows = judge.positives(data.positives, None), place[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members

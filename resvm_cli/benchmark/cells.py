@@ -23,6 +23,7 @@ from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import FloatArray
+from resvm_cli.running.run import Run
 from resvm_cli.training.best_json import parameters_of
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
@@ -96,7 +97,7 @@ def score_cell(bench: Bench, cell: Cell) -> CellScores:
         drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
     )
     choice, chosen = _tune(bench, cell, data)
-    trained = train_on(data, choice, jobs=1)
+    trained = train_on(data, choice, Run(jobs=1))
     if not chosen:
         chosen = _chosen_by_training(trained.plan, choice.params)
     started = time.process_time()
@@ -136,7 +137,7 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
     scale = gamma_scale(data.n_features, data.variance())
     settings = protocol.search(cell.method, family, seed, scale, len(data.positives))
     settings.check()
-    result = tune_on(data, settings, jobs=1)
+    result = tune_on(data, settings, Run(jobs=1))
     params = result.best.settings[0].params
     chosen = {
         "candidates": len(result.trials),

@@ -182,7 +182,6 @@ def run(
     """
     from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS
     from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
-    from resvm_cli.running.run import Run
 
     sizes = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
     if data is None:
@@ -214,8 +213,7 @@ def run(
         share=None if task is None else parse_task(task),
         command=shlex.join(["resvm", *sys.argv[1:]]),
     )
-    with cluster.connected(running), running.progress() as progress:
-        context = Run(jobs=running.jobs, on_progress=progress, on_notice=running.notice)
+    with running.run(cluster) as context:
         result = run_benchmark(request, context)
     if not running.quiet:
         terminal.say(f"{'results':>10}  {result.n_results:,}, {result.n_run:,} of them new")
@@ -453,7 +451,6 @@ def figure(
     from resvm_cli.benchmark.contamination import ContaminationFigure, contamination_figure
     from resvm_cli.files.atomic import output as open_output
     from resvm_cli.report.plots import kind_of
-    from resvm_cli.running.run import Run
 
     chosen = parse_choice("NAME", name, figures.FIGURE_NAMES)
     curve_options = {
@@ -476,8 +473,7 @@ def figure(
         result = contamination_figure(directories or [])
     else:
         request = _curves_request(task, setting, protocol, data_dir, repetition or 0, seed or 0)
-        with running.progress() as progress:
-            context = Run(jobs=running.jobs, on_progress=progress, on_notice=running.notice)
+        with running.run() as context:
             result = figures.curves(request, context)
     with open_output(output) as write:
         write(figures.render_figure(result, kind))

@@ -181,7 +181,6 @@ def curves(request: CurvesRequest, run: Run) -> Curves:
         Cell(request.setting, task.name, request.repetition, *levels, method) for method in methods
     ]
     bench = Bench(data, request.protocol, {task.name: task.family}, alone=False)
-    workers = run.jobs or parallel.available_workers()
     scores: list[CellScores] = []
 
     def tick() -> None:
@@ -189,8 +188,8 @@ def curves(request: CurvesRequest, run: Run) -> Curves:
 
     with parallel.inner_threads_held(), silenced():
         tick()
-        for one in parallel.run_shared(
-            score_cell, bench, cells, workers, tick, lambda number: str(cells[number])
+        for one in run.map_shared(
+            score_cell, bench, cells, tick, lambda number: str(cells[number])
         ):
             scores.append(one)
             tick()

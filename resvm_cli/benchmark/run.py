@@ -188,10 +188,9 @@ def run_benchmark(request: BenchmarkRequest, run: Run) -> BenchmarkResult:
     families = {cell.task: request.family(cell.task) for cell in cells}
     paper = {name: PAPER_TASKS[name] for name in families} if request.own is None else {}
     data = BenchmarkData(request.data_dir, paper, request.own, request.seed)
-    workers = run.jobs or parallel.available_workers()
-    bench = Bench(data, request.protocol, families, alone=min(workers, len(cells)) == 1)
+    bench = Bench(data, request.protocol, families, alone=min(run.workers(), len(cells)) == 1)
     with parallel.inner_threads_held(), silenced():
-        runner = _Runner(request, cells, bench, workers, run)
+        runner = _Runner(request, cells, bench, run)
         done = runner.run_all(missing) if request.share is None else runner.run_share(request.share)
     return BenchmarkResult(
         request.output, request.protocol.name, *done, missing, time.monotonic() - started
@@ -202,12 +201,11 @@ class _Runner:
     """Runs cells and records their results."""
 
     def __init__(
-        self, request: BenchmarkRequest, cells: list[Cell], bench: Bench, workers: int, run: Run
+        self, request: BenchmarkRequest, cells: list[Cell], bench: Bench, run: Run
     ) -> None:
         self._request = request
         self._cells = cells
         self._bench = bench
-        self._workers = workers
         self._run = run
         self._time_left = TimeLeft(bench)
         self._task_files = TaskFiles(request.output, request.common, _is_task_record)
@@ -276,14 +274,15 @@ class _Runner:
     def _measure(self, cells: list[Cell], total: int) -> Iterator[Measured]:
         """The result of each cell, in order, as it is ready."""
         time_left, left, done = self._time_left, list(cells), total - len(cells)
+        workers = self._run.workers()
 
         def tick() -> None:
-            phrase = time_left.phrase(left, self._workers)
+            phrase = time_left.phrase(left, workers)
             self._run.progress(f"benchmark{phrase}", done, total)
 
         tick()
-        measured = parallel.run_shared(
-            measure, self._bench, cells, self._workers, tick, lambda number: str(cells[number])
+        measured = self._run.map_shared(
+            measure, self._bench, cells, tick, lambda number: str(cells[number])
         )
         for cell, one in zip(cells, measured, strict=True):
             first = not time_left.known
@@ -291,7 +290,7 @@ class _Runner:
             left.remove(cell)
             done += 1
             if first and left:
-                self._run.notice(
+                self._run.announce(
                     f"{total:,} results in total, {len(left):,} to go{time_left.phrase(left, 1)}"
                     " on one core, estimated from the first"
                 )

@@ -35,6 +35,7 @@ from resvm_cli.errors import ClusterError, CommandLineError, FileError
 from resvm_cli.files.atomic import passing_name
 from resvm_cli.files.row_files import remove_rows, write_rows
 from resvm_cli.files.run_directory import read_json
+from resvm_cli.running.run import Run
 
 AUTO = "auto"
 WAIT_SECONDS = 0.5
@@ -52,7 +53,7 @@ def _distributed() -> Any:
 def connected(
     address: str,
     timeout: float,
-    notice: Callable[[str], None] = lambda text: None,
+    run: Run,
     folder: str | None = None,
 ) -> Iterator[Cluster]:
     """The cluster at an address, in a scheduler file, or of the environment, if fit for use.
@@ -81,7 +82,7 @@ def connected(
             "start it with dask scheduler, or correct --cluster; -j works without",
         ) from None
     try:
-        cluster = Cluster(client, where, timeout, notice, folder)
+        cluster = Cluster(client, where, timeout, run, folder)
         cluster.shake_hands()
         try:
             yield cluster
@@ -133,11 +134,11 @@ class Cluster:
         client: Any,
         where: str,
         timeout: float,
-        notice: Callable[[str], None],
+        run: Run,
         folder: str | None = None,
     ) -> None:
         self._client, self._where, self._timeout = client, where, timeout
-        self._notice, self._folder = notice, folder
+        self._run, self._folder = run, folder
         self._shared: list[tuple[Any, str]] = []
         self._references: dict[str, Reference | None] = {}
         self._numbers = count()
@@ -163,7 +164,7 @@ class Cluster:
         threads = self._client.nthreads()
         self._greet(list(threads))
         self._n_threads = sum(threads.values())
-        self._notice(
+        self._run.announce(
             f"{len(threads)} workers with {sum(threads.values())} threads at {self._where}"
         )
 
@@ -190,7 +191,7 @@ class Cluster:
                     "install the same versions there: results would differ",
                 )
             if there[FINGERPRINT] != here[FINGERPRINT]:
-                self._notice(
+                self._run.announce(
                     f"the worker {worker} rounds differently: values agree to about 1e-9,"
                     " not to the byte"
                 )

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from resvm_cli.options.running import Force, Json, Quiet, output_option
-from resvm_cli.report import terminal, training
+from resvm_cli.options.running import Force, Json, Quiet, command_run, output_option
+from resvm_cli.report import training
 
 
 def merge(
@@ -34,8 +34,8 @@ def merge(
     """
     from resvm_cli.training import merge as job
 
-    notice = terminal.no_note if quiet else terminal.note
-    result = job.merge(parts, output, force=force, notice=notice)
+    with command_run(quiet) as run:
+        result = job.merge(parts, output, run, force=force)
     if not quiet:
         training.show_training(result)
     if json:

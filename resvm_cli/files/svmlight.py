@@ -30,6 +30,7 @@ from resvm_cli.files.streams import (
 )
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")
@@ -129,16 +130,16 @@ def map_blocks(
     function: Callable[[Shared, Block], Result],
     shared: Shared,
     path: str,
+    run: Run,
     *,
     zero_based: bool = False,
     with_comments: bool = False,
-    workers: Callable[[], int],
     multiple: int = 1,
     most_rows: int = ROW_CAPACITY,
 ) -> Iterator[tuple[Block, Result]]:
     """The same, with what a function makes of each block, in the threads that parse.
 
-    Where an engine works, pieces of text go there, and blocks come back without their numbers. To
+    On a cluster, pieces of text go there, and blocks come back without their numbers. To
     the function a block's lines count from the beginning of its piece. Blocks of a file hold a
     multiple of so many rows, where none of its lines is blank, and at most ``most_rows``; a pipe is
     answered as it comes.
@@ -146,10 +147,10 @@ def map_blocks(
     text = require_svmlight(read_pieces(path), name_of(path))
     texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
     parse = _Parser(zero_based, with_comments, False)
-    work = _PieceWork(parse, function, parallel.elsewhere(), most_rows)
+    work = _PieceWork(parse, function, run.is_remote, most_rows)
 
     def results() -> Iterator[_Parsed]:
-        for parsed, made in parallel.stream_shared(work, shared, enumerate(texts), workers):
+        for parsed, made in run.stream_shared(work, shared, enumerate(texts)):
             waiting.extend(made)
             yield parsed
 

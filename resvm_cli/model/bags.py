@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.rows import FloatArray, IntArray
 
 RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
@@ -38,7 +38,7 @@ class PositiveWeights:
         return cls._proportions(weights, name, "give known positives that are sure a weight of 1")
 
     @classmethod
-    def _proportions(cls, weights: FloatArray, name: str, hint: str) -> PositiveWeights | None:
+    def _proportions(cls, weights: FloatArray, name: str, hint: Text) -> PositiveWeights | None:
         n_drawn = int((weights > 0).sum())
         if not n_drawn:
             raise DataError(f"{name}: every weight is 0: no row of P could be drawn", hint)

@@ -11,7 +11,7 @@ import numpy as np
 
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.rows import IntArray, Rows, distinct
-from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.svm import gram, libsvm, smo
 from resvm_cli.svm.liblinear import LinearArena
 from resvm_cli.svm.nodes import Arena
@@ -44,44 +44,46 @@ def fit(
     positives: Rows,
     unlabeled: Rows,
     drawn: IntArray,
+    run: Run,
     *,
     single: bool,
-    workers: int,
-    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fitted:
     """The ensemble of these problems.
 
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
     # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
-    inner_threads = workers if len(problems) == 1 and not parallel.elsewhere() else 1
+    inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
     trainer = Trainer.of(positives, unlabeled, drawn, inner_threads)
-    return fit_by(trainer, problems, single=single, workers=workers, progress=progress)
+    return fit_by(trainer, problems, run, single=single)
 
 
 def fit_by(
     trainer: Trainer,
     problems: Sequence[Problem],
+    run: Run,
     *,
     single: bool,
-    workers: int,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_members: Callable[[int], None] = lambda done: None,
 ) -> Fitted:
-    """The ensemble of these problems, by one who has their rows."""
+    """The ensemble of these problems, by one who has their rows.
+
+    ``on_members`` is told how many members are done, now and then and after each batch.
+    """
     members: list[Member] = []
     vectors: list[Rows] = []
     converged: list[bool] = []
 
     def tick() -> None:
-        progress(len(members), len(problems))
+        on_members(len(members))
 
-    batches = _batches(problems, workers)
+    batches = _batches(problems, run.workers())
 
     def name(number: int) -> str:
         batch = batches[number]
         return batch[0].name if len(batch) == 1 else f"{batch[0].name}, or up to {batch[-1].name},"
 
-    for solutions in parallel.run_shared(Trainer.train_all, trainer, batches, workers, tick, name):
+    for solutions in run.map_shared(Trainer.train_all, trainer, batches, tick, name):
         for solution in solutions:
             if isinstance(solution, LinearSolution):
                 members.append(Member(np.array([len(members)]), np.ones(1), solution.rho, 1))

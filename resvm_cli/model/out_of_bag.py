@@ -7,7 +7,7 @@ from seeds, not stored, and only what they hold is remembered: U may have any nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeAlias
@@ -30,6 +30,7 @@ from resvm_cli.model.trusted_negatives import TrustedNegatives
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.problem import Problem
 
@@ -280,8 +281,7 @@ class OutOfBagJudge:
     absences: Absences
     n_positives: int
     rule: RuleName
-    workers: Callable[[], int]
-    progress: Callable[[str, int, int | None], None]
+    run: Run
     break_ties: bool = True  # so that rows can be put in order
     negatives: TrustedNegatives | None = None  # to compare rows of U with
 
@@ -316,7 +316,7 @@ class OutOfBagJudge:
 
         done = 0
         tasks = _blocks_of(blocks, self.absences.n_models)
-        for block in parallel.stream(work, tasks, self.workers):
+        for block in parallel.stream(work, tasks, self.run.threads):
             part = slice(done, done + len(block.values))
             values[part] = block.values
             votes[part] = block.decisions.votes
@@ -326,7 +326,7 @@ class OutOfBagJudge:
             if p_values is not None:
                 p_values[part] = block.p_values
             done += len(block.values)
-            self.progress(f"judging {name} out of bag", done, n_rows)
+            self.run.progress(f"judging {name} out of bag", done, n_rows)
         return OutOfBagValues(values, votes, n_members, resampled, p_values)
 
     def _block(

@@ -26,6 +26,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 
 # Rows judged out of bag: all of small sets, else so many that judging takes a fraction of the time
@@ -84,25 +85,28 @@ def train_part(
     plan: ModelPlan,
     members: range,
     data: PUData,
-    workers: Callable[[Rows, Rows], int] = lambda positives, unlabeled: 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    run: Run,
+    on_members: Callable[[int], None] = lambda done: None,
+    on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Part:
     """These members of the plan at once."""
-    return next(train_runs(plan, [members], data, workers, progress))
+    return next(train_runs(plan, [members], data, run, on_members, on_rows))
 
 
 def train_runs(
     plan: ModelPlan,
-    runs: Sequence[range],
+    batches: Sequence[range],
     data: PUData,
-    workers: Callable[[Rows, Rows], int] = lambda positives, unlabeled: 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    run: Run,
+    on_members: Callable[[int], None] = lambda done: None,
+    on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Iterator[Part]:
-    """Run after run of members, each as it is finished; their rows are fetched once for all.
+    """Batch after batch of members, each as it is finished; their rows are fetched once for all.
 
-    ``workers`` is told the rows of P and of U, as members see them.
+    ``on_members`` is told how many members are done, ``on_rows`` how many rows were fetched for
+    training, before it starts.
     """
-    tasks = {run: plan.problems(run) for run in runs}
+    tasks = {members: plan.problems(members) for members in batches}
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])
     judged = JudgedNumbers.of(plan)
     numbers = distinct(np.concatenate([drawn, judged.unlabeled]))
@@ -117,28 +121,28 @@ def train_runs(
     del fetched  # it may be large
     judged_rows = data.scaled(unscaled)
     positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
-    n_workers = workers(positives, drawn_rows)
+    on_rows(len(positives) + len(drawn_rows))
+    n_workers = run.workers()
     # before scaling, which may give values to rows without features
     training_rows = TrainingRows(data.positives, unlabeled, drawn, data.groups(), unscaled)
     places = np.concatenate([judged.positive, len(positives) + judged.unlabeled])
     n_columns = data.n_features + (0 if data.zero_based else 1)
-    total = sum(map(len, runs))
     done = 0
 
-    def tick(members: int, _: int) -> None:
-        progress(done + members, total)
+    def tick(members: int) -> None:
+        on_members(done + members)
 
-    alone = total == 1 and not parallel.elsewhere()
+    alone = sum(map(len, batches)) == 1 and not run.is_remote
     trainer = Trainer.of(positives, drawn_rows, drawn, n_workers if alone else 1)
-    for run, some in tasks.items():
-        fitted = fit_by(trainer, some, single=plan.single, workers=n_workers, progress=tick)
+    for members, some in tasks.items():
+        fitted = fit_by(trainer, some, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
         if len(judged):
             absent = Absences(some, training_rows).absent(places, unscaled)
-            judging = parallel.available_cores() if parallel.elsewhere() else n_workers
+            judging = parallel.available_cores() if run.is_remote else n_workers
             values = stored_values(fitted.ensemble, judged_rows, absent, n_columns, judging)
-        done += len(run)
-        yield Part(plan, run, fitted, judged, values, some, drawn, unlabeled)
+        done += len(members)
+        yield Part(plan, members, fitted, judged, values, some, drawn, unlabeled)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks, smo
 from resvm_cli.svm.kernels import Kernel, powers
 from resvm_cli.svm.pool import Uses
@@ -76,13 +78,14 @@ class SharedKernels:
         return SharedKernels(parts[0], parts[1], self._gram_mb)
 
     @contextmanager
-    def trainer(self, kernel: Kernel) -> Iterator[KernelTrainer]:
+    def trainer(self, kernel: Kernel, run: Run) -> Iterator[KernelTrainer]:
         """Of members of this kernel; what kernels share is computed by the first caller."""
+        bag_by_bag = _BagByBag(self, replace(run, jobs=1))
         if not self.shares_kernels:
-            yield _BagByBag(self)
+            yield bag_by_bag
             return
         if kernel.name == "linear" or kernel.looks_up:  # products are values already
-            yield _FromMatrix(self._shared_products(kernel), len(self.positives), _BagByBag(self))
+            yield _FromMatrix(self._shared_products(kernel), len(self.positives), bag_by_bag)
             return
         rbf = kernel.name == "rbf"
         shared = self._shared_exponents(kernel) if rbf else self._shared_products(kernel)
@@ -97,7 +100,7 @@ class SharedKernels:
                 np.copyto(values, shared)
                 norms = shared.diagonal().copy()
                 values = kernel.values(values, norms, norms)
-        yield _FromMatrix(values, len(self.positives), _BagByBag(self))
+        yield _FromMatrix(values, len(self.positives), bag_by_bag)
         self._free.append(values)
 
     def _shared_products(self, kernel: Kernel) -> FloatArray:
@@ -195,8 +198,9 @@ class _Support:
 class _BagByBag(KernelTrainer):
     """Each bag with kernel values of its own, as in training; members judge as in prediction."""
 
-    def __init__(self, kernels: SharedKernels) -> None:
+    def __init__(self, kernels: SharedKernels, run: Run) -> None:
         self._kernels = kernels
+        self._run = run
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
@@ -208,7 +212,12 @@ class _BagByBag(KernelTrainer):
             single = len(problems) == 1
             try:
                 fitted = fit(
-                    problems, self._kernels.positives, unlabeled, drawn, single=single, workers=1
+                    problems,
+                    self._kernels.positives,
+                    unlabeled,
+                    drawn,
+                    self._run,
+                    single=single,
                 )
             except SolverError as error:
                 yield error

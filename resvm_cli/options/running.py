@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import option_group
 from resvm_cli.report import terminal
+from resvm_cli.running.run import Run
 
 output_option = partial(typer.Option, rich_help_panel="Output")
 running_option = partial(typer.Option, rich_help_panel="Running")
@@ -26,6 +28,14 @@ Seed = Annotated[
 Quiet = Annotated[
     bool, running_option("-q", "--quiet", help="No progress, no summary; errors only.")
 ]
+
+
+@contextmanager
+def command_run(quiet: bool) -> Iterator[Run]:
+    """A run that reports to the terminal, unless it is quiet."""
+    note = None if quiet else terminal.note
+    with terminal.Progress(quiet) as progress:
+        yield Run(on_progress=progress, on_notice=note, on_announce=note)
 
 
 @option_group
@@ -47,36 +57,25 @@ class ClusterOptions:
         ),
     ] = 30.0
 
-    def connected(
-        self, running: RunningOptions, target: str | None = None
-    ) -> AbstractContextManager[Any]:
-        """Within this context tasks go to the cluster, where one was asked for.
+    @contextmanager
+    def connected(self, run: Run, target: str | None) -> Iterator[Run]:
+        """The run with its tasks sent to the cluster, where one was asked for.
 
         Beside the target large rows are put for workers that see it.
         """
         if self.cluster is None:
-            return nullcontext()
-        # it watches the solvers of this process
-        if isinstance(running, TrainingRunOptions) and running.member_timeout is not None:
+            yield run
+            return
+        if run.on_wait is not None:  # it watches the solvers of this process
             raise CommandLineError(
                 "--member-timeout and --cluster exclude each other",
                 "limit the workers instead: dask worker --lifetime",
             )
-        folder = None if target is None else os.path.dirname(target.rstrip(os.sep)) or os.curdir
-        return self._engine(self.cluster, running.notice, folder)
-
-    @contextmanager
-    def _engine(
-        self, address: str, notice: Callable[[str], None], folder: str | None
-    ) -> Iterator[None]:
         from resvm_cli.cluster.engine import connected
-        from resvm_cli.running import parallel
 
-        with (
-            connected(address, self.cluster_timeout, notice, folder) as engine,
-            parallel.carried_out_by(engine),
-        ):
-            yield
+        folder = None if target is None else os.path.dirname(target.rstrip(os.sep)) or os.curdir
+        with connected(self.cluster, self.cluster_timeout, run, folder) as engine:
+            yield replace(run, engine=engine)
 
 
 @option_group
@@ -96,14 +95,21 @@ class RunningOptions:
     ] = None
     quiet: Quiet = False
 
-    def progress(self) -> terminal.Progress:
-        """Where the job reports how far it is."""
-        return terminal.Progress(self.quiet)
+    @contextmanager
+    def run(
+        self, cluster: ClusterOptions | None = None, target: str | None = None
+    ) -> Iterator[Run]:
+        """The command's run, on the cluster where one was asked for."""
+        with command_run(self.quiet) as plain:
+            limited = self._limited(plain)
+            if cluster is None:
+                yield limited
+                return
+            with cluster.connected(limited, target) as run:
+                yield run
 
-    @property
-    def notice(self) -> Callable[[str], None]:
-        """Where the job says what the user should know."""
-        return terminal.no_note if self.quiet else terminal.note
+    def _limited(self, run: Run) -> Run:
+        return replace(run, jobs=self.jobs)
 
 
 @option_group
@@ -129,12 +135,13 @@ class TrainingRunOptions(RunningOptions):
         ),
     ] = None
 
-    def progress(self) -> terminal.Progress:
-        """Where the job reports how far it is; from here on members are timed."""
-        if self.member_timeout is not None:
-            if not self.member_timeout > 0:
-                raise CommandLineError("--member-timeout must be above 0")
-            from resvm_cli.svm.deadline import limit_members
+    def _limited(self, run: Run) -> Run:
+        """With what it may take of memory; from here on members are timed."""
+        run = replace(run, jobs=self.jobs, memory_mb=self.memory_mb)
+        if self.member_timeout is None:
+            return run
+        if not self.member_timeout > 0:
+            raise CommandLineError("--member-timeout must be above 0")
+        from resvm_cli.svm.deadline import limit_members
 
-            limit_members(self.member_timeout)
-        return super().progress()
+        return replace(run, on_wait=limit_members(self.member_timeout))

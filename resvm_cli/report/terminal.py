@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from resvm_cli.errors import ResvmError, Text, render
+from resvm_cli.errors import Message, ResvmError, Text, render
 from resvm_cli.files.stdout import write_stdout
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.report.option_names import option_name
@@ -52,10 +52,6 @@ def in_options(text: Text) -> str:
 
 def note(text: Text) -> None:
     say(f"{'note':>10}  {in_options(text)}")
-
-
-def no_note(text: Text) -> None:
-    """What a quiet run says instead."""
 
 
 def announce_stdin() -> None:
@@ -103,11 +99,13 @@ def rendered(table: Any, width: int | None, *, colours: bool = False) -> str:
 
 
 def with_unicode_names(value: Any) -> Any:
-    """The same data, its names as JSON and pages can hold them."""
+    """The same data, its texts and names as JSON and pages can hold them."""
     if isinstance(value, dict):
         return {as_unicode(str(key)): with_unicode_names(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [with_unicode_names(entry) for entry in value]
+    if isinstance(value, Message):
+        value = in_options(value)
     return as_unicode(value) if isinstance(value, str) else value
 
 

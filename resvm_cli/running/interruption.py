@@ -14,7 +14,7 @@ from resvm_cli.errors import Interrupted
 
 _awaited: str | None = None  # the output with which the command is done
 _done = False
-_held = False
+_signals_wait = False
 _waiting: int | None = None
 
 
@@ -31,7 +31,7 @@ def is_done() -> bool:
 def arrived(number: int) -> None:
     """Take in a signal: now, or when what must not be interrupted is over."""
     global _waiting
-    if _held:
+    if _signals_wait:
         _waiting = number
     else:
         raise Interrupted(number)
@@ -40,13 +40,13 @@ def arrived(number: int) -> None:
 @contextmanager
 def held(path: str) -> Iterator[None]:
     """Put an output in its place; a signal waits until that is done, or has failed."""
-    global _held, _done, _waiting
-    _held = True
+    global _signals_wait, _done, _waiting
+    _signals_wait = True
     try:
         yield
         _done = _done or (_awaited is not None and _true_path(path) == _awaited)
     finally:
-        _held = False
+        _signals_wait = False
         number, _waiting = _waiting, None
         if number is not None:
             raise Interrupted(number)

@@ -15,17 +15,15 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil, inf
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from resvm_cli.errors import MachineError, Message
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Shared = TypeVar("Shared")
 
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
@@ -35,80 +33,26 @@ SYSTEM = Path("/")
 # Of Slurm, Grid Engine and Torque: what a task was given, which its affinity need not tell.
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
-_held = False
-_watch: Callable[[], None] | None = None
-
-
-class Engine(Protocol):
-    """Runs tasks elsewhere: what they share is sent there once."""
-
-    @property
-    def n_workers(self) -> int:
-        """How many tasks it can work on at a time."""
-
-    def run(
-        self,
-        function: Callable[[Any, Any], Any],
-        shared: Any,
-        tasks: Iterable[Any],
-        tick: Callable[[], None],
-        name: Callable[[int], str],
-    ) -> Iterator[Any]:
-        """The results of ``function(shared, task)`` in the order of the tasks."""
-
-
-_engine: Engine | None = None
-
-
-@contextmanager
-def carried_out_by(engine: Engine) -> Iterator[None]:
-    """Within this context tasks that can be sent elsewhere are."""
-    global _engine
-    before, _engine = _engine, engine
-    try:
-        yield
-    finally:
-        _engine = before
-
-
-def elsewhere() -> bool:
-    """Whether tasks are carried out elsewhere."""
-    return _engine is not None
-
-
-def available_workers() -> int:
-    """Those of the engine, or the cores here."""
-    return available_cores() if _engine is None else _engine.n_workers
+_blas_has_one_thread = False  # from its start, by the environment
 
 
 def hold_inner_threads() -> None:
     """Keep BLAS to one thread from its start: cheapest, but only before numpy is imported."""
-    global _held
+    global _blas_has_one_thread
     if "numpy" not in sys.modules:
         for name in ("OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "OMP_NUM"):
             os.environ[f"{name}_THREADS"] = "1"
-        _held = True
+        _blas_has_one_thread = True
 
 
 def inner_threads_held() -> AbstractContextManager[Any]:
     """Within this context BLAS runs on one thread: its rounding must not depend on the machine."""
-    if _held:
+    if _blas_has_one_thread:
         return nullcontext()
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)
     return limits
-
-
-def watch_by(function: Callable[[], None]) -> None:
-    """Call this now and then while the main thread waits for results; it may raise."""
-    global _watch
-    _watch = function
-
-
-def _look() -> None:
-    if _watch is not None and threading.current_thread() is threading.main_thread():
-        _watch()
 
 
 class _Slot(Generic[Result]):
@@ -135,36 +79,6 @@ def run(
     ``tick`` is called now and then while a result is waited for.
     """
     return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
-
-
-def run_shared(
-    function: Callable[[Shared, Task], Result],
-    shared: Shared,
-    tasks: Sequence[Task],
-    workers: int,
-    tick: Callable[[], None] = lambda: None,
-    name: Callable[[int], str] = lambda number: f"task {number + 1}",
-) -> Iterator[Result]:
-    """The same for tasks that share something large: here in threads, or where an engine works.
-
-    ``function`` is found by its name there, and all that travels must pickle. ``name`` says what a
-    task is, should it be the end of its worker.
-    """
-    if _engine is None:
-        return run(partial(function, shared), tasks, workers, tick)
-    return _engine.run(function, shared, tasks, tick, name)
-
-
-def stream_shared(
-    function: Callable[[Shared, Task], Result],
-    shared: Shared,
-    tasks: Iterable[Task],
-    workers: Callable[[], int],
-) -> Iterator[Result]:
-    """The same for tasks that arrive one by one."""
-    if _engine is None:
-        return stream(partial(function, shared), tasks, workers)
-    return _engine.run(function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}")
 
 
 def stream(
@@ -212,7 +126,6 @@ class _Stream(Generic[Task, Result]):
                 except queue.Empty:
                     if not feeder.is_alive() and self._order.empty():
                         raise _out_of_memory() from None
-                    _look()
                     tick()
                     continue
                 if slot is None:
@@ -221,7 +134,6 @@ class _Stream(Generic[Task, Result]):
                     working = feeder.is_alive() or any(one.is_alive() for one in self._threads)
                     if not working and not slot.done.is_set():
                         raise _out_of_memory()
-                    _look()
                     tick()
                 if slot.error is not None:
                     raise _out_of_memory() if _is_no_lock(slot.error) else slot.error

@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from resvm_cli.errors import Text
-from resvm_cli.running.parallel import Engine
+from resvm_cli.running import parallel
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Shared = TypeVar("Shared")
+
+Progress: TypeAlias = Callable[[str, int, "int | None"], None]
+
+
+class Engine(Protocol):
+    """Runs tasks elsewhere: what they share is sent there once."""
+
+    @property
+    def n_workers(self) -> int:
+        """How many tasks it can work on at a time."""
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Any],
+        shared: Any,
+        tasks: Iterable[Any],
+        tick: Callable[[], None],
+        name: Callable[[int], str],
+    ) -> Iterator[Any]:
+        """The results of ``function(shared, task)`` in the order of the tasks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """Threads, memory, progress, notices and the cluster of one run.
 
-    ``notes`` holds every notice so far, so that results can repeat them.
+    ``notes`` holds every notice so far, so that results can repeat them; copies made by
+    ``dataclasses.replace`` share it. A Run never leaves its process.
     """
 
     jobs: int | None = None  # threads; None: as many as the work is worth
     memory_mb: float | None = None  # None: no limit
     engine: Engine | None = None  # None: threads of this process
-    on_progress: Callable[[str, int, int | None], None] | None = None
+    on_progress: Progress | None = None
     on_notice: Callable[[Text], None] | None = None
+    on_announce: Callable[[Text], None] | None = None
+    on_wait: Callable[[], None] | None = None  # now and then, while tasks are running; may raise
     notes: list[Text] = field(default_factory=list)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Run stays in its process: its callbacks cannot be sent elsewhere")
 
     def progress(self, stage: str, done: int, total: int | None) -> None:
         """Report how far a stage is; ``total`` is None while nobody knows it."""
@@ -30,10 +62,71 @@ class Run:
 
     def announce(self, text: Text) -> None:
         """Tell the user what the run is about to do; results do not repeat it."""
-        if self.on_notice is not None:
-            self.on_notice(text)
+        if self.on_announce is not None:
+            self.on_announce(text)
 
     def notice(self, text: Text) -> None:
         """Tell the user something about the result, and keep it for the result."""
         self.notes.append(text)
-        self.announce(text)
+        if self.on_notice is not None:
+            self.on_notice(text)
+
+    def with_own_notes(self) -> Run:
+        """The same run for one of several results: its notices are kept apart."""
+        return replace(self, notes=[])
+
+    def silent(self) -> Run:
+        """The same run with nobody listening, for a step whose notices are not wanted."""
+        return replace(self, on_progress=None, on_notice=None, on_announce=None, notes=[])
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether shared tasks run on a cluster."""
+        return self.engine is not None
+
+    def threads(self) -> int:
+        """How many threads of this process may work at a time."""
+        return self.jobs or parallel.available_cores()
+
+    def workers(self) -> int:
+        """How many shared tasks may run at a time, here or on the cluster."""
+        if self.jobs is None and self.engine is not None:
+            return self.engine.n_workers
+        return self.threads()
+
+    def map_shared(
+        self,
+        function: Callable[[Shared, Task], Result],
+        shared: Shared,
+        tasks: Sequence[Task],
+        tick: Callable[[], None] = lambda: None,
+        name: Callable[[int], str] = lambda number: f"task {number + 1}",
+    ) -> Iterator[Result]:
+        """The results of ``function(shared, task)`` in the order of the tasks.
+
+        On a cluster the function is found by its name, and all that travels must pickle. ``tick``
+        is called now and then while a result is waited for. ``name`` describes a task in the
+        message about one that ends its worker.
+        """
+        if self.engine is not None:
+            return self.engine.run(function, shared, tasks, tick, name)
+
+        def wait() -> None:
+            if self.on_wait is not None:
+                self.on_wait()
+            tick()
+
+        return parallel.run(partial(function, shared), tasks, self.workers(), wait)
+
+    def stream_shared(
+        self,
+        function: Callable[[Shared, Task], Result],
+        shared: Shared,
+        tasks: Iterable[Task],
+    ) -> Iterator[Result]:
+        """The same for tasks that arrive one by one."""
+        if self.engine is not None:
+            return self.engine.run(
+                function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}"
+            )
+        return parallel.stream(partial(function, shared), tasks, self.workers)

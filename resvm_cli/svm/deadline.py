@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from resvm_cli.errors import MemberTimeout
-from resvm_cli.running import parallel
 
 _running: dict[int, tuple[float, str]] = {}  # by thread: since when, and what
 _limited = False
 
 
-def limit_members(seconds: float) -> None:
-    """Give up once a member takes longer than this."""
+def limit_members(seconds: float) -> Callable[[], None]:
+    """Time members from here on; what is returned raises once one takes longer than this."""
     global _limited
     _limited = True
 
@@ -33,7 +32,7 @@ def limit_members(seconds: float) -> None:
                     " longer with --member-timeout",
                 )
 
-    parallel.watch_by(watch)
+    return watch
 
 
 def members_are_limited() -> bool:

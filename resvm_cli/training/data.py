@@ -7,11 +7,11 @@ memory and leaves marks; the second comes back for the rows drawn. A small U is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +28,9 @@ from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.rows import IntArray, Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import gram
 from resvm_cli.training.input import QID, TrainingInput
-
-Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
 # A U of at most this many numbers stays in memory after the first pass: about 50 MB.
 KEPT_NONZEROS = 1 << 22
@@ -48,7 +47,7 @@ class TrainingData(PUData):
         self,
         source: TrainingInput,
         keep_all: bool,
-        progress: Progress,
+        run: Run,
         kept_nonzeros: int | None = None,
     ) -> None:
         """A U of more than ``kept_nonzeros`` numbers is read again for the rows that are drawn."""
@@ -61,7 +60,7 @@ class TrainingData(PUData):
         self.input = source
         self._keep_all = keep_all
         self._most_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
-        self._progress = progress
+        self._run = run
         self.positives = Rows.empty()
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
@@ -158,7 +157,7 @@ class TrainingData(PUData):
                 self._look_at_serials(block, name)
             yield block
             n_rows += len(block)
-            self._progress(f"reading {name}", n_rows, None)
+            self._run.progress(f"reading {name}", n_rows, None)
 
     def _look_at_serials(self, block: Block, name: str) -> None:
         """Refuse a row without one; whether there is a column for each is known at the end."""
@@ -297,7 +296,7 @@ class TrainingData(PUData):
                 digest.update(text[max(0, start - end) : start + SAMPLE_BYTES - end])
             end += len(text)
             last = text[-1:]
-            self._progress(f"counting rows of {self._source.name}", self._index.n_rows, None)
+            self._run.progress(f"counting rows of {self._source.name}", self._index.n_rows, None)
         self._index.n_rows += last != b"\n"
         if not self._index.n_rows:
             raise DataError(f"{self._source.name}: no rows", "the file is empty")
@@ -378,13 +377,13 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
     return replace(source, zero_based=stored.zero_based)
 
 
-def require_same_data(stored: StoredModel, path: str, data: PUData, progress: Progress) -> None:
+def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
     """Refuse rows that are not those the model was trained on, by number or digest."""
     trained: dict[str, Any] = stored.manifest["data"]
     _require_same_weights(trained, data, path)
     here_now = data.description()
     if trained["unlabeled"].get("sampled"):
-        here_now = _sampled(stored, data, progress)
+        here_now = _sampled(stored, data, run)
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
         there, here = trained[which], here_now[which]
         if there["rows"] != here["rows"]:
@@ -418,7 +417,7 @@ def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> N
     )
 
 
-def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str, Any]:
+def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
     """What --no-check had said of these files."""
     source = data.input if isinstance(data, TrainingData) else None
     if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
@@ -435,5 +434,5 @@ def _sampled(stored: StoredModel, data: PUData, progress: Progress) -> dict[str,
         features=stored.manifest["n_features"],
         unchecked=True,
     )
-    with TrainingData(unchecked, False, progress) as sampled:
+    with TrainingData(unchecked, False, run) as sampled:
         return sampled.description()

@@ -22,6 +22,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.rank_intervals import n_resamples
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.svm.products import LEAST_DENSITY, MOST_CELLS, MOST_ROWS
 from resvm_cli.training.data import KEPT_NONZEROS
 from resvm_cli.tuning.sample import TuningSample
@@ -81,17 +82,18 @@ def kept_nonzeros(limit_mb: float | None) -> int:
     return min(KEPT_NONZEROS, int(limit_mb * 1e6 / SHARE_FOR_ROWS / (2 * NUMBER_BYTES)))
 
 
-def say(needs: Sequence[Need], threads: int, asked: bool, notice: Callable[[str], None]) -> None:
+def announce(needs: Sequence[Need], threads: int, run: Run) -> None:
     """Tell threads, cores and memory, where there is more to it than a moment's work."""
+    asked = run.memory_mb is not None or run.jobs is not None
     megabytes = max(need.megabytes(threads) for need in needs)
     if not asked and threads == 1 and megabytes < WORTH_SAYING_MB:
         return
-    if parallel.elsewhere():
+    if run.is_remote:
         most = max(need.megabytes(1) for need in needs)
-        notice(f"a worker of one thread needs about {most:,.0f} MB of memory")
+        run.announce(f"a worker of one thread needs about {most:,.0f} MB of memory")
         return
     cores, why = parallel.core_limit()
-    notice(
+    run.announce(
         f"{_counted(threads, 'thread')}; {_counted(cores, 'core')}, {why};"
         f" about {megabytes:,.0f} MB of memory"
     )
@@ -270,16 +272,15 @@ def tuning_within(
     data: PUData,
     sample: TuningSample,
     settings: Settings,
-    jobs: int | None,
-    limit_mb: float | None,
-    notice: Callable[[str], None],
+    run: Run,
     others: Sequence[Need] = (),
-) -> tuple[TuningSample, Settings, int]:
-    """The sample and settings as there is room for them, and the threads; ``others`` come later."""
+) -> tuple[TuningSample, Settings, Run]:
+    """The sample, settings and threads as there is room for them; ``others`` come later."""
     kernels = sample.kernels
+    limit_mb = run.memory_mb
     # a limit is to be kept where ranges are extended too
     bag = sample.largest_bag(settings, extended=limit_mb is not None)
-    wanted = jobs or parallel.available_workers()
+    wanted = run.workers()
     for shared in (True, False) if kernels.shares_kernels else (False,):
         need = tuning_need(
             data,
@@ -294,12 +295,13 @@ def tuning_within(
             break
     else:
         raise _too_little(limit_mb, need, "fewer rows (--max-unl)")
-    say([need, *others], threads, limit_mb is not None or jobs is not None, notice)
+    announce([need, *others], threads, run)
+    within = replace(run, jobs=threads)
     if shared or not kernels.shares_kernels:
-        return sample, settings, threads
-    notice(
+        return sample, settings, within
+    run.notice(
         "--memory-mb leaves no room for kernel values that candidates share: each bag has its own,"
         " which takes longer, and scores may differ in their last digits"
     )
     alone = SharedKernels(kernels.positives, kernels.unlabeled, 0.0)
-    return replace(sample, kernels=alone), replace(settings, gram_mb=0.0), threads
+    return replace(sample, kernels=alone), replace(settings, gram_mb=0.0), within

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files import parts as part_dir
 from resvm_cli.model_files.members import member_name
 from resvm_cli.model_files.model_text import MemberText, parse_members
+from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.expected_performance import Outlook
 from resvm_cli.training.train import TrainResult, completed, stored_table, unfinished_note
@@ -23,9 +24,9 @@ from resvm_cli.training.train import TrainResult, completed, stored_table, unfin
 def merge(
     paths: Sequence[str],
     target: str,
+    run: Run,
     *,
     force: bool = False,
-    notice: Callable[[str], None] = lambda text: None,
 ) -> TrainResult:
     """Join parts to the model they are of."""
     model_dir.check_target(target, force=force)
@@ -33,10 +34,10 @@ def merge(
     manifest, conclusion, n_unconverged = assembled(joined, target, force=force)
     rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
     plan, _ = ModelPlan.from_description(manifest, rows[0], rows[1])
-    notes = (*joined.notes, *unfinished_note(plan, n_unconverged))
-    for text in notes:
-        notice(text)
-    return TrainResult(target, manifest, plan, Outlook.of(conclusion), n_unconverged, notes)
+    for text in (*joined.notes, *unfinished_note(plan, n_unconverged)):
+        run.notice(text)
+    outlook = Outlook.of(conclusion)
+    return TrainResult(target, manifest, plan, outlook, n_unconverged, tuple(run.notes))
 
 
 def assembled(

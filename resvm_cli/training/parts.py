@@ -7,7 +7,7 @@ model is a training that may be interrupted; it ends as the model.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,10 +31,11 @@ from resvm_cli.parameters import MAX_MEMBERS, RuleName, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
+from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import memory
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import Progress, TrainingData, as_stored, require_same_data
+from resvm_cli.training.data import TrainingData, as_stored, require_same_data
 from resvm_cli.training.expected_performance import Outlook, warnings_of
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.memory import Allotment
@@ -69,30 +70,24 @@ def train_share(
     choice: TrainingChoice,
     wanted: Share | range,
     target: str,
-    *,
-    jobs: int | None = None,
-    memory_mb: float | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    notice: Callable[[str], None] = lambda text: None,
+    run: Run,
 ) -> PartResult:
     """Train some members of a model into a part; those that are there already are left alone."""
     check(source, choice)
     source = source.for_kernel(choice.params.kernel)
     part_dir.check_target(target)
     if choice.auto is not None:
-        notice(
+        run.notice(
             Message("every task repeats the search of {auto:True}: tune once, then use {params}")
         )
     with (
         parallel.inner_threads_held(),
         silenced(),
         TrainingData(
-            source, choice.params.method == "cwsvm", progress, memory.kept_nonzeros(memory_mb)
+            source, choice.params.method == "cwsvm", run, memory.kept_nonzeros(run.memory_mb)
         ) as data,
     ):
-        plan, decision = prepared(
-            data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=notice
-        )
+        plan, decision = prepared(data, choice, run)
         members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
         if members.stop > plan.n_models:
             raise ParameterError(
@@ -102,16 +97,17 @@ def train_share(
                 last=plan.n_models - 1,
             )
         if not members:
-            notice(f"nothing to do: {plan.n_models} members are fewer than the tasks of {wanted}")
+            run.notice(
+                f"nothing to do: {plan.n_models} members are fewer than the tasks of {wanted}"
+            )
             return PartResult(target, members, 0, plan.n_models)
         share = wanted if isinstance(wanted, Share) else None
-        allotment = allotted(
-            plan, data, jobs, memory_mb, None if choice.auto else notice, in_rounds=not plan.single
-        )
+        telling = run.silent() if choice.auto else run
+        allotment = allotted(plan, data, telling, in_rounds=not plan.single)
         part = opened(target, plan, data, decision, members, share)
         n_before = len(members) - len(part.unfinished())
-        with _kept_on_interruption(part, notice, "the same command continues"):
-            for _ in train_missing(part, allotment, data, watched(plan, progress, notice)):
+        with _kept_on_interruption(part, run, "the same command continues"):
+            for _ in train_missing(part, allotment, data, run):
                 pass
     return PartResult(target, members, len(members) - n_before, plan.n_models)
 
@@ -121,11 +117,10 @@ def train_members(
     settings: Sequence[Setting],
     members: range,
     target: str,
+    run: Run,
     *,
     decision: RuleName = "votes",
     share: Share | None = None,
-    jobs: int = 1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
     """Train these members on sets that are read already; tells how many were left to train."""
     plan = ModelPlan.settled(
@@ -137,8 +132,8 @@ def train_members(
         data.positive_weights,
     )
     part = opened(target, plan, data, decision, members, share)
-    allotment = Allotment(plan, jobs)
-    return sum(len(run.members) for run in train_missing(part, allotment, data, progress))
+    allotment = Allotment(plan, run.jobs or 1)
+    return sum(len(trained.members) for trained in train_missing(part, allotment, data, run))
 
 
 def opened(
@@ -161,30 +156,29 @@ def opened(
 
 
 def train_missing(
-    part: PartDirectory,
-    allotment: Allotment,
-    data: PUData,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    part: PartDirectory, allotment: Allotment, data: PUData, run: Run
 ) -> Iterator[Part]:
-    """Train what a part lacks, and keep run after run of members.
+    """Train what a part lacks, and keep batch after batch of members.
 
     Where rows of all members have no room, they are fetched for some at a time.
     """
     missing = part.unfinished()
     if not missing:
         return
-    plan, workers = allotment.plan, allotment.threads
+    plan = allotment.plan
+    run = replace(run, jobs=allotment.threads)
+    watch = watched(plan, len(part.members), run)
     done_before = len(part.members) - len(missing)
 
-    def tick(done: int, total: int) -> None:
-        progress(done_before + done, len(part.members))
+    def tick(done: int) -> None:
+        watch(done_before + done)
 
     largest = max(each.bag_size for each in plan.plans)
-    length = workers * max(1, min(MEMBERS_A_RUN, ROWS_A_RUN // largest))
+    length = allotment.threads * max(1, min(MEMBERS_A_RUN, ROWS_A_RUN // largest))
     at_once = allotment.members_at_once or len(missing)
     for first in range(0, len(missing), at_once):
-        runs = list(_runs(missing[first : first + at_once], length))
-        for trained in train_runs(plan, runs, data, lambda positives, unlabeled: workers, tick):
+        batches = list(_batches(missing[first : first + at_once], length))
+        for trained in train_runs(plan, batches, data, run, tick):
             texts = format_members(trained.fitted.ensemble)
             for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
                 part.add(number, text, trained.fitted.converged[place], trained.values[place])
@@ -192,7 +186,7 @@ def train_missing(
         done_before += min(at_once, len(missing) - first)
 
 
-def _runs(numbers: Sequence[int], length: int) -> Iterator[range]:
+def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
     """Numbers that follow each other, a few at a time."""
     first = last = numbers[0]
     for number in numbers[1:]:
@@ -204,16 +198,14 @@ def _runs(numbers: Sequence[int], length: int) -> Iterator[range]:
 
 
 @contextmanager
-def _kept_on_interruption(
-    part: PartDirectory, notice: Callable[[str], None], advice: Text
-) -> Iterator[None]:
+def _kept_on_interruption(part: PartDirectory, run: Run, advice: Text) -> Iterator[None]:
     """Say, where the program is interrupted, what is kept."""
     try:
         yield
     except Interrupted:
         n_members = len(part.members)
         kept = n_members - len(part.missing())
-        notice(
+        run.notice(
             Message(
                 "{kept:,} of {total:,} members are kept in {path}; {advice}",
                 kept=kept,
@@ -275,15 +267,14 @@ def train_beside(
     allotment: Allotment,
     decision: RuleName,
     target: str,
+    run: Run,
     *,
     force: bool,
-    progress: Progress,
-    notice: Callable[[str], None],
 ) -> TrainResult:
     """Train into a part beside the target, continue what is there, and end as the model."""
     plan = allotment.plan
     part = opened(place_beside(target), plan, data, decision, range(plan.n_models))
-    return _finished(part, data, allotment, target, force, progress, notice)
+    return _finished(part, data, allotment, target, force, run)
 
 
 def _finished(
@@ -292,17 +283,16 @@ def _finished(
     allotment: Allotment,
     target: str,
     force: bool,
-    progress: Progress,
-    notice: Callable[[str], None],
+    run: Run,
 ) -> TrainResult:
     plan = allotment.plan
     last: Part | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
-        notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
+        run.notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
     advice = Message("the same command with {resume:True} continues")
-    with _kept_on_interruption(part, notice, advice):
-        for trained in train_missing(part, allotment, data, watched(plan, progress, notice)):
+    with _kept_on_interruption(part, run, advice):
+        for trained in train_missing(part, allotment, data, run):
             last = trained
     manifest, conclusion, n_unconverged = assembled(part_dir.join([part.path]), target, force=force)
     part_dir.remove(part.path)
@@ -311,19 +301,15 @@ def _finished(
     if last is not None:
         texts += warnings_of(data, last, conclusion, outlook)
     for text in texts:
-        notice(text)
-    return TrainResult(target, manifest, plan, outlook, n_unconverged, ())
+        run.notice(text)
+    return TrainResult(target, manifest, plan, outlook, n_unconverged, tuple(run.notes))
 
 
 def grow(
     source: TrainingInput,
     target: str,
     n_models: int,
-    *,
-    jobs: int | None = None,
-    memory_mb: float | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    notice: Callable[[str], None] = lambda text: None,
+    run: Run,
 ) -> TrainResult:
     """Make a model one of so many members: those it has stay, the others are trained."""
     discard_left_beside(target)
@@ -342,18 +328,18 @@ def grow(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, progress, memory.kept_nonzeros(memory_mb)) as data,
+        TrainingData(source, False, run, memory.kept_nonzeros(run.memory_mb)) as data,
     ):
-        require_same_data(stored, target, data, progress)
+        require_same_data(stored, target, data, run)
         plan = plan.with_weights(data.positive_weights)
         for text in data.notes:
-            notice(text)
+            run.notice(text)
         decision = stored.decision.rule
         part = opened(place_beside(target), plan, data, decision, range(n_models))
-        _require_same_model(part, stored, target, notice)
+        _require_same_model(part, stored, target, run)
         _adopt(part, stored, target, plan, data)
-        allotment = allotted(plan, data, jobs, memory_mb, notice, in_rounds=True)
-        return _finished(part, data, allotment, target, True, progress, notice)
+        allotment = allotted(plan, data, run, in_rounds=True)
+        return _finished(part, data, allotment, target, True, run)
 
 
 def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
@@ -380,7 +366,7 @@ def _require_same_model(
     part: PartDirectory,
     stored: model_dir.StoredModel,
     target: str,
-    notice: Callable[[str], None],
+    run: Run,
 ) -> None:
     """Refuse to add members that this model would not have had."""
     for name in ("scaling", "n_features", "labels", "versions", "numeric_fingerprint"):
@@ -388,7 +374,7 @@ def _require_same_model(
         if here == there:
             continue
         if name == "numeric_fingerprint":
-            notice("the model was trained on another kind of machine: not the bytes of one run")
+            run.notice("the model was trained on another kind of machine: not the bytes of one run")
             continue
         part_dir.remove(part.path)
         raise ModelError(

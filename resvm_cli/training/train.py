@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.errors import Message, ParameterError
+from resvm_cli.errors import Message, ParameterError, Text
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.ensemble import Ensemble, Group, numeric_fingerprint
 from resvm_cli.model.methods import Plan
@@ -21,15 +21,14 @@ from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName, Setting
-from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.running.parallel import available_workers
+from resvm_cli.running.run import Run
 from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import memory
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import Progress, TrainingData
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import Outlook, warnings_of
 from resvm_cli.training.input import TrainingInput
 
@@ -56,7 +55,7 @@ class TrainResult:
     plan: ModelPlan
     outlook: Outlook
     n_unconverged: int
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +80,15 @@ def train(
     source: TrainingInput,
     choice: TrainingChoice,
     target: str,
+    run: Run,
     *,
     force: bool = False,
     resume: bool = False,
-    jobs: int | None = None,
-    memory_mb: float | None = None,
-    progress: Progress,
-    notice: Callable[[str], None] = lambda text: None,
 ) -> TrainResult:
     """Read P and U, train the ensemble, write the model.
 
-    ``notice`` is told what the user should know before it happens. What takes long, and what is
-    resumed, is kept member by member beside the target until it is whole.
+    What takes long, and what is resumed, is kept member by member beside the target until it is
+    whole.
     """
     from resvm_cli.training.parts import check_beside, discard_left_beside, train_beside
 
@@ -101,34 +97,25 @@ def train(
     discard_left_beside(target)
     model_dir.check_target(target, force=force)
     check_beside(target, resume=resume, force=force)
-    notes: list[str] = []
-
-    def tell(text: str) -> None:
-        notes.append(text)
-        notice(text)
-
     with (
         parallel.inner_threads_held(),
         silenced(),
         TrainingData(
-            source, choice.params.method == "cwsvm", progress, memory.kept_nonzeros(memory_mb)
+            source, choice.params.method == "cwsvm", run, memory.kept_nonzeros(run.memory_mb)
         ) as data,
     ):
-        plan, decision = prepared(
-            data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=tell
-        )
-        allotment = allotted(
-            plan, data, jobs, memory_mb, None if choice.auto else notice, in_rounds=not plan.single
-        )
+        plan, decision = prepared(data, choice, run)
+        # tuning has told already what the run will use
+        telling = run.silent() if choice.auto else run
+        allotment = allotted(plan, data, telling, in_rounds=not plan.single)
         if resume or allotment.members_at_once or _takes_long(plan, data):
-            result = train_beside(
-                data, allotment, decision, target, force=force, progress=progress, notice=tell
-            )
-            return replace(result, notes=tuple(notes))
-        trained = _trained(data, allotment, decision, progress, tell)
+            return train_beside(data, allotment, decision, target, run, force=force)
+        trained = _trained(data, allotment, decision, run)
         manifest = save(trained, target, force=force)
     n_unconverged = trained.part.fitted.n_unconverged
-    return TrainResult(target, manifest, trained.plan, trained.outlook, n_unconverged, tuple(notes))
+    return TrainResult(
+        target, manifest, trained.plan, trained.outlook, n_unconverged, tuple(run.notes)
+    )
 
 
 def check(source: TrainingInput, choice: TrainingChoice) -> None:
@@ -148,59 +135,42 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
 def train_on(
     data: PUData,
     choice: TrainingChoice,
+    run: Run,
     *,
-    jobs: int | None = None,
-    memory_mb: float | None = None,
     ranked: Callable[[ModelPlan], tuple[float, float]] | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    notice: Callable[[str], None] = lambda text: None,
-    header: Callable[[str], None] | None = None,
 ) -> Trained:
     """Train an ensemble on sets that are read already.
 
-    ``ranked`` tells the memory of what follows; ``header`` is told what the run will use.
+    ``ranked`` tells the memory of what follows.
     """
-    plan, decision = prepared(
-        data, choice, jobs=jobs, memory_mb=memory_mb, progress=progress, notice=notice
-    )
-    allotment = allotted(plan, data, jobs, memory_mb, header, ranked=ranked)
-    return _trained(data, allotment, decision, progress, notice)
+    plan, decision = prepared(data, choice, run)
+    allotment = allotted(plan, data, run, ranked=ranked)
+    return _trained(data, allotment, decision, run)
 
 
 def allotted(
     plan: ModelPlan,
     data: PUData,
-    jobs: int | None,
-    memory_mb: float | None,
-    header: Callable[[str], None] | None,
+    run: Run,
     *,
     in_rounds: bool = False,
     ranked: Callable[[ModelPlan], tuple[float, float]] | None = None,
 ) -> memory.Allotment:
     """What the training may use, told before it starts."""
-    wanted = jobs or (1 if _work(plan, _row_length(data)) < SMALL_WORK else available_workers())
+    small = _work(plan, _row_length(data)) < SMALL_WORK
+    wanted = 1 if small and run.jobs is None else run.workers()
     allotment, need = memory.allot_training(
-        plan, data, wanted, memory_mb, in_rounds=in_rounds, ranked=ranked
+        plan, data, wanted, run.memory_mb, in_rounds=in_rounds, ranked=ranked
     )
-    if header is not None:
-        asked = memory_mb is not None or jobs is not None
-        memory.say([need], allotment.threads, asked, header)
+    memory.announce([need], allotment.threads, run)
     return allotment
 
 
-def prepared(
-    data: PUData,
-    choice: TrainingChoice,
-    *,
-    jobs: int | None = None,
-    memory_mb: float | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    notice: Callable[[str], None] = lambda text: None,
-) -> tuple[ModelPlan, RuleName]:
+def prepared(data: PUData, choice: TrainingChoice, run: Run) -> tuple[ModelPlan, RuleName]:
     """All that members are trained by, settled on the data, and how they decide."""
     settings, decision = choice.settings, choice.decision or "votes"
     if choice.auto is not None:
-        settings, chosen_decision = _tuned(choice, data, jobs, memory_mb, progress, notice)
+        settings, chosen_decision = _tuned(choice, data, run)
         decision = choice.decision or chosen_decision
     plan = ModelPlan.settled(
         settings,
@@ -211,49 +181,43 @@ def prepared(
         data.positive_weights,
     )
     for text in (*data.notes, *_remarks(plan)):
-        notice(text)
+        run.notice(text)
     return plan, decision
 
 
-def _trained(
-    data: PUData,
-    allotment: memory.Allotment,
-    decision: RuleName,
-    progress: Progress,
-    notice: Callable[[str], None],
-) -> Trained:
+def _trained(data: PUData, allotment: memory.Allotment, decision: RuleName, run: Run) -> Trained:
     plan = allotment.plan
-
-    def workers(positives: Rows, unlabeled: Rows) -> int:
-        _note_density(data, len(positives) + len(unlabeled), notice)
-        return allotment.threads
-
-    part = train_part(plan, range(plan.n_models), data, workers, watched(plan, progress, notice))
+    part = train_part(
+        plan,
+        range(plan.n_models),
+        data,
+        replace(run, jobs=allotment.threads),
+        watched(plan, plan.n_models, run),
+        lambda n_rows: _note_density(data, n_rows, run),
+    )
     conclusion = conclude(plan, decision, part.judged, part.values)
     outlook = Outlook.of(conclusion)
     n_unconverged = part.fitted.n_unconverged
     warnings = warnings_of(data, part, conclusion, outlook)
     for text in (*unfinished_note(plan, n_unconverged), *warnings):
-        notice(text)
+        run.notice(text)
     description = completed(describe(plan, data, conclusion.groups), conclusion, n_unconverged)
     return Trained(part, conclusion, outlook, description)
 
 
-def watched(
-    plan: ModelPlan, progress: Progress, notice: Callable[[str], None]
-) -> Callable[[int, int], None]:
-    """Progress that also says, once, when a member takes very long."""
+def watched(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None]:
+    """Progress over ``total`` members that also says, once, when one takes very long."""
     last_change, last_done, told = time.monotonic(), 0, False
 
-    def tick(done: int, total: int) -> None:
+    def tick(done: int) -> None:
         nonlocal last_change, last_done, told
-        progress("training", done, total)
+        run.progress("training", done, total)
         now = time.monotonic()
         if done != last_done:
             last_change, last_done = now, done
         elif not told and now - last_change > SLOW_SECONDS:
             told = True
-            notice(
+            run.notice(
                 Message(
                     "member {number} of {total} has been training for over {seconds:.0f} s:"
                     " unscaled features and a large {c_unl} cause that (try {scale:auto}, or lower"
@@ -293,40 +257,30 @@ def stored_table(conclusion: Conclusion) -> OutOfBag | None:
     )
 
 
-def _tuned(
-    choice: TrainingChoice,
-    data: PUData,
-    jobs: int | None,
-    memory_mb: float | None,
-    progress: Progress,
-    notice: Callable[[str], None],
-) -> tuple[tuple[Setting, ...], RuleName]:
+def _tuned(choice: TrainingChoice, data: PUData, run: Run) -> tuple[tuple[Setting, ...], RuleName]:
     """Settings chosen out of bag, where the user left them open, and how they decide."""
     from resvm_cli.tuning.auto import settle_scaling, tune_quickly
 
-    settle_scaling(data, choice.params, notice)
+    settle_scaling(data, choice.params, run)
     winner = tune_quickly(
         data,
         choice.params,
         choice.kept,
+        run,
         single=choice.auto == "single",
-        jobs=jobs,
-        memory_mb=memory_mb,
-        progress=progress,
-        notice=notice,
     )
     selected = winner.params["selected_by"]
     what = f"the best of {winner.n_trials} settings"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
-    notice(
+    run.notice(
         f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
         " (selected, so optimistic)"
     )
     return winner.settings, winner.params.get("decision", "votes")
 
 
-def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Message]:
+def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
     """What to do about members that the solver gave up on."""
     if not n_unconverged:
         return []
@@ -341,11 +295,11 @@ def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Message]:
     ]
 
 
-def _note_density(data: PUData, n_rows: int, notice: Callable[[str], None]) -> None:
+def _note_density(data: PUData, n_rows: int, run: Run) -> None:
     if data.scaling is not None and data.scaling.moves_zeros:
         megabytes = n_rows * len(data.scaling.indices) * DENSE_BYTES / 1e6
         if megabytes >= 1:
-            notice(
+            run.notice(
                 Message(
                     "{scale:" + data.scaling.kind + "} moves zeros, so rows become dense: about"
                     " {megabytes:,.0f} MB; maxabs would keep them sparse",

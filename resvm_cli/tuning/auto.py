@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from resvm_cli.errors import Message, ParameterError, ResvmError
@@ -10,9 +10,9 @@ from resvm_cli.model.methods import default_n_pos, settle
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training import memory
-from resvm_cli.training.data import Progress
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Task
@@ -28,12 +28,9 @@ def tune_quickly(
     data: PUData,
     params: MethodParameters,
     kept: Sequence[str],
+    run: Run,
     *,
     single: bool,
-    jobs: int | None,
-    memory_mb: float | None = None,
-    progress: Progress,
-    notice: Callable[[str], None],
 ) -> Winner:
     """Judge informed settings out of bag with rows that are read already: ``train --auto``.
 
@@ -57,15 +54,13 @@ def tune_quickly(
         gram_mb=committee.QUICK_GRAM_MB,
     )
     settings.check()
-    sample = TuningSample.of(data, settings, lambda text: None)
+    sample = TuningSample.of(data, settings, run.silent())
     training = memory.training_need(_largest_committee(data, params), data, MAX_POOLED)
-    sample, settings, threads = memory.tuning_within(
-        data, sample, settings, jobs, memory_mb, notice, [training]
-    )
+    sample, settings, run = memory.tuning_within(data, sample, settings, run, [training])
     log = TrialLog(
-        None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
+        None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
     )
-    outcome = run_search(sample, "resvm", settings, log, threads)
+    outcome = run_search(sample, "resvm", settings, log, run)
     scale = None if data.scaling is None else data.scaling.kind
     return winner_of(outcome, sample, settings, log, data, scale)
 
@@ -84,7 +79,7 @@ def _largest_committee(data: PUData, params: MethodParameters) -> ModelPlan:
     )
 
 
-def settle_scaling(data: PUData, params: MethodParameters, notice: Callable[[str], None]) -> None:
+def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
         return
@@ -103,13 +98,13 @@ def settle_scaling(data: PUData, params: MethodParameters, notice: Callable[[str
     scores = []
     for scaling in (learned, None):
         data.scaling = scaling
-        sample = TuningSample.of(data, settings, lambda text: None)
+        sample = TuningSample.of(data, settings, run.silent())
         untuned = Task(sample.informed(settings)[0], SCREENING_MEMBERS)
-        (score,) = sample.judge(settings).scores([untuned])
+        (score,) = sample.judge(settings).scores([untuned], run)
         scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None
-    notice(
+    run.notice(
         Message(
             "the features are on different scales: {metric} is {scaled:.4f} with {scale:"
             + learned.kind

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.model.methods import problems
+from resvm_cli.running.run import Run
 from resvm_cli.tuning.criteria import JudgedRows, criterion
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.space import Candidate
@@ -37,14 +38,14 @@ class Growth:
         return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= OVERLAP
 
 
-def grow(judge: Judge, candidate: Candidate) -> Iterator[Growth]:
+def grow(judge: Judge, candidate: Candidate, run: Run) -> Iterator[Growth]:
     """More and more members, until halves agree or there are many."""
     most = Task(candidate, STEPS[-1])
     sizes = judge.rows_pos, judge.rows_unl
     plan = judge.plan(most, *sizes, judge.base.seed, judge.positive_weights)
     members = list(problems(plan, range(STEPS[-1])))
     values = np.zeros((judge.rows_pos + judge.rows_unl, 0))
-    with judge.kernels.trainer(plan.kernel) as trainer:
+    with judge.kernels.trainer(plan.kernel, run) as trainer:
         for n_models in STEPS:
             more = trainer.member_values(members[values.shape[1] : n_models]).T
             values = np.ascontiguousarray(np.hstack([values, more]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName
 from resvm_cli.rows import IntArray
+from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.committee import informed_candidates, informed_settings
 from resvm_cli.tuning.folds import Folds
@@ -38,7 +38,7 @@ class TuningSample:
         cls,
         data: PUData,
         settings: TuningSettings,
-        notice: Callable[[str], None],
+        run: Run,
         given_folds: IntArray | None = None,
         folds_name: str = "",
     ) -> TuningSample:
@@ -50,7 +50,7 @@ class TuningSample:
         numbers = randomness.sample(bits, n_unl, settings.max_unl)
         positives, unlabeled = data.scaled(data.positives), data.scaled(data.fetch(numbers))
         if len(unlabeled) < n_unl:
-            notice(
+            run.notice(
                 Message(
                     "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets how"
                     " many",

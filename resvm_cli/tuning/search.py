@@ -97,7 +97,7 @@ class Outcome:
     best: Result
     results: tuple[Result, ...]  # those with all members
     space: Space  # as far as it was extended
-    edges: tuple[str, ...]  # remarks on edges that the best lies on
+    edges: tuple[Message, ...]  # remarks on edges that the best lies on
     extensions: int
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from resvm_cli.errors import Text
 from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.parameters import MethodName
 from resvm_cli.running.array_tasks import Share, shares_holding
+from resvm_cli.running.run import Run
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import TuningSettings
@@ -29,7 +31,7 @@ class TaskResult:
     n_judged: int
     n_candidates: int  # of all rounds that are open
     missing: tuple[int, ...]  # tasks whose candidates are not judged yet
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
 
 
 def judge_share(
@@ -37,7 +39,7 @@ def judge_share(
     settings: TuningSettings,
     files: TaskFiles,
     share: Share,
-    workers: int,
+    run: Run,
     watch: Watch,
 ) -> tuple[int, int, tuple[int, ...]]:
     """Judge this task's share of the open round of each search.
@@ -59,7 +61,7 @@ def judge_share(
         kept = [record for task in own if (record := known.find(task, outer)) is not None]
         if left:
             with SavedShare(files, label, share, kept) as saved:
-                for trial, seconds in judged_units(judge, left, log, workers, outer):
+                for trial, seconds in judged_units(judge, left, log, run, outer):
                     known.add(trial, seconds)
                     saved.add(KnownTrials.stored(trial, seconds))
                     n_judged += 1

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from resvm_cli.errors import DataError, Message, ResvmError
 from resvm_cli.files.run_directory import RunDirectory
 from resvm_cli.parameters import MethodName
-from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.tuning.criteria import Scores
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome, Result, Search, Task, search
@@ -117,14 +117,14 @@ class TrialLog:
 
     def __init__(
         self,
-        run: RunDirectory | None,
+        directory: RunDirectory | None,
         records: Sequence[dict[str, Any]],
         metric: str,
         watch: Watch,
         elsewhere: KnownTrials | None = None,
     ) -> None:
         self.elsewhere = elsewhere or KnownTrials()
-        self._run = run
+        self._directory = directory
         self._records = records
         self._metric = metric
         self._watch = watch
@@ -148,9 +148,9 @@ class TrialLog:
         record = self._records[number]
         trial = self._trial(task, record, outer)
         if trial.record != record or (trial.scores is None and type(trial.error) is not str):
-            assert self._run is not None
+            assert self._directory is not None
             raise DataError(
-                f"{self._run.path}/{TRIALS}:{number + 1}: is not the trial that belongs there",
+                f"{self._directory.path}/{TRIALS}:{number + 1}: not the trial that belongs there",
                 Message("start again with another {output}"),
             )
         self.n_repeated += 1
@@ -171,9 +171,9 @@ class TrialLog:
         return Trial(len(self.trials), task, scores, record.get("error"), outer)
 
     def finished(self, trial: Trial, seconds: float) -> None:
-        if self._run is not None:
-            self._run.append(TRIALS, trial.record)
-            self._run.append(TIMINGS, {"trial": trial.number, "seconds": round(seconds, 4)})
+        if self._directory is not None:
+            self._directory.append(TRIALS, trial.record)
+            self._directory.append(TIMINGS, {"trial": trial.number, "seconds": round(seconds, 4)})
         self._add(trial)
         self.tick()
 
@@ -185,8 +185,8 @@ class TrialLog:
             self._best = trial
 
     def write_best(self, content: dict[str, Any]) -> None:
-        if self._run is not None:
-            self._run.write(BEST, content)
+        if self._directory is not None:
+            self._directory.write(BEST, content)
 
 
 def rounds(
@@ -217,7 +217,7 @@ def run_search(
     method: MethodName,
     settings: TuningSettings,
     log: TrialLog,
-    workers: int,
+    run: Run,
     outer: int | None = None,
 ) -> Outcome:
     """Drive the search for one method to its end."""
@@ -226,7 +226,7 @@ def run_search(
     try:
         tasks = next(going)
         while True:
-            tasks = going.send(_judged(judge, tasks, log, workers, outer))
+            tasks = going.send(_judged(judge, tasks, log, run, outer))
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
     if outcome is None:
@@ -240,7 +240,7 @@ def run_search(
 
 
 def _judged(
-    judge: Judge, tasks: list[Task], log: TrialLog, workers: int, outer: int | None
+    judge: Judge, tasks: list[Task], log: TrialLog, run: Run, outer: int | None
 ) -> list[Trial]:
     """The tasks' trials: from the log, then from elsewhere or by judging."""
     log.expect(len(tasks))
@@ -253,7 +253,7 @@ def _judged(
         judge,
         [task for task in remaining if elsewhere.find(task, outer) is None],
         log,
-        workers,
+        run,
         outer,
     )
     for task in remaining:
@@ -267,7 +267,7 @@ def _judged(
 
 
 def judged_units(
-    judge: Judge, tasks: Sequence[Task], log: TrialLog, workers: int, outer: int | None
+    judge: Judge, tasks: Sequence[Task], log: TrialLog, run: Run, outer: int | None
 ) -> Iterator[tuple[Trial, float]]:
     """Each task's trial, numbered as the next of the log, and the seconds it took."""
     units = list(_units(tasks))
@@ -275,7 +275,7 @@ def judged_units(
     def name(number: int) -> str:
         return f"the candidate {dict(units[number][0].candidate.values)} or one of the next"
 
-    judged = parallel.run_shared(_judge_unit, judge, units, workers, log.tick, name)
+    judged = run.map_shared(_judge_unit, judge, units, log.tick, name)
     for unit, answers in zip(units, judged, strict=True):
         for task, (answer, seconds) in zip(unit, answers, strict=True):
             trial = Trial(
@@ -291,7 +291,7 @@ def judged_units(
 def _judge_unit(judge: Judge, unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
     """The scores of each task, and the seconds it took."""
     started = time.perf_counter()
-    answers = judge.scores(unit)
+    answers = judge.scores(unit, Run(jobs=1))
     seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
     return [(answer, seconds) for answer in answers]
 

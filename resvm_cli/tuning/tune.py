@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, randomness
-from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
+from resvm_cli.errors import (
+    Interrupted,
+    Message,
+    ParameterError,
+    ResvmError,
+    Text,
+)
 from resvm_cli.files.row_names import read_names
 from resvm_cli.files.run_directory import RunDirectory
 from resvm_cli.files.task_files import TaskFiles
@@ -20,11 +26,11 @@ from resvm_cli.parameters import MethodName, RuleName, Setting
 from resvm_cli.rows import IntArray
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.parallel import available_workers
+from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import best_json as params_file
 from resvm_cli.training import memory
-from resvm_cli.training.data import Progress, TrainingData
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import Pooled
@@ -56,8 +62,6 @@ class TuneRequest(TuningSettings):
     folds_file: str | None = None
     resume: bool = False
     share: Share | None = None  # judge this share of the candidates alone
-    jobs: int | None = None
-    memory_mb: float | None = None
 
     def check(self) -> None:
         """Refuse what cannot work, before any file is read."""
@@ -107,14 +111,11 @@ class TuneResult(SearchResult):
     """What was asked for and found, for the report."""
 
     request: TuneRequest
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
 
 
 def tune(
-    request: TuneRequest,
-    progress: Progress,
-    watch: Watch = lambda done, total, best: None,
-    notice: Callable[[str], None] = lambda text: None,
+    request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
 ) -> TuneResult:
     """Search, log every trial, write the best."""
     assert request.share is None
@@ -122,17 +123,17 @@ def tune(
     request = request.for_its_kernel()
     # an existing directory is refused before hours of reading
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
-    with _prepared(request, progress, notice) as ready:
+    with _prepared(request, run) as ready:
         request, data, sample = ready.request, ready.data, ready.sample
         settings = _settings(request, data, sample)
         elsewhere = KnownTrials(_task_files(request, settings).read())
-        run = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
-        with run.opened() as records:
-            log = TrialLog(run, records, request.metric, watch, elsewhere)
+        directory = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
+        with directory.opened() as records:
+            log = TrialLog(directory, records, request.metric, watch, elsewhere)
             try:
-                found = _search_all(request, data, sample, log, ready.threads, ready.tell)
+                found = _search_all(request, data, sample, log, ready.run)
             except Interrupted:
-                notice(
+                run.notice(
                     Message(
                         "{n:,} trials are kept; the same command with {resume:True} continues",
                         n=len(log.trials),
@@ -140,38 +141,28 @@ def tune(
                 )
                 raise
             log.write_best(found.params)
-    return TuneResult(**vars(found), request=request, notes=tuple(ready.notes))
+    return TuneResult(**vars(found), request=request, notes=tuple(run.notes))
 
 
-def tune_on(
-    data: PUData,
-    settings: TuningSettings,
-    *,
-    jobs: int | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    notice: Callable[[str], None] = lambda text: None,
-) -> SearchResult:
+def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
     """Search on sets that are read already; nothing is written."""
     for text in data.notes:
-        notice(text)
-    sample = TuningSample.of(data, settings, notice)
+        run.notice(text)
+    sample = TuningSample.of(data, settings, run)
     log = TrialLog(
-        None, (), settings.metric, lambda done, total, best: progress("tuning", done, total)
+        None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
     )
-    return _search_all(settings, data, sample, log, jobs, notice)
+    return _search_all(settings, data, sample, log, run)
 
 
 def tune_share(
-    request: TuneRequest,
-    progress: Progress,
-    watch: Watch = lambda done, total, best: None,
-    notice: Callable[[str], None] = lambda text: None,
+    request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
 ) -> TaskResult:
     """Judge a share of the candidates that can be judged now, for the tuning to take up."""
     request.check()
     request = request.for_its_kernel()
     assert request.share is not None
-    with _prepared(request, progress, notice) as ready:
+    with _prepared(request, run) as ready:
         request, sample = ready.request, ready.sample
         assert request.share is not None
         files = _task_files(request, _settings(request, ready.data, sample))
@@ -179,8 +170,8 @@ def tune_share(
         searches = [("main", sample, method, None) for method in request.methods]
         for fold, inner in _outer_samples(request, sample):
             searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
-        counts = judge_share(searches, request, files, request.share, ready.threads, watch)
-    return TaskResult(request.target, request.share, *counts, tuple(ready.notes))
+        counts = judge_share(searches, request, files, request.share, ready.run, watch)
+    return TaskResult(request.target, request.share, *counts, tuple(run.notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,34 +181,22 @@ class _Prepared:
     request: TuneRequest
     data: TrainingData
     sample: TuningSample
-    threads: int
-    notes: list[str]  # all that was told
-    tell: Callable[[str], None]
+    run: Run  # with as many threads as there is room for
 
 
 @contextmanager
-def _prepared(
-    request: TuneRequest, progress: Progress, notice: Callable[[str], None]
-) -> Iterator[_Prepared]:
-    notes: list[str] = []
-
-    def tell(text: str) -> None:
-        notes.append(text)
-        notice(text)
-
-    kept = memory.kept_nonzeros(request.memory_mb)
+def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
+    kept = memory.kept_nonzeros(run.memory_mb)
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(request.source, False, progress, kept) as data,
+        TrainingData(request.source, False, run, kept) as data,
     ):
         for text in data.notes:
-            tell(text)
-        sample = _sample(request, data, tell)
-        sample, request, threads = memory.tuning_within(
-            data, sample, request, request.jobs, request.memory_mb, notice
-        )
-        yield _Prepared(request, data, sample, threads, notes, tell)
+            run.notice(text)
+        sample = _sample(request, data, run)
+        sample, request, within = memory.tuning_within(data, sample, request, run)
+        yield _Prepared(request, data, sample, within)
 
 
 def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
@@ -226,13 +205,11 @@ def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
     )
 
 
-def _sample(
-    request: TuneRequest, data: TrainingData, notice: Callable[[str], None]
-) -> TuningSample:
+def _sample(request: TuneRequest, data: TrainingData, run: Run) -> TuningSample:
     if request.folds_file is None:
-        return TuningSample.of(data, request, notice)
+        return TuningSample.of(data, request, run)
     folds = data.in_order(_fold_numbers(request.folds_file), request.folds_file)
-    return TuningSample.of(data, request, notice, folds, request.folds_file)
+    return TuningSample.of(data, request, run, folds, request.folds_file)
 
 
 def _fold_numbers(path: str) -> IntArray:
@@ -246,25 +223,23 @@ def _search_all(
     data: PUData,
     sample: TuningSample,
     log: TrialLog,
-    jobs: int | None,
-    notice: Callable[[str], None],
+    run: Run,
 ) -> SearchResult:
     """Every method's search, the best of them first."""
     judge = sample.judge(request)
-    workers = jobs or available_workers()
     scale = None if data.scaling is None else data.scaling.kind
     winners = []
     for method in request.methods:
-        outcome = run_search(sample, method, request, log, workers)
+        outcome = run_search(sample, method, request, log, run)
         winners.append(winner_of(outcome, sample, request, log, data, scale))
         for remark in outcome.edges:
-            notice(remark)
+            run.notice(remark)
     winners.sort(key=lambda winner: -winner.trial.score(request.metric))
-    outer = tuple(_outer_estimates(request, sample, log, workers))
+    outer = tuple(_outer_estimates(request, sample, log, run))
     growth: tuple[Growth, ...] = ()
     best = winners[0]
     if request.n_models == "auto" and best.trial.task.candidate.method == "resvm":
-        growth = tuple(grow(replace(judge, out_of_bag=True), best.trial.task.candidate))
+        growth = tuple(grow(replace(judge, out_of_bag=True), best.trial.task.candidate, run))
         best.params["n_models"] = growth[-1].n_models
     return SearchResult(
         best,
@@ -335,19 +310,19 @@ def _members(
 
 
 def _outer_estimates(
-    request: TuningSettings, sample: TuningSample, log: TrialLog, workers: int
+    request: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
 ) -> Iterator[float]:
     """The criterion on rows that had no part in choosing: a search for each outer fold."""
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
     for fold, inner in _outer_samples(request, sample):
         outcomes = [
-            run_search(inner, method, request, log, workers, fold) for method in request.methods
+            run_search(inner, method, request, log, run, fold) for method in request.methods
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0)
         whole = sample.judge(request)
         plan = whole.plan(best.best.task, n_pos, n_unl, 0)
         line = _outer_folds(request, sample).parts[0]
-        with sample.kernels.trainer(plan.kernel) as trainer:
+        with sample.kernels.trainer(plan.kernel, run) as trainer:
             (held,) = whole.held_out_fold(
                 [best.best.task], trainer, line, fold, fold, randomness.OUTER_FOLD
             )

@@ -21,6 +21,7 @@ from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.parameters import MethodParameters, MetricName
 from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.criteria import JudgedRows, Scores, score
 from resvm_cli.tuning.folds import Folds
@@ -109,10 +110,10 @@ class Judge:
         params = params_of(task.candidate, self.base, task.n_models, rows_pos, rows_unl)
         return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights)
 
-    def scores(self, tasks: Sequence[Task]) -> list[Scores | ResvmError]:
+    def scores(self, tasks: Sequence[Task], run: Run) -> list[Scores | ResvmError]:
         """For each task of one kernel its scores, or why it has none."""
         kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
-        with self.kernels.trainer(kernel) as trainer:
+        with self.kernels.trainer(kernel, run) as trainer:
             judge = self.out_of_bag_rows if self.out_of_bag else self.held_out_rows
             return [
                 rows

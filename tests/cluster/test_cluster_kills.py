@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from resvm_cli.running.run import Run
 from tests.commands.train.test_command import snapshot
 from tests.conftest import SAMPLE
 from tests.loopback import LoopbackCluster, loopback_cluster
@@ -155,7 +156,10 @@ def test_a_task_that_ends_its_workers_is_named_with_the_signal(tmp_path):
     from resvm_cli.cluster import engine as job
     from resvm_cli.errors import ClusterError
 
-    with loopback_cluster(tmp_path, 2) as cluster, job.connected(cluster.address, 60) as engine:
+    with (
+        loopback_cluster(tmp_path, 2) as cluster,
+        job.connected(cluster.address, 60, Run()) as engine,
+    ):
         sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: none can be read there
         results = engine.run(ctypes.string_at, 1, sizes, tick, lambda place: f"number {place}")
         words = r"number 5 ended 3 workers .*, by signal 11 \(SIGSEGV\)"

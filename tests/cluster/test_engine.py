@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from resvm_cli.running.run import Run
 from tests.commands.train.test_command import snapshot
 from tests.conftest import train_arguments
 from tests.loopback import LoopbackCluster, loopback_cluster
@@ -110,13 +111,13 @@ def test_workers_of_another_version_are_refused_and_of_another_cpu_noted(cluster
     notes: list[str] = []
     own = cluster_worker.identity()
     monkeypatch.setattr(job, "identity", Identity({**own, "numeric_fingerprint": "elsewhere"}))
-    with job.connected(cluster.address, 20, notes.append):
+    with job.connected(cluster.address, 20, Run(on_announce=notes.append)):
         pass
     assert any("rounds differently" in note for note in notes)
     monkeypatch.setattr(job, "identity", Identity({**own, "resvm": "0.0.0"}))
     with (
         pytest.raises(ClusterError, match=r"other versions: resvm .*, here 0\.0\.0"),
-        job.connected(cluster.address, 20),
+        job.connected(cluster.address, 20, Run()),
     ):
         pass
 
@@ -175,7 +176,7 @@ def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
     elif seen == "other classes":
         path.write_text(text.replace("-1 ", "1 ", 1))
     held: set[str] = set()
-    with job.connected(cluster.address, 20) as engine:
+    with job.connected(cluster.address, 20, Run()) as engine:
         run = engine._client.run
 
         def note(function, *given, **more):
@@ -226,7 +227,7 @@ def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypa
     from resvm_cli.cluster import engine as job
 
     sent: list[str] = []
-    with job.connected(cluster.address, 20) as engine:
+    with job.connected(cluster.address, 20, Run()) as engine:
         run = engine._client.run
 
         def note(function, *given, workers, **more):
@@ -288,7 +289,7 @@ def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
     held: list[tuple[str, str]] = []
     rows = many_rows(50)
     trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
-    with job.connected(cluster.address, 20, folder=str(tmp_path)) as engine:
+    with job.connected(cluster.address, 20, Run(), folder=str(tmp_path)) as engine:
         run = engine._client.run
 
         def note(function, *given, workers, **more):
@@ -312,13 +313,14 @@ def test_rows_that_a_killed_command_has_put_there_are_removed_by_the_next(tmp_pa
 import os, sys
 from resvm_cli.rows import Rows
 from resvm_cli.cluster.engine import Cluster
+from resvm_cli.running.run import Run
 
 class Shared:
     def rows_apart(self):
         import numpy as np
         return None, [Rows.from_dense(np.ones((1 << 17, 20)), 1)]
 
-assert Cluster(None, "", 1, print, sys.argv[1])._referred(Shared()) is not None
+assert Cluster(None, "", 1, Run(), sys.argv[1])._referred(Shared()) is not None
 os.kill(os.getpid(), 9)
 """
     from resvm_cli.files.atomic import whole_file
@@ -339,7 +341,7 @@ def test_what_a_worker_has_lost_is_sent_again(cluster):
         cluster_worker._held.clear()
         cluster_worker.HELD_SECONDS = 0.1
 
-    with job.connected(cluster.address, 60) as engine:
+    with job.connected(cluster.address, 60, Run()) as engine:
         assert list(engine.run(operator.add, [1], [[2]], tick, str)) == [[1, 2]]
         shared = engine._shared[-1][0]
         engine._client.run(forget)
@@ -353,7 +355,7 @@ def tick() -> None:
 def test_the_error_of_a_task_is_its_own(cluster):
     from resvm_cli.cluster import engine as job
 
-    with job.connected(cluster.address, 20) as engine:
+    with job.connected(cluster.address, 20, Run()) as engine:
         results = engine.run(os.link, "nowhere", ["nothing"], tick, str)
         with pytest.raises(FileNotFoundError):
             list(results)

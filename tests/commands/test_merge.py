@@ -14,6 +14,7 @@ import pytest
 
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
+from resvm_cli.running.run import Run
 from resvm_cli.training.merge import merge
 from tests.commands.train.test_command import snapshot
 from tests.conftest import SAMPLE, train_arguments
@@ -256,7 +257,7 @@ def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_p
         def look(stage, done, total):
             kept.append((tmp_path / "long.part/part.json").exists())
 
-        job.train(source, choice, str(tmp_path / name), progress=look)
+        job.train(source, choice, str(tmp_path / name), Run(on_progress=look))
         assert any(kept) == (name == "long")
     assert snapshot(tmp_path / "short") == snapshot(tmp_path / "long")
 
@@ -280,7 +281,7 @@ def test_no_part_is_a_bug_even_with_a_digest(value, problem, tmp_path):
                 holder[path[-1]] = value
             write_sealed(str(part / name), content)
             with suppress(ResvmError):
-                merge([str(part)], str(tmp_path / "m"), force=True)
+                merge([str(part)], str(tmp_path / "m"), Run(), force=True)
             (part / name).write_bytes(whole)
 
 

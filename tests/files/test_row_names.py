@@ -11,6 +11,7 @@ from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.files.row_names import read_known_ids, read_labels
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.training import data as training_data
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
@@ -40,7 +41,7 @@ def opened(folder, data="all.svm", known="known.txt", names=None, **more):
         **more,
     )
     source.check()
-    return TrainingData(source, False, lambda *_: None)
+    return TrainingData(source, False, Run())
 
 
 def dense(rows):
@@ -69,11 +70,11 @@ def test_rows_of_listed_ids_are_p_and_the_others_u(folder, data, names, packed, 
 def test_rows_without_ids_are_called_by_their_numbers(folder):
     write_svm(folder / "pos.svm", FEATURES[:2], comments=["a", ""])
     source = TrainingInput(str(folder / "pos.svm"), str(folder / "bare.svm"), keep_ids=True)
-    with TrainingData(source, False, lambda *_: None) as found:
+    with TrainingData(source, False, Run()) as found:
         assert found.ids()[:4] == ["a", "2", "1", "2"]
     source = TrainingInput(data=str(folder / "bare.svm"), positive_label=0.0, keep_ids=True)
     write_svm(folder / "bare.svm", FEATURES, np.arange(60) % 2)
-    with TrainingData(source, False, lambda *_: None) as found:
+    with TrainingData(source, False, Run()) as found:
         assert found.ids() == list(map(str, [*range(1, 61, 2), *range(2, 61, 2)]))
 
 

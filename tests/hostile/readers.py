@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from resvm_cli.running.run import Run
 from tests.hostile import by_hand, mutations
 from tests.hostile.harm import harms, keep
 
@@ -222,7 +223,7 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
     shutil.rmtree(target, ignore_errors=True)
     with standing.changed(files) as path, np.errstate(all="ignore"):
         try:
-            merge([path, other], str(target))
+            merge([path, other], str(target), Run())
         except (ResvmError, MemoryError):
             assert not target.exists(), "refused, and something was written"
             return
@@ -322,7 +323,7 @@ def _feature_map(rows: bytes, path: str) -> None:
         file.write(rows)
     target = f"{path}.svm"
     request = ConvertRequest(table, roles, target, like=path)
-    n_rows = convert(request, progress=lambda *_: None).n_rows
+    n_rows = convert(request, Run()).n_rows
     with open(target, "rb") as file:
         read = list(_parsed(file.read()))  # what is written can be read
     assert sum(map(len, read)) == n_rows, "written, and other rows are read"
@@ -343,7 +344,7 @@ def _convert(form: str, path: str) -> None:
     from resvm_cli.tables.features import ColumnRoles
 
     target = f"{path}.{form}"
-    convert(ConvertRequest(path, ColumnRoles(), target), progress=lambda *_: None)
+    convert(ConvertRequest(path, ColumnRoles(), target), Run())
     with open(target, "rb") as file:
         if form == "svm":
             list(_parsed(file.read()))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.files import atomic
+from resvm_cli.running.run import Run
 from tests.conftest import SAMPLE, train_arguments, write_svm
 from tests.programs import (
     resvm_command,
@@ -206,7 +207,7 @@ def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path, monke
             continue
         rewrite(target, json.loads(text), lambda content, path=path: put(content, path, value))
         try:
-            rank(RankRequest(source, model=str(target)), lambda *arguments: None)
+            rank(RankRequest(source, model=str(target)), Run())
         except (ResvmError, MemoryError):
             pass
         except Exception as error:  # noqa: BLE001 - all of them are looked for

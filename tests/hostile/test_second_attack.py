@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resvm_cli.running.run import Run
 from tests.hostile.test_numbered_failures import mutated, replace_often, said, train
 from tests.programs import run, run_resvm, script_command, started
 
@@ -300,9 +301,9 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
         str(target), rows, str(tmp_path / "out"), threshold=ThresholdRule("recall", 0.9)
     )
     if reader == "predict":
-        predict(request, lambda *_: None)
+        predict(request, Run())
     elif reader == "files":
-        predict_files(request, [rows], str(tmp_path / "outputs"), None, lambda *_: None)
+        predict_files(request, [rows], str(tmp_path / "outputs"), None, Run())
     else:
         api.load(target)
     assert replaced

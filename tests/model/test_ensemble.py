@@ -183,7 +183,8 @@ def test_a_rows_value_does_not_depend_on_its_place_in_a_block(
 
 def test_nor_does_it_on_other_processors():
     # OpenBLAS picks its kernels by processor; this one every x86-64 has, elsewhere it is ignored
-    chosen = "tests/test_model.py::test_a_rows_value_does_not_depend_on_its_place_in_a_block"
+    name = "test_a_rows_value_does_not_depend_on_its_place_in_a_block"
+    chosen = f"tests/model/test_ensemble.py::{name}"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", chosen]
     ran = run(command, env={"OPENBLAS_CORETYPE": "Nehalem"}, cwd=ROOT)
     assert ran.code == 0, ran.out

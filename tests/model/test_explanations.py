@@ -13,6 +13,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import save, train_on
 
@@ -31,7 +32,7 @@ COMMITTEE = (
 
 def fitted(choice, scale=None):
     data = MemoryData(Rows.from_dense(KNOWN, 1), Rows.from_dense(OTHERS, 1), scale=scale)
-    return data, train_on(data, choice, jobs=1)
+    return data, train_on(data, choice, Run(jobs=1))
 
 
 def judged(data, trained, ensemble):
@@ -184,7 +185,7 @@ def test_given_kernel_values_are_looked_up():
     positive = np.arange(len(gram)) < len(KNOWN)
     data = MemoryData.from_matrix(gram, positive, precomputed=True, zero_based=True)
     params = MethodParameters(kernel="precomputed", n_models=7, n_pos=6, n_unl=12)
-    trained = train_on(data, TrainingChoice.from_params(params), jobs=1)
+    trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     parts, means, _ = judged(data, trained, trained.ensemble)
     assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
     assert any(one.positives for one in parts)

@@ -22,6 +22,7 @@ from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.array_tasks import as_ranges
+from resvm_cli.running.run import Run
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
@@ -54,7 +55,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def trained_whole(target: Path, params: MethodParameters, **settings) -> dict[str, bytes]:
-    trained = train_on(data(**settings), TrainingChoice.from_params(params))
+    trained = train_on(data(**settings), TrainingChoice.from_params(params), Run())
     save(trained, str(target), force=False)
     return files(target)
 
@@ -73,8 +74,10 @@ def test_parts_join_to_the_bytes_of_one_run(name, n_parts, tmp_path):
     paths = []
     for number, members in enumerate(filter(None, cuts(12, n_parts))):
         paths.append(str(tmp_path / f"part-{number}"))
-        train_members(data(**settings), [Setting(params)], members, paths[-1], jobs=1 + number % 2)
-    merge(paths[::-1], str(tmp_path / "joined"))
+        train_members(
+            data(**settings), [Setting(params)], members, paths[-1], Run(jobs=1 + number % 2)
+        )
+    merge(paths[::-1], str(tmp_path / "joined"), Run())
     assert files(tmp_path / "joined") == whole
 
 
@@ -83,9 +86,9 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
         params = MethodParameters(n_models=9, n_unl=20, **asked)
         given = data(**settings)
         plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
-        whole = train_part(plan, range(9), given).values
+        whole = train_part(plan, range(9), given, Run(jobs=1)).values
         for members in (range(1), range(4, 9), range(8, 9)):
-            alone = train_part(plan, members, given).values
+            alone = train_part(plan, members, given, Run(jobs=1)).values
             assert alone.tobytes() == whole[members.start : members.stop].tobytes(), name
 
 
@@ -94,7 +97,7 @@ def test_threads_that_share_the_judged_rows_change_no_value(name):
     given = data()
     params = MethodParameters(n_models=9, n_unl=20, **SETTINGS[name][0])
     plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
-    ensemble = train_part(plan, range(9), given).fitted.ensemble
+    ensemble = train_part(plan, range(9), given, Run(jobs=1)).fitted.ensemble
     rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
     absent = RNG.random((len(rows), 9)) < 0.7
     judge = Predictor.apart_from_others(ensemble, rows, 7)
@@ -110,21 +113,21 @@ def test_a_csr_matrix_gives_the_model_of_the_same_rows_in_files(tmp_path):
         params = MethodParameters(n_models=6)
         source = TrainingInput(str(tmp_path / "pos.svm"), str(tmp_path / "unl.svm"), scale=scale)
         target = tmp_path / f"files-{scale}"
-        train(source, TrainingChoice.from_params(params), str(target), progress=lambda *_: None)
+        train(source, TrainingChoice.from_params(params), str(target), Run())
         assert trained_whole(tmp_path / f"memory-{scale}", params, scale=scale) == files(target)
 
 
 def test_a_part_is_continued_where_it_stopped(tmp_path):
     params = MethodParameters(n_models=10, n_unl=20)
     path = tmp_path / "part"
-    assert train_members(data(), [Setting(params)], range(10), str(path)) == 10
+    assert train_members(data(), [Setting(params)], range(10), str(path), Run()) == 10
     finished = files(path)
     for number in (2, 3, 9):
         (path / f"members/{number:05d}.json").unlink()
     (path / "members/00003.model").write_bytes(b"half")
-    assert train_members(data(), [Setting(params)], range(10), str(path)) == 3
+    assert train_members(data(), [Setting(params)], range(10), str(path), Run()) == 3
     assert files(path) == finished
-    assert train_members(data(), [Setting(params)], range(10), str(path)) == 0
+    assert train_members(data(), [Setting(params)], range(10), str(path), Run()) == 0
 
 
 @pytest.mark.parametrize(
@@ -141,37 +144,47 @@ def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
     settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
     asked = {"n_models": 4, "n_unl": 20} | other
     train_members(
-        data(), [Setting(MethodParameters(n_models=4, n_unl=20))], range(2), str(tmp_path / "a")
+        data(),
+        [Setting(MethodParameters(n_models=4, n_unl=20))],
+        range(2),
+        str(tmp_path / "a"),
+        Run(),
     )
     train_members(
-        data(**settings), [Setting(MethodParameters(**asked))], range(2, 4), str(tmp_path / "b")
+        data(**settings),
+        [Setting(MethodParameters(**asked))],
+        range(2, 4),
+        str(tmp_path / "b"),
+        Run(),
     )
     with pytest.raises(ModelError, match=f"different models: .*{word}"):
-        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"))
+        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run())
     assert not (tmp_path / "m").exists()
 
 
 def test_gaps_and_overlaps_are_named(tmp_path):
     params = MethodParameters(n_models=12, n_unl=20)
     for name, members in (("a", range(3)), ("b", range(4, 8)), ("c", range(6, 9))):
-        train_members(data(), [Setting(params)], members, str(tmp_path / name))
+        train_members(data(), [Setting(params)], members, str(tmp_path / name), Run())
     a, b, c = (str(tmp_path / name) for name in "abc")
     with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
-        merge([a, b], str(tmp_path / "m"))
+        merge([a, b], str(tmp_path / "m"), Run())
     with pytest.raises(ModelError, match="holds members from 6, and another part those below 8"):
-        merge([a, b, c], str(tmp_path / "m"))
+        merge([a, b, c], str(tmp_path / "m"), Run())
 
 
 def test_another_machine_is_noted_and_joined(tmp_path):
     params = MethodParameters(n_models=4, n_unl=20)
     for name, members in (("a", range(2)), ("b", range(2, 4))):
-        train_members(data(), [Setting(params)], members, str(tmp_path / name))
+        train_members(data(), [Setting(params)], members, str(tmp_path / name), Run())
     _edit(
         tmp_path / "b/part.json",
         lambda header: header["description"].update(numeric_fingerprint="0123456789abcdef"),
     )
     notes: list[str] = []
-    merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), notice=notes.append)
+    merge(
+        [str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run(on_notice=notes.append)
+    )
     assert "numeric_fingerprint" in notes[0]
 
 
@@ -179,7 +192,7 @@ def test_another_machine_is_noted_and_joined(tmp_path):
 @pytest.mark.parametrize("change", ["flip", "cut", "append", "gone"])
 def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
     params = MethodParameters(n_models=2, n_unl=20)
-    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"))
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
     path = tmp_path / "a" / name
     content = path.read_bytes()
     if change == "gone":
@@ -191,15 +204,15 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
     if (change, name) == ("gone", "part.json"):
         expected = "part.json"
     with pytest.raises(ModelError, match=expected):
-        merge([str(tmp_path / "a")], str(tmp_path / "m"))
+        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
     assert not (tmp_path / "m").exists()
 
 
 def test_another_part_is_not_written_over(tmp_path):
     params = MethodParameters(n_models=4, n_unl=20)
-    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"))
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
     with pytest.raises(CommandLineError, match="part of another model"):
-        train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"))
+        train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"), Run())
 
 
 def test_what_travels_to_workers_pickles():
@@ -214,9 +227,9 @@ def test_what_travels_to_workers_pickles():
     for one, other in zip(first, again, strict=True):
         assert one.member.coefficients.tobytes() == other.member.coefficients.tobytes()
     kernels = SharedKernels(given.positives, unlabeled, 10)
-    with kernels.trainer(plan.kernel) as own:
+    with kernels.trainer(plan.kernel, Run()) as own:
         expected = own.member_values(tasks)
-    with pickle.loads(pickle.dumps(kernels)).trainer(plan.kernel) as other:
+    with pickle.loads(pickle.dumps(kernels)).trainer(plan.kernel, Run()) as other:
         assert other.member_values(tasks).tobytes() == expected.tobytes()
 
 

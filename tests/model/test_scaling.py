@@ -14,6 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from resvm_cli.errors import DataError
 from resvm_cli.model.scaling import FeatureStats, Scaling
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from tests.conftest import train_arguments, write_svm
 from tests.programs import run, script_command
 
@@ -221,7 +222,7 @@ def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, m
         source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), scale="standard")
         path = tmp_path / str(kept)
         choice = TrainingChoice.from_params(MethodParameters(n_models=4))
-        train(source, choice, str(path), progress=lambda *_: None)
+        train(source, choice, str(path), Run())
         models.append({p.name: p.read_bytes() for p in Path(path).rglob("*") if p.is_file()})
     assert models[0] == models[1]
     assert len(models[0]) == 6  # manifest, out-of-bag values and four members

@@ -9,6 +9,7 @@ from resvm_cli.model.methods import problems, settle
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import KERNEL_NAMES, MethodParameters
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 
@@ -30,9 +31,9 @@ def values(kernel, gram_mb, tasks, some=None):
         sets = tuple(map(np.abs, sets))
     rows = tuple(map(Rows.from_dense, sets))
     kernels = SharedKernels(*rows, gram_mb)
-    with kernels.trainer(Kernel("rbf", 0.7)):  # leaves its room to the next
+    with kernels.trainer(Kernel("rbf", 0.7), Run()):  # leaves its room to the next
         pass
-    with kernels.trainer(kernel) as trainer:
+    with kernels.trainer(kernel, Run()) as trainer:
         return trainer.member_values(tasks, some)
 
 

@@ -14,6 +14,7 @@ from resvm_cli.commands.score.summary import Known, Settings
 from resvm_cli.errors import CommandLineError
 from resvm_cli.metrics.significance import over_data_sets
 from resvm_cli.report import plots
+from resvm_cli.running.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def result(tmp_path_factory):
             drawings=True,
             **options,
         )
-        return score(request, lambda *told: None)
+        return score(request, Run())
 
     return run
 

@@ -240,7 +240,7 @@ def test_joblib_counts_the_same_here(monkeypatch):
 
 @blas_is_known
 def test_blas_is_held_to_one_thread_within_the_context(monkeypatch):
-    monkeypatch.setattr(parallel, "_held", False)
+    monkeypatch.setattr(parallel, "_blas_has_one_thread", False)
     with threadpool_limits(2):
         before = blas_threads()
         with parallel.inner_threads_held():

@@ -15,6 +15,7 @@ from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import _library
@@ -56,7 +57,7 @@ def test_every_way_to_kernel_values_agrees_with_brute_force(name, density):
     np.testing.assert_allclose(bag_values(kernel, bag), expected, rtol=1e-14)
     whole = kernel_values(kernel, kernel_products(rows, kernel))
     np.testing.assert_allclose(whole, expected, rtol=1e-14)
-    with SharedKernels(rows, Rows.empty(), 100.0).trainer(kernel) as trainer:
+    with SharedKernels(rows, Rows.empty(), 100.0).trainer(kernel, Run()) as trainer:
         np.testing.assert_allclose(trainer._values, expected, rtol=1e-14)
 
 

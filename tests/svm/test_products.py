@@ -10,6 +10,7 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import problems, settle
 from resvm_cli.parameters import LIBSVM_KERNELS, MethodParameters
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.nodes import Arena
@@ -99,9 +100,8 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
             positives,
             unlabeled.take(drawn),
             drawn,
+            Run(jobs=1),
             single=method == "cwsvm",
-            workers=1,
-            progress=lambda done, total: None,
         )
         assert fitted.n_unconverged == 0
         return Predictor(fitted.ensemble).member_values(Rows.from_dense(X))
@@ -132,9 +132,8 @@ def test_rows_drawn_twice_take_no_more_room(monkeypatch):
         Rows.from_dense(X[:25]),
         Rows.from_dense(X[25:]).take(drawn),
         drawn,
+        Run(jobs=1),
         single=False,
-        workers=1,
-        progress=lambda done, total: None,
     )
     assert len(sizes) == 2
     assert max(sizes) <= 60

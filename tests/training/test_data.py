@@ -17,6 +17,7 @@ from resvm_cli.files import row_index, streams
 from resvm_cli.files.streams import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.training import data as training_data
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
@@ -46,7 +47,7 @@ def opened(files: Path, name: str, **options) -> TrainingData:
         source = TrainingInput(data=str(files / name), positive_label=2.0, **options)
     else:
         source = TrainingInput(str(files / "pos.svm"), str(files / name), **options)
-    return TrainingData(source, False, lambda *_: None)
+    return TrainingData(source, False, Run())
 
 
 def same(first: Rows, second: Rows) -> bool:
@@ -123,7 +124,7 @@ def test_what_is_read_once_is_not_spooled(files):
     writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,), daemon=True)
     writer.start()
     source = TrainingInput(str(files / "pos.svm"), str(files / "pipe"))
-    with TrainingData(source, True, lambda *_: None) as data:
+    with TrainingData(source, True, Run()) as data:
         writer.join(PATIENCE_SECONDS)
         assert data._source.spooled_bytes == 0
         assert same(data.fetch(np.arange(400)), Rows.from_dense(FEATURES))

@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from resvm_cli.metrics.pu import roc_area
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run
 from resvm_cli.training import train as training
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
@@ -22,10 +23,10 @@ RNG = np.random.default_rng(77)
 def trained(positives, unlabeled, params=None, **settings):
     features = np.concatenate([positives, unlabeled])
     known = np.arange(len(features)) < len(positives)
-    notes: list[str] = []
+    run = Run()
     data = MemoryData.from_matrix(features, known, **settings)
     choice = TrainingChoice.from_params(params or MethodParameters(n_models=20))
-    return train_on(data, choice, notice=notes.append), " / ".join(notes)
+    return train_on(data, choice, run), " / ".join(map(str, run.notes))
 
 
 def clouds(shift=1.5, n_pos=40, n_unl=200, width=4):
@@ -109,13 +110,14 @@ def test_a_member_that_takes_long_is_told_of_once(monkeypatch):
     plan = train_on(
         MemoryData.from_matrix(np.concatenate(clouds()), np.arange(240) < 40),
         TrainingChoice.from_params(MethodParameters(n_models=2)),
+        Run(),
     ).plan
-    notes: list[str] = []
-    tick = training.watched(plan, lambda *_: None, notes.append)
+    run = Run()
+    tick = training.watched(plan, 2, run)
     for done in (0, 0, 0, 0, 1, 1, 1, 1, 1):
-        tick(done, 2)
-    assert len(notes) == 1
-    assert "has been training for over 60 s" in notes[0]
+        tick(done)
+    assert len(run.notes) == 1
+    assert "has been training for over 60 s" in str(run.notes[0])
 
 
 def test_members_that_stopped_early_are_counted_in_one_line(tmp_path, resvm):
@@ -163,8 +165,8 @@ def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):
     positives[:, 0] = 300.0 + RNG.normal(0, 30.0, len(positives))
     unlabeled[:, 0] = RNG.normal(0, 30.0, len(unlabeled))
     features = np.concatenate([positives, unlabeled])
-    notes: list[str] = []
+    run = Run()
     data = MemoryData.from_matrix(features, np.arange(len(features)) < 40, scale="auto")
     monkeypatch.setattr(data.__class__, "scaling", None)
-    train_on(data, TrainingChoice.from_params(MethodParameters(n_models=5)), notice=notes.append)
-    assert not any("not scaled" in note for note in notes)
+    train_on(data, TrainingChoice.from_params(MethodParameters(n_models=5)), run)
+    assert not any("not scaled" in str(note) for note in run.notes)

@@ -15,6 +15,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training import memory
 from resvm_cli.training.memory import Need, allot_training, tuning_within
 from resvm_cli.tuning.sample import TuningSample
@@ -135,16 +136,17 @@ def test_the_cache_of_large_bags_shrinks_before_threads_do():
 def test_candidates_share_no_kernel_values_where_there_is_no_room_for_them():
     data = MemoryData(rows(100), rows(3000, seed=1))
     settings = TuningSettings(oob=True)
-    sample = TuningSample.of(data, settings, lambda text: None)
+    sample = TuningSample.of(data, settings, Run())
     notes: list[str] = []
 
     def within(limit):
-        return tuning_within(data, sample, settings, 4, limit, notes.append)
+        run = Run(4, limit, on_notice=notes.append, on_announce=notes.append)
+        return tuning_within(data, sample, settings, run)
 
-    kept, same, threads = within(None)
+    kept, same, run = within(None)
     assert kept is sample
     assert same is settings
-    assert threads == 4
+    assert run.jobs == 4
     assert "4 threads" in notes[-1]
     alone, changed, _ = within(200)
     assert not alone.kernels.shares_kernels
@@ -167,7 +169,8 @@ def test_threads_within_a_limit():
 def test_the_header_says_cores_and_why(monkeypatch):
     notes: list[str] = []
     monkeypatch.setattr(parallel, "core_limit", lambda: (2, "SLURM_CPUS_PER_TASK says so"))
-    memory.say([Need(1e9, ((0.0, 0.0),))], 2, False, notes.append)
+    run = Run(on_announce=notes.append)
+    memory.announce([Need(1e9, ((0.0, 0.0),))], 2, run)
     assert notes == ["2 threads; 2 cores, SLURM_CPUS_PER_TASK says so; about 1,150 MB of memory"]
-    memory.say([Need(1e6, ((0.0, 0.0),))], 1, False, notes.append)
+    memory.announce([Need(1e6, ((0.0, 0.0),))], 1, run)
     assert len(notes) == 1  # a moment's work is done without a word

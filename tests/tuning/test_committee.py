@@ -18,6 +18,7 @@ from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.merge import merge
@@ -56,7 +57,7 @@ def data():
 
 @pytest.fixture
 def trained():
-    return train_on(data(), TrainingChoice(SETTINGS, "mean"))
+    return train_on(data(), TrainingChoice(SETTINGS, "mean"), Run())
 
 
 def candidates(**given):
@@ -77,7 +78,9 @@ def assert_same_files(first, second):
 
 
 def test_the_first_informed_setting_is_the_untuned_one():
-    plain = train_on(data(), TrainingChoice.from_params(MethodParameters(n_models=2))).plan.plans[0]
+    plain = train_on(
+        data(), TrainingChoice.from_params(MethodParameters(n_models=2)), Run()
+    ).plan.plans[0]
     space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
     first = informed_candidates(informed_settings(RBF), space, 30, 120, plain.kernel.gamma)[0]
     assert first["n_pos"] == plain.n_pos
@@ -162,7 +165,7 @@ def test_the_single_best_must_beat_the_untuned_one_by_its_error():
 def test_members_are_numbered_through_all_settings(trained):
     plan = trained.plan
     assert plan.n_models == 12
-    alone = train_on(data(), TrainingChoice.from_params(SETTINGS[0].params))
+    alone = train_on(data(), TrainingChoice.from_params(SETTINGS[0].params), Run())
     first, again = trained.ensemble.members[0], alone.ensemble.members[0]
     assert first.coefficients.tobytes() == again.coefficients.tobytes()
     bags = [tuple(problem.positive.tolist()) for problem in plan.problems(range(12))]
@@ -257,8 +260,8 @@ def test_its_parts_join_to_the_bytes_of_one_run(trained, tmp_path):
     paths = []
     for first, last in ((0, 3), (3, 5), (5, 12)):
         paths.append(str(tmp_path / f"part-{first}"))
-        train_members(data(), SETTINGS, range(first, last), paths[-1], decision="mean")
-    merge(paths, str(tmp_path / "joined"))
+        train_members(data(), SETTINGS, range(first, last), paths[-1], Run(), decision="mean")
+    merge(paths, str(tmp_path / "joined"), Run())
     assert_same_files(tmp_path / "whole", tmp_path / "joined")
 
 
@@ -324,7 +327,7 @@ def test_auto_on_one_known_positive_says_to_train_without(problem, resvm, tmp_pa
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_committee_has_the_same_bytes_whatever_the_threads(jobs, trained, tmp_path):
-    again = train_on(data(), TrainingChoice(SETTINGS, "mean"), jobs=jobs)
+    again = train_on(data(), TrainingChoice(SETTINGS, "mean"), Run(jobs=jobs))
     save(again, str(tmp_path / "m"), force=False)
     save(trained, str(tmp_path / "n"), force=False)
     assert_same_files(tmp_path / "m", tmp_path / "n")

@@ -11,6 +11,7 @@ import pytest
 from resvm_cli.errors import Interrupted
 from resvm_cli.files.sealed_json import read_sealed, write_sealed
 from resvm_cli.running.array_tasks import Share
+from resvm_cli.running.run import Run
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.tune import TuneRequest, tune_share
 
@@ -96,7 +97,6 @@ def test_a_task_that_is_stopped_keeps_what_it_has_judged(problem, tmp_path):
         n_models=3,
         max_extensions=0,
         share=Share(1, 1),
-        jobs=1,
     )
 
     def stop(done, total, best):
@@ -104,8 +104,8 @@ def test_a_task_that_is_stopped_keeps_what_it_has_judged(problem, tmp_path):
             raise Interrupted(signal.SIGTERM)
 
     with pytest.raises(Interrupted):
-        tune_share(request, lambda *_: None, stop)
-    assert tune_share(request, lambda *_: None).n_judged == 40 - 17
+        tune_share(request, Run(jobs=1), stop)
+    assert tune_share(request, Run(jobs=1)).n_judged == 40 - 17
 
 
 STRANGE_RECORDS = {

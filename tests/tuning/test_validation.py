@@ -17,6 +17,7 @@ from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import fold_seed
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
 from resvm_cli.tuning.criteria import JudgedRows, criterion, score
 from resvm_cli.tuning.ensemble_size import OVERLAP, SCORE_TOLERANCE, Growth, grow
@@ -45,7 +46,7 @@ def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = judge()
     line = made.folds.parts[0]
-    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel) as trainer:
+    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
         (found,) = made.held_out_rows([TASK], trainer)
     rows = np.vstack([P, U])
     for fold in range(4):
@@ -80,7 +81,7 @@ def bags_of(made, monkeypatch):
         return real(self, ensembles, rows)
 
     monkeypatch.setattr(shared_kernels._FromMatrix, "ensemble_values", spying)
-    made.scores([TASK])
+    made.scores([TASK], Run())
     return bags
 
 
@@ -115,11 +116,11 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     groups = RNG.integers(0, 60, 104)
     made = judge(out_of_bag=True, groups=groups, n_folds=3)
     plan = made.plan(TASK, 24, 80, 7)
-    with made.kernels.trainer(plan.kernel) as trainer:
+    with made.kernels.trainer(plan.kernel, Run()) as trainer:
         (found,) = made.out_of_bag_rows([TASK], trainer)
     counts = {}
     members = list(problems(plan, range(8)))
-    with made.kernels.trainer(plan.kernel) as trainer:
+    with made.kernels.trainer(plan.kernel, Run()) as trainer:
         values = trainer.member_values(members)
     for row, mean in zip(found.rows.tolist(), found.means.tolist(), strict=True):
         outside = [
@@ -152,15 +153,15 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
     for seed in range(6):
         folds = Folds.drawn(60, 600, 5, seed)
         made = Judge(bench, MethodParameters(seed=seed), folds, True, "partial_roc_auc", 0.05)
-        (scores,) = made.scores([Task(candidate, 20)])
+        (scores,) = made.scores([Task(candidate, 20)], Run())
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
 
 
 def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     made = judge()
-    (scores,) = made.scores([TASK])
-    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel) as trainer:
+    (scores,) = made.scores([TASK], Run())
+    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
         (judged,) = made.held_out_rows([TASK], trainer)
     parts = [judged.only(judged.parts == part) for part in range(4)]
     for name in METRIC_NAMES:
@@ -191,7 +192,7 @@ def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
         CANDIDATE, values=(("gamma", 0.3), ("n_pos", 24.0), ("unl_per_pos", 3.0), ("c_unl", 1.0))
     )
     made = judge(out_of_bag=True, groups=np.zeros(104, np.int64), n_folds=1)
-    (answer,) = made.scores([Task(huge, 3)])
+    (answer,) = made.scores([Task(huge, 3)], Run())
     assert isinstance(answer, DataError)
     assert "none can be judged out of bag" in answer.message
 
@@ -205,13 +206,13 @@ def test_candidates_judged_together_get_the_scores_they_get_alone(out_of_bag, gr
 
     made = judge(out_of_bag, kernels=SharedKernels(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
     tasks = [task(6.0, 0.7), task(4.0, 0.7), task(6.0, 30.0)]
-    assert made.scores(tasks) == [made.scores([one])[0] for one in tasks]
+    assert made.scores(tasks, Run()) == [made.scores([one], Run())[0] for one in tasks]
 
 
 def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
     made = judge()
     other = Task(replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0))), 8)
-    (expected,) = made.scores([other])
+    (expected,) = made.scores([other], Run())
     real = smo.solve
 
     def failing(values, bags, problems):
@@ -222,18 +223,18 @@ def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
         return solved
 
     monkeypatch.setattr(smo, "solve", failing)
-    failed, found = made.scores([TASK, other])
+    failed, found = made.scores([TASK, other], Run())
     assert isinstance(failed, SolverError)
     assert found == expected
 
 
 def test_members_are_grown_until_halves_agree():
     made = judge(out_of_bag=True)
-    steps = list(grow(made, CANDIDATE))
+    steps = list(grow(made, CANDIDATE, Run()))
     assert [step.n_models for step in steps] == [25, 50, 100, 200, 400, 800][: len(steps)]
     assert steps[-1].stable or len(steps) == 6
     assert not any(step.stable for step in steps[:-1])
-    with made.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel) as trainer:
+    with made.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel, Run()) as trainer:
         (judged,) = made.out_of_bag_rows([Task(CANDIDATE, 25)], trainer)
     assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))
 
@@ -259,6 +260,6 @@ def test_halves_that_disagree_ask_for_more_members():
     # nothing tells P from U here, so what 25 members put on top is chance
     rng = np.random.default_rng(4)
     rows = [Rows.from_dense(rng.standard_normal((size, 3))) for size in (24, 80)]
-    steps = list(grow(judge(out_of_bag=True, kernels=SharedKernels(*rows, 100)), CANDIDATE))
+    steps = list(grow(judge(out_of_bag=True, kernels=SharedKernels(*rows, 100)), CANDIDATE, Run()))
     assert len(steps) > 1
     assert min(step.overlap for step in steps[:-1]) < OVERLAP

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import gram
 
 MOST_KEPT = 1 << 22  # kernel values that are kept to be compared with each other
@@ -54,11 +54,11 @@ class FileCheck:
 
 def check(
     path: str,
+    run: Run,
     *,
     zero_based: bool = False,
     precomputed: bool = False,
     most: int = 20,
-    progress: Callable[[str, int, int | None], None],
 ) -> FileCheck:
     """Read a whole file, passing over the lines that cannot be read.
 
@@ -90,7 +90,7 @@ def check(
                 seen.add(rows, block.labels)
             else:
                 seen.add(block.rows, block.labels)
-            progress(f"checking {name}", seen.n_rows, None)
+            run.progress(f"checking {name}", seen.n_rows, None)
     except ForeignFormat as error:  # other files are looked at all the same
         bad = [f"{error.message}; {error.hint}"]
     if matrix is not None:

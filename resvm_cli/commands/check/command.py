@@ -8,7 +8,7 @@ import typer
 
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.options.data import ZeroBased
-from resvm_cli.options.running import Json, Quiet
+from resvm_cli.options.running import Json, Quiet, command_run
 from resvm_cli.options.values import offered, parse_kernel
 from resvm_cli.report import terminal
 
@@ -46,15 +46,11 @@ def check(
     precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
     unread: list[FileError] = []
-    with terminal.Progress(quiet) as progress:
+    with command_run(quiet) as run:
         for path in files:
             try:
                 checked = job.check(
-                    path,
-                    zero_based=zero_based,
-                    precomputed=precomputed,
-                    most=most,
-                    progress=progress,
+                    path, run, zero_based=zero_based, precomputed=precomputed, most=most
                 )
             except FileError as error:
                 unread.append(error)  # the other files are looked at all the same

@@ -10,7 +10,7 @@ import typer
 from resvm_cli.commands.convert import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.data import ZeroBased, data_option
-from resvm_cli.options.running import Json, Quiet, output_option
+from resvm_cli.options.running import Json, Quiet, command_run, output_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import json_output as machine
 from resvm_cli.report import terminal
@@ -187,8 +187,8 @@ def convert(
         )
     if file == "-":
         terminal.announce_stdin()
-    with terminal.Progress(quiet) as progress:
-        result = job.convert(request, progress=progress)
+    with command_run(quiet) as run:
+        result = job.convert(request, run)
     if json:
         machine.print_result("convert", result)
     elif not quiet:

@@ -35,6 +35,7 @@ from resvm_cli.files.streams import STDIN, Source, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
 from resvm_cli.files.tables import TextTable
 from resvm_cli.rows import IntArray
+from resvm_cli.running.run import Run
 from resvm_cli.tables.cells import matcher
 from resvm_cli.tables.feature_map import (
     LEAST_BITS,
@@ -45,7 +46,6 @@ from resvm_cli.tables.feature_map import (
 )
 from resvm_cli.tables.features import ColumnRoles, TableFeatures
 
-Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 FormatName: TypeAlias = Literal["svmlight", "csv", "tsv", "npy", "npz"]
 FORMATS: tuple[FormatName, ...] = ("svmlight", "csv", "tsv", "npy", "npz")
 MOST_CSV_FEATURES = 1 << 17
@@ -131,14 +131,14 @@ class ConvertResult:
     notes: tuple[str, ...] = field(default=())
 
 
-def convert(request: ConvertRequest, *, progress: Progress) -> ConvertResult:
+def convert(request: ConvertRequest, run: Run) -> ConvertResult:
     """Read a table or an array and write it anew."""
     request.check()
     known = None if request.like is None else read_feature_map(request.like)
     source = Source(request.source, once=not request.needs_two_passes)
     try:
         rows = _open(request, source, known)
-        result = _write(request, rows, progress)
+        result = _write(request, rows, run)
         if request.write_map is not None:
             with output(request.write_map) as write:
                 write(rows.feature_map().format())
@@ -228,8 +228,8 @@ def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:
     return replace(block, labels=np.array([float(is_positive(text)) for text in texts]))
 
 
-def _write(request: ConvertRequest, rows: _Input, progress: Progress) -> ConvertResult:
-    counted = _Counted(rows.name, progress)
+def _write(request: ConvertRequest, rows: _Input, run: Run) -> ConvertResult:
+    counted = _Counted(rows.name, run)
     form = request.format
     target = request.target or STDOUT
     targets: tuple[str, ...]
@@ -290,9 +290,9 @@ def _svmlight(block: Block) -> bytes:
 class _Counted:
     """What goes by: rows, labels, ids and the largest index."""
 
-    def __init__(self, name: str, progress: Progress) -> None:
+    def __init__(self, name: str, run: Run) -> None:
         self._name = name
-        self._progress = progress
+        self._run = run
         self.n_rows = self.n_positives = self.max_index = 0
         self.has_labels = self.has_ids = self.has_qids = False
 
@@ -305,7 +305,7 @@ class _Counted:
             self.has_ids |= any(block.comments or ())
             self.has_qids |= bool((block.qids >= 0).any())
             yield block
-            self._progress(f"converting {self._name}", self.n_rows, None)
+            self._run.progress(f"converting {self._name}", self.n_rows, None)
 
 
 def _width(rows: _Input, counted: _Counted) -> int:

@@ -147,13 +147,12 @@ def predict(
         member_values=member_values,
         ids=ids,
         zero_based=zero_based,
-        jobs=running.jobs,
     )
     if out_dir is not None:
         from resvm_cli.commands.predict.many_files import predict_files
 
-        with cluster.connected(running), running.progress() as progress:
-            result = predict_files(request, sources, out_dir, share, progress, running.notice)
+        with running.run(cluster) as run:
+            result = predict_files(request, sources, out_dir, share, run)
         if not running.quiet:
             report.show_files(result)
         if json:
@@ -163,8 +162,8 @@ def predict(
         terminal.announce_stdin()
     if output != "-" and not json:
         interruption.done_when(output)
-    with cluster.connected(running), running.progress() as progress:
-        judged = job.predict(request, progress, running.notice)
+    with running.run(cluster) as run:
+        judged = job.predict(request, run)
     if json:
         report.print_prediction(judged, request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,10 +12,11 @@ from resvm_cli.files.finished_outputs import OutputDirectory, file_digest, outpu
 from resvm_cli.files.streams import STDIN
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.running.array_tasks import Share
+from resvm_cli.running.run import Run
 
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
 # What a line of output does not depend on.
-ELSEWHERE = ("model", "source", "target", "jobs")
+ELSEWHERE = ("model", "source", "target")
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,13 @@ def predict_files(
     sources: Sequence[str],
     target: str,
     share: Share | None,
-    progress: Callable[[str, int, int | None], None],
-    notice: Callable[[str], None] = lambda text: None,
+    run: Run,
 ) -> FilesResult:
     """Judge every file, or a share of them, into a directory."""
     if STDIN in sources:
         raise ParameterError("{out_dir} takes files: stdin has no name for its output")
     names = output_names(list(sources), SUFFIXES[request.form])
-    model = load_model(request)
+    model = load_model(request, run)
     directory = OutputDirectory(target)
     own = share.of(len(sources)) if share is not None else range(len(sources))
     n_skipped = 0
@@ -50,7 +50,7 @@ def predict_files(
             n_skipped += 1
             continue
         one = replace(request, source=sources[number], target=directory.place(names[number]))
-        predict(one, progress, notice, model)
+        predict(one, run.with_own_notes(), model)
         directory.finish(names[number], made_from)
     return FilesResult(target, len(own) - n_skipped, n_skipped, len(sources) - len(own))
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import DataError, Message, ModelError, ParameterError
+from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import output
 from resvm_cli.files.prediction_writer import (
     BlockSpool,
@@ -28,6 +28,7 @@ from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
 from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, Answer, BlockJudge, values_seen
 
 LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
@@ -61,7 +62,6 @@ class PredictRequest:
     member_values: bool = False
     ids: bool = False
     zero_based: bool = False
-    jobs: int | None = None  # None: as many as there are cores
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,10 @@ class PredictResult:
     decision: RuleName
     threshold: float | None  # None: the best rows were called, however many were asked for
     n_unlike: int | None  # rows unlike those of training; None where the model cannot tell
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
 
 
-def predict(
-    request: PredictRequest,
-    progress: Callable[[str, int, int | None], None],
-    notice: Callable[[str], None] = lambda text: None,
-    model: LoadedModel | None = None,
-) -> PredictResult:
+def predict(request: PredictRequest, run: Run, model: LoadedModel | None = None) -> PredictResult:
     """Judge every row of the source and write one line for each, in order.
 
     The model is read unless it is given.
@@ -92,13 +87,7 @@ def predict(
             "choose another file for {output}",
             source=request.source,
         )
-    stored, table = model or load_model(request)
-    notes: list[str] = []
-
-    def tell(text: str) -> None:
-        notes.append(text)
-        notice(text)
-
+    stored, table = model or load_model(request, run)
     if request.zero_based and not stored.zero_based:
         raise ParameterError(
             "the model was trained on features counted from 1, not with {zero_based:True}",
@@ -113,35 +102,31 @@ def predict(
         threshold = request.threshold
     elif rule is not None and rule.kind == "recall":
         assert table is not None
-        threshold = _threshold_for_recall(request, table, decision, rule.amount, tell)
+        threshold = _threshold_for_recall(request, table, decision, rule.amount, run)
         rule = None
-    job = _Judging(request, stored, table, decision, progress)
+    job = _Judging(request, stored, table, decision, run)
     with parallel.inner_threads_held(), output(request.target) as write:
         if rule is None:
             for answer in job.answers(threshold, formatted=True):
                 job.write(write, answer.written, answer.text)
         else:
-            _predict_best(job, rule, write, tell)
-    job.finish(tell)
+            _predict_best(job, rule, write, run)
+    job.finish()
     return PredictResult(
         job.n_rows,
         job.n_positive,
         decision,
         threshold if rule is None else None,
         job.n_unlike,
-        tuple(notes),
+        tuple(run.notes),
     )
 
 
-def load_model(request: PredictRequest) -> LoadedModel:
+def load_model(request: PredictRequest, run: Run) -> LoadedModel:
     """The model, with its out-of-bag values: they must be there where a recall is asked for."""
     rule = request.threshold
     required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    return model_dir.load_with_out_of_bag(
-        request.model,
-        required=required,
-        workers=lambda: request.jobs or parallel.available_cores(),
-    )
+    return model_dir.load_with_out_of_bag(request.model, required=required, workers=run.threads)
 
 
 class _Judging:
@@ -153,12 +138,12 @@ class _Judging:
         stored: model_dir.StoredModel,
         table: OutOfBag | None,
         decision: RuleName,
-        progress: Callable[[str, int, int | None], None],
+        run: Run,
     ) -> None:
         self._request = request
         self._decision = decision
         self._stored = stored
-        self._progress = progress
+        self._run = run
         self._last_feature = stored.last_feature
         self._n_strange = self._n_named = self._n_written = self._n_far = 0
         self._seen = values_seen(table, stored)
@@ -179,9 +164,9 @@ class _Judging:
             BlockJudge.judge,
             judge,
             request.source,
+            self._run,
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
-            workers=lambda: request.jobs or parallel.available_cores(),
             multiple=multiple,
             most_rows=max(1, MOST_CELLS // (multiple * n_members)) * multiple,
         ):
@@ -193,7 +178,7 @@ class _Judging:
             self._largest = max(self._largest, answer.largest)
             self._n_named += sum(map(bool, block.comments or ()))
             yield answer
-            self._progress("predicting", self.n_rows, None)
+            self._run.progress("predicting", self.n_rows, None)
 
     def write(
         self, write: Callable[[bytes], object], block: PredictionBlock, text: bytes | None = None
@@ -204,21 +189,21 @@ class _Judging:
         self._n_written += len(block.labels)
         self.n_positive += int((block.labels == 1).sum())
 
-    def finish(self, notice: Callable[[str], None]) -> None:
+    def finish(self) -> None:
         """Say what looked wrong."""
         if self._n_strange > STRANGE_SHARE * self.n_rows:
-            notice(
+            self._run.notice(
                 f"{self._n_strange:,} of {self.n_rows:,} rows have features up to {self._largest};"
                 f" the model was trained on features up to {self._last_feature}"
             )
         if self._n_far >= LEAST_FAR and self._n_far > FAR_SHARE * self.n_rows:
-            notice(
+            self._run.notice(
                 f"{self._n_far:,} of {self.n_rows:,} rows are unlike what the model was trained on:"
                 " their values lie beyond those of 99 % of the training rows, judged out of bag, or"
                 " they are far from every support row; were they prepared in the same way?"
             )
         if self._request.ids and not self._n_named:
-            notice("no row has a trailing comment (# name) to take its id from")
+            self._run.notice("no row has a trailing comment (# name) to take its id from")
 
 
 def _threshold_for_recall(
@@ -226,7 +211,7 @@ def _threshold_for_recall(
     table: OutOfBag,
     decision: RuleName,
     recall: float,
-    notice: Callable[[str], None],
+    run: Run,
 ) -> float:
     """The highest threshold above which this share of the true positives lies, out of bag."""
     values = table.by(decision)
@@ -246,7 +231,7 @@ def _threshold_for_recall(
         )
     threshold = threshold_for_recall(known, unlabeled, recall, request.contamination_pos)
     above = round((threshold.recall or 0.0) * len(known))
-    notice(
+    run.notice(
         f"T = {threshold.value:.6g}: {above:,} of {len(known):,} known positives lie above it,"
         " out of bag"
     )
@@ -257,7 +242,7 @@ def _predict_best(
     job: _Judging,
     rule: ThresholdRule,
     write: Callable[[bytes], object],
-    notice: Callable[[str], None],
+    run: Run,
 ) -> None:
     """Call the best rows of the file positive: all are judged and kept before any is written."""
     with BlockSpool() as spool:
@@ -275,12 +260,12 @@ def _predict_best(
         for block in spool:
             job.write(write, labelled(block, least))
     if job.n_positive > wanted:
-        notice(
+        run.notice(
             f"{job.n_positive:,} rows are called positive, not {wanted:,}:"
             f" those that tie at {least:.6g} are called together"
         )
     elif job.n_positive < wanted:
-        notice(f"all {job.n_rows:,} rows are called positive: there are no {wanted:,}")
+        run.notice(f"all {job.n_rows:,} rows are called positive: there are no {wanted:,}")
 
 
 def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:

@@ -161,11 +161,9 @@ def rank(
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         **{name: getattr(ranking, name) for name in RANKING_TABLE},
-        jobs=running.jobs,
-        memory_mb=running.memory_mb,
     )
-    with cluster.connected(running, output), running.progress() as progress:
-        result = job.rank(request, progress, running.notice)
+    with running.run(cluster, output) as run:
+        result = job.rank(request, run)
     _write(result, request, form, listing, running)
 
 

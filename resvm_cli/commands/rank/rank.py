@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from resvm_cli.commands.rank.listing import Recovery, listings
 from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
@@ -33,11 +33,11 @@ from resvm_cli.model_files import directory as model_dir
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
-from resvm_cli.running.parallel import available_cores
+from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import memory
-from resvm_cli.training.data import Progress, TrainingData, as_stored, require_same_data
+from resvm_cli.training.data import TrainingData, as_stored, require_same_data
 from resvm_cli.training.train import Trained, save, train_on
 
 
@@ -59,23 +59,13 @@ class RankResult:
     known: Listing | None  # P, most suspicious first, for a page
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
     reasons: tuple[Reasons, ...] = ()  # for the first rows, where they were asked for
 
 
-def rank(
-    request: RankRequest,
-    progress: Progress,
-    notice: Callable[[str], None] = lambda text: None,
-) -> RankResult:
+def rank(request: RankRequest, run: Run) -> RankResult:
     """Train or load, judge every row out of bag, and put the rows in order."""
     request.check()
-    notes: list[str] = []
-
-    def tell(text: str) -> None:
-        notes.append(text)
-        notice(text)
-
     source = replace(request.source, keep_ids=True)
     stored = None
     if request.model is not None:
@@ -90,39 +80,33 @@ def rank(
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, progress, memory.kept_nonzeros(request.memory_mb)) as data,
+        TrainingData(source, False, run, memory.kept_nonzeros(run.memory_mb)) as data,
     ):
-        result = rank_on(data, request, stored, progress, tell, notice, negatives)
-    return replace(result, notes=tuple(notes))
+        return rank_on(data, request, run, stored, negatives)
 
 
 def rank_on(
     data: PUData,
     request: RankRequest,
+    run: Run,
     stored: model_dir.StoredModel | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    notice: Callable[[str], None] = lambda text: None,
-    header: Callable[[str], None] | None = None,
     negatives: Rows | None = None,
 ) -> RankResult:
-    """Rank sets that are read already, by the stored model where there is one.
-
-    ``header`` is told what the run will use.
-    """
+    """Rank sets that are read already, by the stored model where there is one."""
     groups = data.groups()  # first: training takes long
     kernel = request.choice.params.kernel
     if stored is not None:
         kernel = stored.ensemble.groups[0].kernel.name
     names = feature_names(request.feature_map, kernel)
     if stored is None:
-        plan, judge = _trained(request, data, groups, progress, notice, header)
+        plan, judge = _trained(request, data, groups, run)
     else:
-        plan, judge = _loaded(request, stored, data, groups, progress, notice)
+        plan, judge = _loaded(request, stored, data, groups, run)
     if negatives is not None:
         judge = replace(judge, negatives=scored_negatives(negatives, judge))
-    result = _ranked(request, data, plan, judge, notice)
+    result = _ranked(request, data, plan, judge, run)
     if request.why is not None:
-        reasons = reasons_of(result.listing, request.why, data, plan, judge, names, progress)
+        reasons = reasons_of(result.listing, request.why, data, plan, judge, names, run)
         result = replace(result, reasons=reasons)
     return result
 
@@ -131,32 +115,25 @@ def _trained(
     request: RankRequest,
     data: PUData,
     groups: IntArray | None,
-    progress: Progress,
-    tell: Callable[[str], None],
-    header: Callable[[str], None] | None,
+    run: Run,
 ) -> tuple[ModelPlan, OutOfBagJudge]:
     trained = train_on(
         data,
         request.choice,
-        jobs=request.jobs,
-        memory_mb=request.memory_mb,
+        run,
         ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
-        progress=progress,
-        notice=tell,
-        header=header,
     )
     if request.target is not None:
         save(trained, request.target, force=request.force)
-    threads = _judging_threads(request, trained.plan, data)
-    return trained.plan, judge_of(trained, data, groups, request.rule, threads, progress)
+    within = _judging_run(request, trained.plan, data, run)
+    return trained.plan, judge_of(trained, data, groups, request.rule, within)
 
 
-def _judging_threads(request: RankRequest, plan: ModelPlan, data: PUData) -> int:
-    """As many as there is room for while every row is judged."""
-    wanted = request.jobs or available_cores()
+def _judging_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
+    """With as many threads as there is room for while every row is judged."""
     stage = memory.ranking_stage(plan, data, request.intervals)
     need = memory.training_need(plan, data, plan.n_models, [stage])
-    return max(1, need.threads_within(request.memory_mb, wanted))
+    return replace(run, jobs=max(1, need.threads_within(run.memory_mb, run.threads())))
 
 
 def judge_of(
@@ -164,14 +141,13 @@ def judge_of(
     data: PUData,
     groups: IntArray | None,
     rule: RuleName,
-    jobs: int | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    run: Run,
 ) -> OutOfBagJudge:
     """Judges the rows that a model was trained on."""
     part = trained.part
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
     predictor = Predictor(trained.ensemble, data.scaling)
-    return _judge(predictor, part.problems, training_rows, rule, jobs, progress)
+    return _judge(predictor, part.problems, training_rows, rule, run)
 
 
 def _loaded(
@@ -179,21 +155,20 @@ def _loaded(
     stored: model_dir.StoredModel,
     data: PUData,
     groups: IntArray | None,
-    progress: Progress,
-    tell: Callable[[str], None],
+    run: Run,
 ) -> tuple[ModelPlan, OutOfBagJudge]:
     assert request.model is not None
     plan = model_dir.stored_plan(stored, request.model)
-    require_same_data(stored, request.model, data, progress)
+    require_same_data(stored, request.model, data, run)
     plan = plan.with_weights(data.positive_weights)
     tasks = plan.problems(range(plan.n_models))
     for text in data.notes:
-        tell(text)
+        run.notice(text)
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    threads = _judging_threads(request, plan, data)
-    return plan, _judge(predictor, tasks, training_rows, request.rule, threads, progress)
+    within = _judging_run(request, plan, data, run)
+    return plan, _judge(predictor, tasks, training_rows, request.rule, within)
 
 
 def _judge(
@@ -201,17 +176,10 @@ def _judge(
     tasks: Sequence[Problem],
     training_rows: TrainingRows,
     rule: RuleName,
-    jobs: int | None,
-    progress: Progress,
+    run: Run,
 ) -> OutOfBagJudge:
-    return OutOfBagJudge(
-        predictor,
-        Absences(tasks, training_rows),
-        training_rows.n_positives,
-        rule,
-        lambda: jobs or available_cores(),
-        progress,
-    )
+    absences = Absences(tasks, training_rows)
+    return OutOfBagJudge(predictor, absences, training_rows.n_positives, rule, run)
 
 
 def _ranked(
@@ -219,7 +187,7 @@ def _ranked(
     data: PUData,
     plan: ModelPlan,
     judge: OutOfBagJudge,
-    tell: Callable[[str], None],
+    run: Run,
 ) -> RankResult:
     known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
     classes = None
@@ -240,7 +208,7 @@ def _ranked(
             Message("use smaller bags ({n_pos}, {n_unl}), more members or fewer groups"),
         )
     if n_unjudged:
-        tell(
+        run.notice(
             f"{n_unjudged:,} of {len(listing):,} rows, or their groups, are in every bag: they come"
             " last, without a value; smaller bags or more members would judge them"
         )
@@ -254,11 +222,11 @@ def _ranked(
         )
         promise = Promise.of(classes, judge.negatives, n_unlike)
         for text in doubtful_negatives(promise):
-            tell(text)
+            run.notice(text)
         if request.fdr is not None:
             listing, promise = promised_list(listing, promise, request.fdr)
-            for text in doubts(promise):
-                tell(text)
+            for doubt in doubts(promise):
+                run.notice(doubt)
     histogram = None
     if request.page and known is not None and unlabeled is not None:
         both = OutOfBagValues.joined(known, unlabeled)
@@ -279,7 +247,7 @@ def _ranked(
         audited if request.page else None,
         histogram,
         request.model or request.target,
-        (),
+        tuple(run.notes),
     )
 
 

@@ -14,8 +14,8 @@ from resvm_cli.model.out_of_bag import OutOfBagJudge
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.rows import IntArray, Rows
+from resvm_cli.running.run import Run
 from resvm_cli.tables.feature_map import read_feature_map
-from resvm_cli.training.data import Progress
 
 SHOWN = 5  # rows or features on either side
 ROWS_AT_ONCE = 64
@@ -69,7 +69,7 @@ def reasons_of(
     plan: ModelPlan,
     judge: OutOfBagJudge,
     names: list[str] | None,
-    progress: Progress,
+    run: Run,
 ) -> tuple[Reasons, ...]:
     """Reasons for the first rows of a list, a few rows at a time."""
     wanted = listing.head(count)
@@ -113,7 +113,7 @@ def reasons_of(
                     tuple(map(feature_named, one.features)),
                 )
             )
-        progress("looking for reasons", len(found), len(wanted))
+        run.progress("looking for reasons", len(found), len(wanted))
     return tuple(found)
 
 

@@ -28,8 +28,6 @@ class RankRequest(RankingParameters):
     feature_map: str | None = None  # names of features, for linear members
     intervals: bool = True
     page: bool = False  # what a page shows besides the list
-    jobs: int | None = None
-    memory_mb: float | None = None
 
     @property
     def rule(self) -> RuleName:

@@ -12,7 +12,7 @@ from resvm_cli.errors import CommandLineError
 from resvm_cli.options.data import data_option
 from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options, option_group
-from resvm_cli.options.running import Json, Quiet, output_option
+from resvm_cli.options.running import Json, Quiet, command_run, output_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
 from resvm_cli.report import terminal
 
@@ -258,8 +258,8 @@ def score(
     )
     if "-" in files and not outputs.quiet:
         terminal.announce_stdin()
-    with terminal.Progress(outputs.quiet) as progress:
-        result = job.score(request, progress)
+    with command_run(outputs.quiet) as run:
+        result = job.score(request, run)
     _write(result, outputs, kind)
 
 

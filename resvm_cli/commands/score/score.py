@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from resvm_cli.metrics.contamination_correction import Contamination, Curve, pos
 from resvm_cli.metrics.contamination_correction import curve as corrected_curve
 from resvm_cli.metrics.curves import Band, Histogram, Points, band, corrected_rates, plain
 from resvm_cli.metrics.ranking import BoolArray, FloatArray, Ranking, areas
+from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -58,15 +58,15 @@ class ScoreResult:
     settings: Settings
 
 
-def score(request: ScoreRequest, progress: Callable[[str, int, int | None], None]) -> ScoreResult:
+def score(request: ScoreRequest, run: Run) -> ScoreResult:
     """Read everything, align it, and compute."""
     request.check()
-    rows = read_rows(request, progress)
+    rows = read_rows(request, run)
     positive, judged = rows.positive, rows.judged
     warnings = list(rows.warnings)
     files = []
     for number, one in enumerate(judged):
-        progress("scoring", number, len(judged))
+        run.progress("scoring", number, len(judged))
         files.append(_score_file(request, positive, one, judged[0] if number else None))
     if request.pu:
         warnings += _doubts(files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.rows import Survey
+from resvm_cli.running.run import Run
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,9 @@ class ScoredRows:
     warnings: tuple[str, ...]
 
 
-def read_rows(
-    request: ScoreRequest, progress: Callable[[str, int, int | None], None]
-) -> ScoredRows:
+def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
     """Read everything and refuse what cannot be scored."""
-    judged = _read(request, progress)
+    judged = _read(request, run)
     warnings: list[str] = []
     positive = _positives(request, judged, warnings)
     if request.positive_ids is not None:
@@ -92,12 +90,10 @@ def read_rows(
     return ScoredRows(positive, judged, tuple(warnings))
 
 
-def _read(
-    request: ScoreRequest, progress: Callable[[str, int, int | None], None]
-) -> list[Predictions]:
+def _read(request: ScoreRequest, run: Run) -> list[Predictions]:
     judged = []
     for number, path in enumerate(request.files):
-        progress("reading", number, len(request.files))
+        run.progress("reading", number, len(request.files))
         one = read_predictions(path, with_ids=request.positive_ids is not None)
         if request.provenance is not None:
             one = replace(one, provenance=request.provenance)

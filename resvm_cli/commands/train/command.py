@@ -24,9 +24,6 @@ from resvm_cli.report import training
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
-    from resvm_cli.running.array_tasks import Share
-    from resvm_cli.training.choice import TrainingChoice
-    from resvm_cli.training.input import TrainingInput
     from resvm_cli.training.train import TrainResult
 
 
@@ -81,32 +78,32 @@ def train(
     explicit = explicit_options(context)
     _check_together(explicit)
     if grow is not None:
-        with cluster.connected(running, output):
-            _grow(data.training_input(None, groups=groups), output, grow, json, running)
+        from resvm_cli.training import parts
+
+        source = data.training_input(None, groups=groups)
+        with running.run(cluster, output) as run:
+            result = parts.grow(source, output, grow, run)
+        _show(result, json, running)
         return
     choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
     source = data.training_input(scale, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
-        with cluster.connected(running, output):
-            _train_part(source, choice, wanted, output, json, running)
+        from resvm_cli.training import parts
+
+        with running.run(cluster, output) as run:
+            part = parts.train_share(source, choice, wanted, output, run)
+        if not running.quiet:
+            report.show_part(part)
+        if json:
+            report.print_part(part)
         return
     from resvm_cli.training import train as job
 
     if not json:
         interruption.done_when(output)
-    with cluster.connected(running, output), running.progress() as progress:
-        result = job.train(
-            source,
-            choice,
-            output,
-            force=force,
-            resume=resume,
-            jobs=running.jobs,
-            memory_mb=running.memory_mb,
-            progress=progress,
-            notice=running.notice,
-        )
+    with running.run(cluster, output) as run:
+        result = job.train(source, choice, output, run, force=force, resume=resume)
     _show(result, json, running)
 
 
@@ -134,51 +131,6 @@ def _check_together(explicit: set[str]) -> None:
         raise CommandLineError(
             f"--{mode} needs -o: every part goes to a place of its own", "such as -o part-3"
         )
-
-
-def _grow(
-    source: TrainingInput, output: str, n_models: int, json: bool, running: TrainingRunOptions
-) -> None:
-    from resvm_cli.training import parts as train_parts
-
-    with running.progress() as progress:
-        result = train_parts.grow(
-            source,
-            output,
-            n_models,
-            jobs=running.jobs,
-            memory_mb=running.memory_mb,
-            progress=progress,
-            notice=running.notice,
-        )
-    _show(result, json, running)
-
-
-def _train_part(
-    source: TrainingInput,
-    choice: TrainingChoice,
-    wanted: Share | range,
-    output: str,
-    json: bool,
-    running: TrainingRunOptions,
-) -> None:
-    from resvm_cli.training import parts as train_parts
-
-    with running.progress() as progress:
-        part = train_parts.train_share(
-            source,
-            choice,
-            wanted,
-            output,
-            jobs=running.jobs,
-            memory_mb=running.memory_mb,
-            progress=progress,
-            notice=running.notice,
-        )
-    if not running.quiet:
-        report.show_part(part)
-    if json:
-        report.print_part(part)
 
 
 def _show(result: TrainResult, json: bool, running: TrainingRunOptions) -> None:

@@ -155,22 +155,20 @@ def tune(
         folds_file=estimate.folds_file,
         resume=resume,
         share=None if task is None else parse_task(task),
-        jobs=running.jobs,
-        memory_mb=running.memory_mb,
         **tuning_settings(given),
     )
     if not json and plot is None and request.share is None:
         interruption.done_when(f"{output}/best.json")
-    with cluster.connected(running, output), running.progress() as progress:
-        watcher = tuning_table.watcher(progress, request.metric)
+    with running.run(cluster, output) as run:
+        watcher = tuning_table.watcher(run, request.metric)
         if request.share is not None:
-            shared = job.tune_share(request, progress, watcher, running.notice)
+            shared = job.tune_share(request, run, watcher)
             if not running.quiet:
                 tuning_table.show_task(shared)
             if json:
                 machine.print_result("tune-task", shared)
             return
-        result = job.tune(request, progress, watcher, running.notice)
+        result = job.tune(request, run, watcher)
     if plot is not None and kind is not None:
         with output_file(plot) as write:
             write(figure.tuning_scores(result, kind))

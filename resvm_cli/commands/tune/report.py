@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.report.json_output import print_json
-from resvm_cli.report.terminal import Progress, in_options, rendered, say
+from resvm_cli.report.terminal import in_options, rendered, say
 from resvm_cli.running.array_tasks import as_ranges
 
 if TYPE_CHECKING:
+    from resvm_cli.running.run import Run
     from resvm_cli.tuning.tasks import TaskResult
     from resvm_cli.tuning.trials import Trial
     from resvm_cli.tuning.tune import TuneResult, Winner
@@ -27,12 +28,12 @@ PARAMETER_NAMES = {
 }
 
 
-def watcher(progress: Progress, metric: str) -> Callable[[int, int, Trial | None], None]:
+def watcher(run: Run, metric: str) -> Callable[[int, int, Trial | None], None]:
     """Trials done, and the best so far, as progress."""
 
     def watch(done: int, total: int, best: Trial | None) -> None:
         stage = "tuning" if best is None else f"tuning, best {metric} {best.score(metric):.4f}"
-        progress(stage, done, total)
+        run.progress(stage, done, total)
 
     return watch
 

@@ -19,6 +19,7 @@ from resvm_cli.commands.convert.convert import convert as convert_job
 from resvm_cli.errors import DataError
 from resvm_cli.files import tables
 from resvm_cli.files.svmlight import read_file
+from resvm_cli.running.run import Run
 from resvm_cli.tables.features import ColumnRoles
 from tests.programs import run
 
@@ -298,7 +299,7 @@ def test_a_table_comes_back_from_svmlight_text_to_the_bit(tmp_path_factory, valu
 
     def job(source: str, target: str, roles: ColumnRoles = ColumnRoles(), **more) -> None:  # noqa: B008
         request = ConvertRequest(str(folder / source), roles, target=str(folder / target), **more)
-        convert_job(request, progress=lambda stage, done, total: None)
+        convert_job(request, Run())
 
     job("a.csv", "b.svm", roles, write_map=str(folder / "map"))
     sparse, labels = load_svmlight_file(str(folder / "b.svm"), n_features=matrix.shape[1])
@@ -499,7 +500,7 @@ def test_the_job_refuses_a_table_without_rows(folder):
     with pytest.raises(DataError, match=r"e\.csv: no rows"):
         convert_job(
             ConvertRequest(str(folder / "e.csv"), ColumnRoles(), target=str(folder / "x")),
-            progress=lambda stage, done, total: None,
+            Run(),
         )
 
 
@@ -508,7 +509,7 @@ def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, mo
     monkeypatch.setattr(tables, "LEAST_ROWS", 1)
     (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
     request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
-    convert_job(request, progress=lambda stage, done, total: None)
+    convert_job(request, Run())
     assert (folder / "t.svm").read_text() == "0 1:1 2:1\n0 2:1 3:1\n0 3:1 4:1\n"
 
 

@@ -18,6 +18,7 @@ from resvm_cli.commands.predict import predict as predict_job
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model_files import directory as model_dir
+from resvm_cli.running.run import Run
 from tests.conftest import train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
 from tests.model.test_ensemble import kernel_values
@@ -135,7 +136,7 @@ def test_rows_judged_a_few_at_a_time_get_the_same_lines(
             member_values=True,
             ids=True,
         )
-        predict_job.predict(request, lambda *told: None)
+        predict_job.predict(request, Run())
         return (tmp_path / name).read_bytes()
 
     whole = written("whole")

@@ -14,6 +14,7 @@ from resvm_cli.commands.score.scored_rows import ScoreRequest
 from resvm_cli.commands.score.summary import Known, Settings
 from resvm_cli.metrics import curves
 from resvm_cli.report import html
+from resvm_cli.running.run import Run
 
 
 def made(tmp_path, monkeypatch, size=300, **options):
@@ -32,7 +33,7 @@ def made(tmp_path, monkeypatch, size=300, **options):
         drawings=True,
         **options,
     )
-    page = score_page.render(score(request, lambda *told: None)).decode()
+    page = score_page.render(score(request, Run())).decode()
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     return page, json.loads(data.group(1)), positive, values
 

@@ -1,0 +1,133 @@
+"""The parameter table: bad values of every parameter are refused by name."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import resvm_cli
+from resvm_cli.errors import ResvmError
+from resvm_cli.parameters import METHOD_TABLE, RANKING_TABLE, TRAINING_TABLE, TUNING_TABLE
+from resvm_cli.running import parallel
+from resvm_cli.sklearn import (
+    BaggingSVMClassifier,
+    ClassWeightedSVMClassifier,
+    RESVMClassifier,
+)
+from resvm_cli.training.choice import TRAINING_NAMES
+from resvm_cli.tuning.settings import TUNING_NAMES
+
+ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
+NO_NUMBER = (object(), "nonsense", [1, "x"], b"x", {"a": 1}, "1..", "5..1")
+BAD = (*NO_NUMBER, -1, 0, float("nan"), float("inf"), -float("inf"), 2.5, [], {}, "")
+OPTION = re.compile(r"(?<![\w-])--?(?!inf)[a-zA-Z][\w-]*")
+# What has a meaning for the command line has it here.
+SOUND = {
+    "coef0": (-1, 0, 2.5),
+    "bias": (-1, 2.5),
+    "contamination_pos": (0,),
+    "contamination_unl": (0,),
+    "seed": (0,),
+    "random_state": (0,),
+    "positive_label": (0,),
+    "max_extensions": (0,),
+    "outer": (0,),
+    "auto": (0,),  # False
+    "gram_mb": (0, 2.5),
+    "tolerance": (2.5,),  # the solver refuses it
+    **dict.fromkeys(("w_pos", "c_unl", "c_pos", "gamma", "cache_mb", "unl_per_pos"), (2.5,)),
+}
+PATHS = ("params", "model")  # any text may be the name of a file
+NEEDS = {
+    "c_pos": {"method": "cwsvm"},
+    "bias": {"kernel": "linear", "solver": "liblinear"},
+    "degree": {"kernel": "poly"},
+    "coef0": {"kernel": "poly"},
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[:12] += 1
+    return X, np.repeat([1, 0], [12, 28])
+
+
+@pytest.fixture(autouse=True)
+def _threads_held(monkeypatch):
+    """BLAS is not asked to hold its threads two thousand times: nothing is computed here."""
+    monkeypatch.setattr(parallel, "_blas_has_one_thread", True)
+
+
+def bad_values(name):
+    for value in BAD:
+        sound = any(type(value) is type(one) and value == one for one in SOUND.get(name, ()))
+        if not sound and not (name in PATHS and isinstance(value, str)):
+            yield value
+
+
+def assert_refused(call, name, value):
+    with pytest.raises(ValueError, match=r".") as caught:
+        call()
+    text = str(caught.value)
+    assert isinstance(caught.value, ResvmError), f"{name}={value!r}: {text}"
+    assert name in text, f"{name}={value!r}: {text}"
+    assert not OPTION.search(text), text
+
+
+@pytest.mark.parametrize("name", [*TRAINING_NAMES, "groups", "positive_label", "jobs"])
+def test_fit_refuses_bad_values_by_name(rows, name):
+    for value in bad_values(name):
+        chosen = {"n_models": 2} if name != "c_pos" else {}
+        chosen |= NEEDS.get(name, {}) | {name: value}
+        assert_refused(lambda chosen=chosen: resvm_cli.fit(*rows, **chosen), name, value)
+
+
+@pytest.mark.parametrize("name", [*TUNING_NAMES, "groups", "jobs"])
+def test_tune_refuses_bad_values_by_name(rows, name):
+    if name == "oob":
+        pytest.skip("every value is true or false")
+    for value in bad_values(name):
+        chosen = {"n_models": 2, "trials": 2, **NEEDS.get(name, {}), name: value}
+        assert_refused(lambda chosen=chosen: resvm_cli.tune(*rows, **chosen), name, value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model", "top", "contamination_pos", "contamination_unl", "fdr", "negatives", "ids", "jobs"],
+)
+def test_rank_refuses_bad_values_by_name(rows, name):
+    for value in bad_values(name):
+        chosen = {} if name == "model" else {"n_models": 2}
+        chosen |= {name: value, "audit": name == "contamination_pos"}
+        assert_refused(lambda chosen=chosen: resvm_cli.rank(*rows, **chosen), name, value)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_estimators_refuse_bad_values_by_name(rows, kind):
+    for name in set(kind().get_params()) - {"oob"}:
+        for value in bad_values(name):
+            few = {"n_models": 2} if "n_models" in kind().get_params() else {}
+            needed = {k: v for k, v in NEEDS.get(name, {}).items() if k != "method"}
+            estimator = kind(**few | needed | {name: value})
+            assert_refused(lambda estimator=estimator: estimator.fit(*rows), name, value)
+
+
+def test_every_default_passes_its_own_check():
+    for table in (METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, RANKING_TABLE):
+        for name, parameter in table.items():
+            assert parameter.name == name
+            if parameter.default is not None:
+                assert parameter.convert(parameter.default) == parameter.default
+
+
+def test_each_estimator_has_the_parameters_of_its_method():
+    for kind in ESTIMATORS:
+        unused = {name for name, row in METHOD_TABLE.items() if kind.method in row.unused}
+        own = set(kind().get_params())
+        assert own & set(METHOD_TABLE) == set(METHOD_TABLE) - unused - {"method", "seed"}
+        with pytest.raises(TypeError, match="unexpected keyword argument 'n_bags'"):
+            kind(n_bags=3)
