@@ -113,17 +113,14 @@ def run(
     trials: Annotated[
         int | None,
         plan_option(
-            metavar="N",
-            help="Candidates per method with --protocol search.",
-            show_default="100",
+            metavar="N", help="Candidates per method with --protocol search.", show_default="100"
         ),
     ] = None,
     data: Annotated[
         str | None, own_option(metavar="FILE", help="A labeled file to use instead of the paper's.")
     ] = None,
     positive_label: Annotated[
-        float | None,
-        own_option(metavar="LABEL", help="Label of the truly positive rows."),
+        float | None, own_option(metavar="LABEL", help="Label of the truly positive rows.")
     ] = None,
     n_pos: Annotated[
         int | None, own_option(metavar="N", help="Rows of P in each draw.", show_default=False)
@@ -327,8 +324,7 @@ def report(
         output_option(metavar="FILE", help="One line per task, setting and method (- is stdout)."),
     ] = None,
     html: Annotated[
-        str | None,
-        output_option(metavar="FILE", help="One page with sortable tables and figures."),
+        str | None, output_option(metavar="FILE", help="One page with sortable tables and figures.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -387,8 +383,7 @@ def figure(
     ] = None,
     *,
     output: Annotated[
-        str,
-        output_option("-o", "--output", metavar="FILE", help="The figure: .svg, .png or .pdf."),
+        str, output_option("-o", "--output", metavar="FILE", help="The figure: .svg, .png or .pdf.")
     ],
     task: Annotated[
         str | None,

@@ -53,7 +53,7 @@ def tests(run: RunReport) -> Section:
     sentences = [
         "Methods are ranked by their mean area on each task (1 is best). Over data sets, the tasks"
         " of one data set count as one: methods are ranked by the mean of their ranks on its tasks."
-        " The columns named paper have the same tests on the middles of the published intervals.",
+        " The columns named paper have the same tests on the middles of the published intervals."
     ]
     if any(len(test.names) < 6 for test in run.tests):
         sentences.append("With five pairs or fewer no two-sided Wilcoxon p is below 0.06.")
@@ -122,7 +122,7 @@ def margins(run: RunReport) -> Section:
     sentences = [
         "Points by which resvm is ahead, on average over tasks. The published margin over"
         " cwsvm-published is that over the paper's cwsvm. remains: this margin in percent of the"
-        " published one. p: one-sided Wilcoxon test over tasks.",
+        " published one. p: one-sided Wilcoxon test over tasks."
     ]
     for one in run.margins:
         remains = None
@@ -353,7 +353,7 @@ def comparison(compared: Comparison) -> Section:
     sentences = [
         f"Over the cells that both have; means are over tasks. ratio: {second}'s time as a fraction"
         f" of {first}'s, in total and for the models alone (tuning and training, without scoring"
-        " test rows).",
+        " test rows)."
     ]
     for method in COMPARED:
         own = [one for one in compared.rows if one.method == method]
