@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from resvm_cli.benchmark.cells import MEMBERS, Protocol, default_grids
 from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell
-from resvm_cli.benchmark.protocol import MEMBERS, Protocol, default_grids
 from resvm_cli.metrics.ranking import Ranking
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData

@@ -15,15 +15,16 @@ from dataclasses import replace
 import numpy as np
 from sklearn.svm import SVC
 
-from resvm_cli.benchmark.cells import Bench, measure
-from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, Draw
-from resvm_cli.benchmark.protocol import (
+from resvm_cli.benchmark.cells import (
     BASE_METHODS,
     MEMBERS,
     PAPER_FOLDS,
+    Bench,
     Protocol,
     default_grids,
+    measure,
 )
+from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, Draw
 from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import silenced
 

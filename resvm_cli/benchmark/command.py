@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,15 +26,14 @@ from resvm_cli.options.values import offered, parse_choice, parse_number
 from resvm_cli.report import json_output, terminal
 
 if TYPE_CHECKING:
+    from resvm_cli.benchmark.cells import Protocol
     from resvm_cli.benchmark.data import OwnData
     from resvm_cli.benchmark.figures import CurvesRequest
-    from resvm_cli.benchmark.protocol import Protocol
 
 plan_option = partial(typer.Option, rich_help_panel="Plan")
 own_option = partial(typer.Option, rich_help_panel="Your own data")
 draw_option = partial(typer.Option, rich_help_panel="Draw")
 MAX_LEVELS = 1000
-SHORT_SETTINGS = {"semi": "semi-supervised"}
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -186,7 +186,7 @@ def run(
     else:
         _refuse({"--tasks": tasks, "--settings": settings}, "is for the paper's data, not --data")
     own = None if data is None else _own_data(data, sizes, groups, zero_based)
-    chosen_settings = _listed("--settings", settings, SETTINGS, SHORT_SETTINGS)
+    chosen_settings = _listed("--settings", settings, SETTINGS, {"semi": ("semi-supervised",)})
     if contamination_pos is not None or contamination_unl is not None:
         if data is None and (tasks is None or settings is not None):
             raise CommandLineError(
@@ -194,13 +194,16 @@ def run(
                 " without --settings"
             )
         chosen_settings = (OWN,)
+    families: dict[str, tuple[str, ...]] = {}
+    for one in PAPER_TASKS.values():
+        families[one.family] = (*families.get(one.family, ()), one.name)
     request = BenchmarkRequest(
         output=output,
         protocol=_protocol(protocol or ("paper" if data is None else "fast"), grid, trials),
         data_dir=data_dir,
-        tasks=_tasks(tasks, tuple(PAPER_TASKS)),
+        tasks=_listed("--tasks", tasks, tuple(PAPER_TASKS), families),
         settings=chosen_settings,
-        methods=_listed("--methods", methods, METHODS, {}),
+        methods=_listed("--methods", methods, METHODS),
         repetitions=repetitions,
         seed=seed,
         own=own,
@@ -236,7 +239,7 @@ def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: 
 
 
 def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
-    from resvm_cli.benchmark.protocol import (
+    from resvm_cli.benchmark.cells import (
         PROTOCOL_NAMES,
         SEARCH_TRIALS,
         Protocol,
@@ -260,27 +263,16 @@ def _refuse(options: dict[str, Any], reason: str) -> None:
             raise CommandLineError(f"{option} {reason}")
 
 
-def _tasks(text: str | None, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Tasks by name; the name of a data set stands for all its classes."""
-    if text is None:
-        return names
-    chosen: list[str] = []
-    for part in text.split(","):
-        found = [name for name in names if part in (name, name.partition("-")[0])]
-        if not found:
-            raise CommandLineError(
-                f"--tasks: there is no '{part}'", f"tasks are {', '.join(names)}"
-            )
-        chosen += found
-    return tuple(dict.fromkeys(chosen))
-
-
 def _listed(
-    option: str, text: str | None, names: tuple[str, ...], short: dict[str, str]
+    option: str,
+    text: str | None,
+    names: tuple[str, ...],
+    aliases: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    if text is None:
-        return names
-    chosen = [parse_choice(option, short.get(part, part), names) for part in text.split(",")]
+    """The names in a list; an alias stands for one or more of them."""
+    chosen: list[str] = []
+    for part in names if text is None else text.split(","):
+        chosen += (aliases or {}).get(part) or (parse_choice(option, part, names),)
     return tuple(dict.fromkeys(chosen))
 
 
@@ -487,11 +479,11 @@ def _curves_request(
     from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS
     from resvm_cli.benchmark.figures import CurvesRequest
 
-    name = setting or "semi-supervised"
+    name = "semi-supervised" if setting in (None, "semi") else str(setting)
     return CurvesRequest(
         protocol=_protocol(protocol or "paper", None, None),
         task=parse_choice("--task", task or "synthetic", tuple(PAPER_TASKS)),
-        setting=parse_choice("--setting", SHORT_SETTINGS.get(name, name), SETTINGS),
+        setting=parse_choice("--setting", name, SETTINGS),
         repetition=repetition,
         data_dir=data_dir or ".",
         seed=seed,
@@ -538,6 +530,6 @@ def grids() -> None:
 
     - `resvm benchmark grids > grids.json`
     """
-    from resvm_cli.benchmark.protocol import default_grids_text
+    from resvm_cli.benchmark.cells import default_grids_text
 
     terminal.print_data(default_grids_text())

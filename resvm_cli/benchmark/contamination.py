@@ -75,11 +75,6 @@ class OwnTable:
             found[method] = sum(cell.average_precision.mean for cell in cells) / len(cells)
         return dict(sorted(found.items(), key=lambda one: -one[1]))
 
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The contaminations that were varied."""
-        return tuple(axis for axis in AXES if len({getattr(row, axis) for row in self.rows}) > 1)
-
 
 def other_axis(axis: str) -> str:
     return AXES[1 - AXES.index(axis)]

@@ -7,10 +7,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.benchmark.cells import Bench, CellScores, score_cell
+from resvm_cli.benchmark.cells import Bench, CellScores, Protocol, score_cell
 from resvm_cli.benchmark.contamination import ContaminationFigure, ContaminationPanel
 from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell, missing_files
-from resvm_cli.benchmark.protocol import Protocol
 from resvm_cli.benchmark.run import check_not_negative
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points

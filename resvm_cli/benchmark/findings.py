@@ -312,7 +312,7 @@ def _how_much(own: OwnTable) -> list[str]:
 def _levels(own: OwnTable) -> tuple[Chart, ...]:
     """One chart for each contamination that was varied while the other was fixed."""
     charts = []
-    for axis in own.axes:
+    for axis in AXES:
         for fixed, along in rows_along(axis, own.rows):
             series = []
             for method in own.methods:
@@ -347,7 +347,8 @@ def comparison(compared: Comparison) -> Section:
                 number(ap[0], 2), number(ap[1], 2), number(ap[1] - ap[0], 2, True),
                 number(trapezoid[0], 2), number(trapezoid[1], 2),
                 *(number(None if time is None else time / 60) for time in seconds),
-                number(one.cost_ratio, 3), number(one.cost_ratio_model, 3),
+                number(cost_ratio([one.cpu_seconds]), 3),
+                number(cost_ratio([one.cpu_seconds_model]), 3),
             )
         )  # fmt: skip
     sentences = [

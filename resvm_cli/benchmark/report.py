@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from resvm_cli.benchmark import tables, verdicts
 from resvm_cli.benchmark.contamination import OwnTable, own_tables
 from resvm_cli.benchmark.data import COMPARED, OWN, PUBLISHED_CWSVM, SETTINGS, Cell
 from resvm_cli.benchmark.join import joined_runs, read_directories
@@ -22,29 +23,7 @@ from resvm_cli.benchmark.results import (
     read_published,
     read_published_parameters,
 )
-from resvm_cli.benchmark.tables import (
-    IntervalWidth,
-    Margin,
-    Medians,
-    PublishedTable,
-    SettingTable,
-    WinCount,
-    data_set_of,
-    interval_widths,
-    margins,
-    parameter_medians,
-    setting_table,
-    win_counts,
-)
-from resvm_cli.benchmark.verdicts import (
-    Dominance,
-    MeanCurve,
-    OverallTest,
-    PaperClaim,
-    conclusions,
-    dominance,
-    overall_tests,
-)
+from resvm_cli.benchmark.tables import IntervalWidth, Margin, Medians, SettingTable, WinCount
 from resvm_cli.errors import DataError, ParameterError
 
 MAX_RUNS = 2  # side by side
@@ -87,13 +66,13 @@ class RunReport:
     n_results: int
     tables: tuple[SettingTable, ...]
     wins: tuple[WinCount, ...]
-    tests: tuple[OverallTest, ...]
-    dominance: tuple[Dominance, ...]
-    curves: tuple[MeanCurve, ...]
+    tests: tuple[verdicts.OverallTest, ...]
+    dominance: tuple[verdicts.Dominance, ...]
+    curves: tuple[verdicts.MeanCurve, ...]
     medians: tuple[Medians, ...]
     widths: tuple[IntervalWidth, ...]
     margins: tuple[Margin, ...]
-    conclusions: tuple[PaperClaim, ...]
+    conclusions: tuple[verdicts.PaperClaim, ...]
     own: tuple[OwnTable, ...]
     gaps: tuple[Gap, ...]
     costs: tuple[Cost, ...]
@@ -111,16 +90,6 @@ class ComparedRow:
     pr_auc_trapezoid: tuple[float, float]
     cpu_seconds: tuple[float, float] | None
     cpu_seconds_model: tuple[float, float] | None  # without scoring test rows, where known
-
-    @property
-    def cost_ratio(self) -> float | None:
-        """The second run's time as a fraction of the first's."""
-        return cost_ratio([self.cpu_seconds])
-
-    @property
-    def cost_ratio_model(self) -> float | None:
-        """The same without scoring test rows."""
-        return cost_ratio([self.cpu_seconds_model])
 
 
 def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
@@ -179,40 +148,42 @@ def run_report(files: BenchmarkFiles, name: str) -> RunReport:
         for setting in SETTINGS
         if (results := [one for one in files.results if one.cell.setting == setting])
     }
-    tables = {
-        setting: setting_table(setting, results, tasks, published)
+    by_table = {
+        setting: tables.setting_table(setting, results, tasks, published)
         for setting, results in by_setting.items()
     }
-    wins = tuple(one for table in tables.values() for one in win_counts(table, published))
-    tests = tuple(one for table in tables.values() for one in overall_tests(table, published))
-    widths = tuple(one for table in tables.values() for one in interval_widths(table, published))
+    shown = by_table.values()
+    wins = tuple(one for table in shown for one in tables.win_counts(table, published))
+    tests = tuple(one for table in shown for one in verdicts.overall_tests(table, published))
+    widths = tuple(one for table in shown for one in tables.interval_widths(table, published))
     medians = tuple(
-        one for pair in by_setting.items() for one in parameter_medians(*pair, parameters)
+        one for pair in by_setting.items() for one in tables.parameter_medians(*pair, parameters)
     )
-    dominances = [dominance(setting, results) for setting, results in by_setting.items()]
-    dominated = tuple(one for of_setting, _ in dominances for one in of_setting)
+    compared = [verdicts.dominance(setting, results) for setting, results in by_setting.items()]
+    dominance = tuple(one for of_setting, _ in compared for one in of_setting)
+    conclusions = verdicts.conclusions(by_table, tests, wins, widths, dominance, medians)
     return RunReport(
         name=name,
         path=files.path,
         protocol=files.results[0].protocol,
         plan=files.plan,
         n_results=len(files.results),
-        tables=tuple(tables.values()),
+        tables=tuple(shown),
         wins=wins,
         tests=tests,
-        dominance=dominated,
-        curves=tuple(curve for _, curves in dominances for curve in curves),
+        dominance=dominance,
+        curves=tuple(curve for _, curves in compared for curve in curves),
         medians=medians,
         widths=widths,
-        margins=tuple(one for table in tables.values() for one in margins(table)),
-        conclusions=conclusions(tables, tests, wins, widths, dominated, medians),
+        margins=tuple(one for table in shown for one in tables.margins(table)),
+        conclusions=conclusions,
         own=own_tables([result for result in files.results if result.cell.setting == OWN]),
         gaps=gaps(files, published),
         costs=_costs(files),
     )
 
 
-def gaps(files: BenchmarkFiles, published: PublishedTable) -> tuple[Gap, ...]:
+def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, ...]:
     """Planned cells without results, then cells of the paper that were not planned."""
     plan = files.plan or BenchmarkPlan("")
     done = Counter(
@@ -239,7 +210,7 @@ def gaps(files: BenchmarkFiles, published: PublishedTable) -> tuple[Gap, ...]:
 
 def _missing_data(missing: Mapping[str, MissingTask], task: str) -> MissingTask | None:
     """The missing data of a task, listed by its name or by that of its data set."""
-    return missing.get(task) or missing.get(data_set_of(task))
+    return missing.get(task) or missing.get(tables.data_set_of(task))
 
 
 def _reason(missing: MissingTask) -> str:
@@ -257,7 +228,9 @@ def _unfinished(plan: BenchmarkPlan, setting: str, task: str, done: Done) -> Ite
         own = {level for name, of, _, level in done if (name, of) == (OWN, task) and level}
         levels = [*sorted(own)] or [(0.0, 0.0)]
     # cwsvm-published is linear, and so is mnist alone
-    methods = [m for m in plan.methods if m != PUBLISHED_CWSVM or data_set_of(task) == "mnist"]
+    methods = [
+        m for m in plan.methods if m != PUBLISHED_CWSVM or tables.data_set_of(task) == "mnist"
+    ]
     for level in levels:
         counts = {method: done.get((setting, task, method, level), 0) for method in methods}
         name = task
@@ -272,7 +245,10 @@ def _unfinished(plan: BenchmarkPlan, setting: str, task: str, done: Done) -> Ite
 
 
 def _not_planned(
-    plan: BenchmarkPlan, missing: Mapping[str, MissingTask], done: Done, published: PublishedTable
+    plan: BenchmarkPlan,
+    missing: Mapping[str, MissingTask],
+    done: Done,
+    published: tables.PublishedTable,
 ) -> Iterable[Gap]:
     """Cells of the paper's tables that have no result and were not planned."""
     present = {(setting, task) for setting, task, *_ in done}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.benchmark.cells import Bench, Measured, TimeLeft, measure
+from resvm_cli.benchmark.cells import Bench, Measured, Protocol, TimeLeft, measure
 from resvm_cli.benchmark.data import (
     METHODS,
     OWN,
@@ -26,7 +26,6 @@ from resvm_cli.benchmark.data import (
     OwnData,
     missing_files,
 )
-from resvm_cli.benchmark.protocol import Protocol
 from resvm_cli.benchmark.results import (
     PLAN,
     RESULTS,
@@ -106,13 +105,8 @@ class BenchmarkRequest:
         elif self.protocol.name == "search":
             content["trials"] = self.protocol.trials
         if own is not None:
-            content["own"] = {
-                "task": own.name,
-                "positive_label": own.positive_label,
-                "n_pos": own.n_pos,
-                "n_unl": own.n_unl,
-                "groups": own.groups is not None,
-            }
+            sizes = {name: getattr(own, name) for name in ("positive_label", "n_pos", "n_unl")}
+            content["own"] = {"task": own.name, **sizes, "groups": own.groups is not None}
         return content
 
     def cells(self, missing: Sequence[str] = ()) -> list[Cell]:

@@ -43,31 +43,23 @@ def sections(report: BenchmarkReport) -> list[Section]:
 
 
 def _run_sections(run: RunReport) -> list[Section]:
-    parts = [_what_was_run(run)]
-    if run.tables:
-        parts.append(_verdicts(run))
-    if run.conclusions:
-        parts.append(findings.conclusions(run))
-    parts += [_setting(table, table is run.tables[0]) for table in run.tables]
-    if run.wins:
-        parts.append(_wins(run))
-    if run.tests:
-        parts.append(findings.tests(run))
-    if run.margins:
-        parts.append(findings.margins(run))
-    if run.dominance:
-        parts.append(findings.dominance(run))
-    if run.medians:
-        parts.append(findings.medians(run))
-    if run.widths:
-        parts.append(findings.widths(run))
-    if run.tables:
-        parts.append(_areas(run))
-    parts += [findings.own_data(own) for own in run.own]
-    parts.append(_gaps(run))
-    if run.costs:
-        parts.append(_costs(run))
-    return parts
+    settings = [_setting(table, table is run.tables[0]) for table in run.tables]
+    return [
+        _what_was_run(run),
+        *([_verdicts(run)] if run.tables else []),
+        *([findings.conclusions(run)] if run.conclusions else []),
+        *settings,
+        *([_wins(run)] if run.wins else []),
+        *([findings.tests(run)] if run.tests else []),
+        *([findings.margins(run)] if run.margins else []),
+        *([findings.dominance(run)] if run.dominance else []),
+        *([findings.medians(run)] if run.medians else []),
+        *([findings.widths(run)] if run.widths else []),
+        *([_areas(run)] if run.tables else []),
+        *(findings.own_data(own) for own in run.own),
+        _gaps(run),
+        *([_costs(run)] if run.costs else []),
+    ]
 
 
 def _what_was_run(run: RunReport) -> Section:

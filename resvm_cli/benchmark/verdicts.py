@@ -142,20 +142,15 @@ def conclusions(
     found: list[PaperClaim] = []
     if "supervised" in by_setting:
         found.append(_supervised(by_setting["supervised"].result, wins))
-    if "pu" in by_setting:
-        found += _pu(by_setting["pu"])
-    if "semi-supervised" in by_setting:
-        found += _semi(by_setting["semi-supervised"])
-    found += _stars(tables)
-    found += _semi_wins(wins)
-    found += _narrower(widths)
-    found += _dominating(dominances)
-    found += _bags(medians)
-    return tuple(found)
+    for setting in ("pu", "semi-supervised"):
+        if setting in by_setting:
+            found += _rank_claims(setting, by_setting[setting])
+    found += [*_stars(tables), *_semi_wins(wins), *_narrower(widths)]
+    return (*found, *_dominating(dominances), *_bags(medians))
 
 
-def _graded(met: Sequence[bool]) -> Finding:
-    return "confirmed" if all(met) else "weaker" if any(met) else "not confirmed"
+def _grade(confirmed: bool, weaker: bool) -> Finding:
+    return "confirmed" if confirmed else "weaker" if weaker else "not confirmed"
 
 
 def _compare_ranks(test: OverallTest, better: str, worse: str) -> tuple[bool, bool, str]:
@@ -179,10 +174,7 @@ def _nemenyi(result: OverDataSets, first: str, second: str) -> float:
 def _better(claim: str, test: OverallTest, pairs: Sequence[tuple[str, str]]) -> PaperClaim:
     """A claim that some methods are significantly better than others."""
     compared = [_compare_ranks(test, *pair) for pair in pairs]
-    if all(significant for _, significant, _ in compared):
-        finding: Finding = "confirmed"
-    else:
-        finding = "weaker" if all(ahead for ahead, _, _ in compared) else "not confirmed"
+    finding = _grade(all(one[1] for one in compared), all(one[0] for one in compared))
     evidence = "; ".join(text for _, _, text in compared)
     return PaperClaim(claim, finding, f"average ranks, Nemenyi: {evidence}")
 
@@ -196,38 +188,28 @@ def _supervised(result: OverDataSets, wins: Sequence[WinCount]) -> PaperClaim:
     )
     return PaperClaim(
         "Supervised: all methods are competitive, differences are marginal (p 0.034).",
-        _graded([result.friedman_p > 0.01, largest < 50]),
+        _grade(result.friedman_p > 0.01 and largest < 50, result.friedman_p > 0.01 or largest < 50),
         f"Friedman p {result.friedman_p:.2g}; average ranks {ranks}; largest fraction of"
         f" normalized wins {largest:.0f} %",
     )
 
 
-def _pu(test: OverallTest) -> list[PaperClaim]:
-    _, significant, text = _compare_ranks(test, "resvm", "bagging")
-    return [
-        _better(
-            "PU: bagging and resvm are both significantly better than cwsvm.",
-            test, [("bagging", "cwsvm"), ("resvm", "cwsvm")],
-        ),
-        PaperClaim(
+def _rank_claims(setting: str, test: OverallTest) -> list[PaperClaim]:
+    if setting == "pu":
+        _, significant, text = _compare_ranks(test, "resvm", "bagging")
+        comparable = PaperClaim(
             "PU: bagging and resvm are comparable over all tasks.",
             "not confirmed" if significant else "confirmed",
             f"average ranks, Nemenyi: {text}",
-        ),
-    ]  # fmt: skip
-
-
-def _semi(test: OverallTest) -> list[PaperClaim]:
+        )
+        claim = "PU: bagging and resvm are both significantly better than cwsvm."
+        return [_better(claim, test, [("bagging", "cwsvm"), ("resvm", "cwsvm")]), comparable]
+    claim = "Semi-supervised: resvm is significantly better than both others."
+    other = "Semi-supervised: bagging is significantly better than cwsvm."
     return [
-        _better(
-            "Semi-supervised: resvm is significantly better than both others.",
-            test, [("resvm", "bagging"), ("resvm", "cwsvm")],
-        ),
-        _better(
-            "Semi-supervised: bagging is significantly better than cwsvm.",
-            test, [("bagging", "cwsvm")],
-        ),
-    ]  # fmt: skip
+        _better(claim, test, [("resvm", "bagging"), ("resvm", "cwsvm")]),
+        _better(other, test, [("bagging", "cwsvm")]),
+    ]
 
 
 def _stars(tables: Mapping[str, SettingTable]) -> list[PaperClaim]:
@@ -251,10 +233,7 @@ def _stars(tables: Mapping[str, SettingTable]) -> list[PaperClaim]:
         if rows:
             shown = sum(row.stars > 0 for row in rows)
             # half is still more than one in twenty, which chance would give
-            finding: Finding = (
-                "confirmed" if shown == len(rows) else "weaker" if 2 * shown >= len(rows)
-                else "not confirmed"
-            )  # fmt: skip
+            finding = _grade(shown == len(rows), 2 * shown >= len(rows))
             others = ", ".join(row.task for row in rows if not row.stars)
             evidence = f"one-sided Wilcoxon, p < 0.05 on {shown} of {len(rows)} tasks"
             found.append(
@@ -278,7 +257,7 @@ def _semi_wins(wins: Sequence[WinCount]) -> list[PaperClaim]:
         PaperClaim(
             "Semi-supervised: resvm has over three times bagging's and over four times cwsvm's"
             " normalized wins (65.8, 20.0 and 14.2 %).",
-            _graded(met) if met[2] else "not confirmed",
+            _grade(all(met), met[2]),
             f"normalized wins: {text}",
         )
     ]
@@ -300,13 +279,10 @@ def _narrower(widths: Sequence[IntervalWidth]) -> list[PaperClaim]:
         f" p {one.p_resvm_narrower:.2g}"
         for one in tested
     )
-    finding: Finding = (
-        "confirmed" if all(met) else "weaker" if any(met) or all(leaning) else "not confirmed"
-    )
     return [
         PaperClaim(
             "resvm's intervals are narrower: its performance varies less (PU, semi-supervised).",
-            finding,
+            _grade(all(met), any(met) or all(leaning)),
             f"tasks where resvm's interval is narrower, one-sided Wilcoxon: {text}",
         )
     ]
@@ -330,7 +306,7 @@ def _dominating(dominances: Sequence[Dominance]) -> list[PaperClaim]:
     return [
         PaperClaim(
             "Semi-supervised, mnist: resvm's PR curve dominates the others nearly always.",
-            "confirmed" if whole else "weaker" if most else "not confirmed",
+            _grade(whole, most),
             f"nowhere below: {text}",
         )
     ]
@@ -346,11 +322,11 @@ def _bags(medians: Sequence[Medians]) -> list[PaperClaim]:
         first, second, third = known
         if parameter == "n_pos":
             claim = "mnist: more contamination makes tuning favor smaller bags of P."
-            finding = _graded([first > second, second >= third])
+            finding = _grade(first > second >= third, first > second or second >= third)
             evidence = f"{first:g}, {second:g}, {third:g}"
         else:
             claim = "mnist: w_pos is largest in the PU setting."
-            finding = "confirmed" if second > max(first, third) else "not confirmed"
+            finding = _grade(second > max(first, third), False)
             evidence = f"{first:.3g}, {second:.3g}, {third:.3g}"
         found.append(PaperClaim(claim, finding, f"mean of the medians of {parameter}: {evidence}"))
     return found

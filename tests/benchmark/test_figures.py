@@ -11,10 +11,10 @@ from scipy.stats import binom
 from sklearn.metrics import auc
 
 from resvm_cli.benchmark import figures
+from resvm_cli.benchmark.cells import Protocol, default_grids, read_grids
 from resvm_cli.benchmark.contamination import contamination_figure
 from resvm_cli.benchmark.data import PAPER_TASKS
 from resvm_cli.benchmark.figures import CurvesRequest, curves, render_figure
-from resvm_cli.benchmark.protocol import Protocol, default_grids, read_grids
 from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 from resvm_cli.errors import DataError
 from resvm_cli.metrics.significance import student_interval

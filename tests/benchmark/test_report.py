@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from resvm_cli.benchmark.report import report
+from resvm_cli.benchmark.report import cost_ratio, report
 from resvm_cli.benchmark.results import PublishedResult, read_published
 from resvm_cli.benchmark.sections import sections
 from resvm_cli.benchmark.tables import data_set_of, stars, verdict_on
@@ -328,8 +328,8 @@ def test_two_protocols_are_compared_over_the_cells_that_both_have(tmp_path):
                 for of in (first, second)]  # fmt: skip
     assert row.average_precision == pytest.approx(expected)
     assert row.cpu_seconds == (60, 6)
-    assert row.cost_ratio == pytest.approx(0.1)
-    assert row.cost_ratio_model is None
+    assert cost_ratio([row.cpu_seconds]) == pytest.approx(0.1)
+    assert cost_ratio([row.cpu_seconds_model]) is None
 
 
 def test_the_time_of_scoring_test_rows_can_be_left_out(tmp_path):
@@ -340,8 +340,10 @@ def test_the_time_of_scoring_test_rows_can_be_left_out(tmp_path):
         del times[0]["cpu_seconds_test"]  # a line of an older version
         folders.append(str(fake.write(tmp_path / name, lines, None, times)))
     rows = report(folders).comparison.rows
-    assert [row.cost_ratio for row in rows] == pytest.approx([0.1] * len(rows))
-    assert [row.cost_ratio_model for row in rows] == pytest.approx([0.05] * len(rows))
+    assert [cost_ratio([row.cpu_seconds]) for row in rows] == pytest.approx([0.1] * len(rows))
+    assert [cost_ratio([row.cpu_seconds_model]) for row in rows] == pytest.approx(
+        [0.05] * len(rows)
+    )
     row = next(r for r in rows if r.cpu_seconds_model == (20, 1))  # without the older line
     assert row.cpu_seconds == (60, 6)
     shown = sections(report(folders))[0]
@@ -353,7 +355,7 @@ def test_the_time_of_scoring_test_rows_can_be_left_out(tmp_path):
 def test_two_runs_of_one_protocol_go_by_their_directories(tmp_path):
     folders = [str(fake.write(tmp_path / name, [fake.line()])) for name in ("a", "b")]
     assert report(folders).comparison.names == tuple(folders)
-    assert report(folders).comparison.rows[0].cost_ratio is None
+    assert cost_ratio([report(folders).comparison.rows[0].cpu_seconds]) is None
 
 
 def test_directories_that_cannot_be_compared_are_refused(tmp_path):
@@ -375,7 +377,7 @@ def test_own_data_by_contamination(tmp_path):
     run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
                    methods=list(METHODS), repetitions={"mine/own": 5})  # fmt: skip
     (own,) = run.own
-    assert own.axes == ("contamination_pos",)
+    assert {one.axis for one in own.borne} == {"contamination_pos"}
     assert [row.contamination_pos for row in own.rows] == [0.0, 0.2, 0.4]
     last = own.rows[-1]
     samples = {

@@ -10,8 +10,8 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.svm import SVC
 
+from resvm_cli.benchmark.cells import default_grids_text
 from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, LabeledRows, draw
-from resvm_cli.benchmark.protocol import default_grids_text
 from resvm_cli.model.drawing import Sizes
 from resvm_cli.rows import Rows
 from tests.conftest import write_svm
@@ -418,7 +418,7 @@ def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tasks", "iris"], "there is no 'iris'"),
+        (["--tasks", "iris"], "--tasks is 'iris'; "),
         (["--settings", "pu,none"], "--settings is 'none'"),
         (["--methods", "svm"], "--methods is 'svm'"),
         (["--repetitions", 0], "--repetitions must be from 1 to 10,000, got 0"),

@@ -159,9 +159,8 @@ def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_pa
 def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
     seen, cluster, problem, tmp_path, monkeypatch
 ):
-    from resvm_cli.benchmark.cells import Bench, measure
+    from resvm_cli.benchmark.cells import Bench, Protocol, default_grids, measure
     from resvm_cli.benchmark.data import BenchmarkData, Cell, OwnData
-    from resvm_cli.benchmark.protocol import Protocol, default_grids
     from resvm_cli.cluster import engine as job
 
     path = tmp_path / "own.svm"
