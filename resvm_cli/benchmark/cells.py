@@ -248,26 +248,6 @@ class Bench:
     families: Mapping[str, str]  # the data set of each task
     alone: bool  # one cell at a time, so that the processor time of the process is the cell's
 
-    def reference(self) -> BenchReference:
-        """The bench without rows, for workers that can read them by path."""
-        fingerprints = {task: self.data.fingerprint(task) for task in self.families}
-        return BenchReference(replace(self, data=self.data.without_rows()), fingerprints)
-
-
-@dataclass(frozen=True)
-class BenchReference:
-    """A bench whose rows are to be read from files, with their fingerprints."""
-
-    bench: Bench
-    fingerprints: Mapping[str, str]
-
-    def load(self) -> Bench:
-        """The bench with its rows; DataError if the files hold other rows."""
-        for task, fingerprint in self.fingerprints.items():
-            if self.bench.data.fingerprint(task) != fingerprint:
-                raise DataError(f"the files of {task} hold other rows than those of the benchmark")
-        return self.bench
-
 
 @dataclass(frozen=True, eq=False)
 class CellScores:

@@ -6,11 +6,10 @@ so that cells can be run in any order and on any machine.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -244,11 +243,6 @@ class OwnData:
         """The task's name: the file name up to the first dot."""
         return os.path.basename(self.path).partition(".")[0] or "data"
 
-    def with_absolute_paths(self) -> OwnData:
-        """For a program that was started in another directory."""
-        groups = None if self.groups is None else os.path.abspath(self.groups)
-        return replace(self, path=os.path.abspath(self.path), groups=groups)
-
     def read(self) -> LabeledRows:
         block = read_file(self.path, zero_based=self.zero_based)
         name = name_of(self.path)
@@ -301,23 +295,6 @@ class BenchmarkData:
     def __reduce__(self) -> tuple[Any, ...]:
         source = (self.directory, dict(self.tasks), self.own, self.seed)
         return BenchmarkData, (*source, self._blocks, self._labeled)
-
-    def without_rows(self) -> BenchmarkData:
-        """The same data, for a program elsewhere to read again."""
-        own = None if self.own is None else self.own.with_absolute_paths()
-        return BenchmarkData(os.path.abspath(self.directory), dict(self.tasks), own, self.seed)
-
-    def fingerprint(self, task: str) -> str:
-        """A digest of the rows, classes and groups of a task."""
-        labeled = self.labeled(task)
-        if labeled is None:
-            return ""
-        digest = hashlib.sha256()
-        for rows in (labeled.rows, labeled.test_rows):
-            digest.update(b"" if rows is None else _digest(rows).encode())
-        for array in (labeled.positive, labeled.groups, labeled.test_positive):
-            digest.update(b"-" if array is None else array.tobytes())
-        return digest.hexdigest()
 
     def draw(self, cell: Cell) -> Draw:
         """P, U and the test rows of a cell."""

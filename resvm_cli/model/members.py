@@ -150,16 +150,6 @@ class Trainer:
         made = ("_arena", "_linear_arena", "_bag_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
-    def rows_apart(self) -> tuple[Trainer, list[Rows]]:
-        """The trainer without its rows, and these."""
-        without = Trainer(Rows.empty(), self._drawn, self._n_positives, self._inner_threads)
-        return without, [self.rows]
-
-    def with_rows(self, parts: list[Rows]) -> Trainer:
-        """The same on its rows."""
-        (rows,) = parts
-        return Trainer(rows, self._drawn, self._n_positives, self._inner_threads)
-
     @cached_property
     def _arena(self) -> Arena:
         return Arena(self.rows)

@@ -73,10 +73,6 @@ class SharedKernels:
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb)
 
-    def on(self, parts: Sequence[Rows]) -> SharedKernels:
-        """The same of another P and U."""
-        return SharedKernels(parts[0], parts[1], self._gram_mb)
-
     @contextmanager
     def trainer(self, kernel: Kernel, run: Run) -> Iterator[KernelTrainer]:
         """Of members of this kernel; what kernels share is computed by the first caller."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resvm_cli.errors import DataError, ModelError
+from resvm_cli.errors import DataError
 from resvm_cli.files.prediction_writer import PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
@@ -61,12 +60,6 @@ class BlockJudge:
     def __getstate__(self) -> dict[str, Any]:
         computed = ("predictor", "_rho")
         return {name: value for name, value in self.__dict__.items() if name not in computed}
-
-    def reference(self) -> ModelReference:
-        """The same, where the model is to be read by its path."""
-        path = os.path.realpath(self.request.model)
-        options = (self.request, self.decision, self.threshold, self.formatted, self.seen)
-        return ModelReference(path, self.stored.manifest["manifest_sha256"], options)
 
     def judge(self, block: Block) -> Answer:
         if self.stored.ensemble.looks_up:
@@ -132,23 +125,6 @@ class BlockJudge:
             member_values=member_values if request.member_values else None,
             ids=block.comments,
         )
-
-
-@dataclass(frozen=True)
-class ModelReference:
-    """A judge of blocks by the model that lies at a path."""
-
-    path: str
-    digest: str
-    options: tuple[PredictRequest, RuleName, float, bool, tuple[float, float] | None]
-
-    def load(self) -> BlockJudge:
-        """The judge; ModelError where no model lies there, or another."""
-        stored = model_dir.load(self.path)
-        if stored.manifest["manifest_sha256"] != self.digest:
-            raise ModelError(f"{self.path}: is another model than the one to predict with")
-        request, decision, threshold, formatted, seen = self.options
-        return BlockJudge(request, stored, decision, threshold, formatted, seen)
 
 
 def values_seen(

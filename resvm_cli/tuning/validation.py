@@ -20,7 +20,7 @@ from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.parameters import MethodParameters, MetricName
-from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.criteria import JudgedRows, Scores, score
@@ -73,17 +73,6 @@ class Judge:
     metric: MetricName
     up_to: float
     positive_weights: PositiveWeights | None = None
-
-    def rows_apart(self) -> tuple[Judge, list[Rows]]:
-        """The judge without rows, and these."""
-        return replace(self, kernels=self.kernels.on([Rows.empty()] * 2)), [
-            self.kernels.positives,
-            self.kernels.unlabeled,
-        ]
-
-    def with_rows(self, parts: list[Rows]) -> Judge:
-        """The same on rows."""
-        return replace(self, kernels=self.kernels.on(parts))
 
     @property
     def rows_pos(self) -> int:

@@ -81,7 +81,7 @@ def train(
         from resvm_cli.training import parts
 
         source = data.training_input(None, groups=groups)
-        with running.run(cluster, output) as run:
+        with running.run(cluster) as run:
             result = parts.grow(source, output, grow, run)
         _show(result, json, running)
         return
@@ -91,7 +91,7 @@ def train(
         wanted = parse_members(members) if members is not None else parse_task(task or "")
         from resvm_cli.training import parts
 
-        with running.run(cluster, output) as run:
+        with running.run(cluster) as run:
             part = parts.train_share(source, choice, wanted, output, run)
         if not running.quiet:
             report.show_part(part)
@@ -102,7 +102,7 @@ def train(
 
     if not json:
         interruption.done_when(output)
-    with running.run(cluster, output) as run:
+    with running.run(cluster) as run:
         result = job.train(source, choice, output, run, force=force, resume=resume)
     _show(result, json, running)
 

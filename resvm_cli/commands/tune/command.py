@@ -159,7 +159,7 @@ def tune(
     )
     if not json and plot is None and request.share is None:
         interruption.done_when(f"{output}/best.json")
-    with running.run(cluster, output) as run:
+    with running.run(cluster) as run:
         watcher = tuning_table.watcher(run, request.metric)
         if request.share is not None:
             shared = job.tune_share(request, run, watcher)

@@ -1,10 +1,10 @@
-"""Our answers beside the peers'. ``python -m perf.pu_methods --data-dir DIR --log FILE``.
+"""resvm beside other methods. ``python -m studies.pu_methods --data-dir DIR --log FILE``.
 
-Every task of ``perf.pu_tasks`` is drawn several times with none, a tenth and three tenths of P
-wrong; every method gets the same rows, and is judged by test rows of known truth. The log has a
-line for each draw and method; lines already there are not computed again. ``--markdown FILE`` puts
-the tables between marks in a page, ``--methods`` runs some methods only. Seconds are the process's
-own, on one core, so that other work on the machine does not count.
+Every task of ``studies.pu_tasks`` is drawn several times with 0, 10 and 30 % of P mislabeled. Every
+method gets the same rows and is scored on test rows of known truth. The log has one line per draw
+and method; what it already holds is not computed again. ``--markdown FILE`` puts the tables between
+the marks of a document, ``--methods`` selects methods. Seconds are CPU seconds on one core, so that
+other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -27,10 +27,6 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from perf.pu_peers import PEERS, Answer, Matrices, label_quality
-from perf.pu_tables import tables
-from perf.pu_tasks import TASKS, Draw, draw
-from perf.table import put_between_marks
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
@@ -38,6 +34,10 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import Trained, train_on
+from studies.markdown import put_between_marks
+from studies.pu_peers import PEERS, Answer, Matrices, label_quality
+from studies.pu_tables import tables
+from studies.pu_tasks import TASKS, Draw, draw
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 OURS: dict[str, Callable[[int], TrainingChoice]] = {
@@ -57,22 +57,22 @@ METHODS = (*PEERS, AUDIT, *OURS)
 
 
 def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
-    """Average precision, ROC area and F1 of an answer, and F1 by the best threshold there is."""
+    """Average precision, ROC area, F1, and F1 at the best possible threshold."""
     precision, recall, _ = precision_recall_curve(truth, answer.values)
     best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
     return {
         "ap": float(average_precision_score(truth, answer.values)),
         "roc": float(roc_auc_score(truth, answer.values)),
-        "f1": float(f1_score(truth, answer.called, zero_division=0.0)),
+        "f1": float(f1_score(truth, answer.positive, zero_division=0.0)),
         "best_f1": float(best),
     }
 
 
 def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
-    """As the command does it: the model's own rule and threshold, and what it warns of."""
+    """As ``resvm train`` does it: the model's own rule and threshold, and its warnings."""
     choice = OURS[name](seed)
     started = time.process_time()
-    scale = "auto" if choice.auto else None  # as the command has it
+    scale = "auto" if choice.auto else None  # the default of the command
     data = MemoryData(drawn.positives, drawn.unlabeled, scale=scale)
     run = Run(jobs=1)
     trained = train_on(data, choice, run)
@@ -91,7 +91,7 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
 
 
 def out_of_bag_means(trained: Trained, drawn: Draw) -> np.ndarray:
-    """The mean value of each row of P by the members that have not seen it, nan without any."""
+    """Mean out-of-bag value of each row of P; nan if every member has seen it."""
     judged, decisions = trained.conclusion.judged, trained.conclusion.decisions
     of_p = slice(0, len(judged.positive))
     means = np.full(len(drawn.positives), np.nan)
@@ -101,14 +101,14 @@ def out_of_bag_means(trained: Trained, drawn: Draw) -> np.ndarray:
 
 
 def audit_precision(false: np.ndarray, values: np.ndarray) -> float:
-    """Average precision at finding the false rows of P: low values first, unjudged rows last."""
+    """Average precision at finding the false rows of P: low values first, nan last."""
     highest = np.nanmax(values) + 1
     suspicion = -np.where(np.isnan(values), highest, values)
     return float(average_precision_score(false, suspicion))
 
 
 def measure(drawn: Draw, method: str, seed: int) -> dict[str, Any]:
-    """What one method answers to one draw."""
+    """Run one method on one draw."""
     if method in OURS:
         return measure_ours(drawn, method, seed)
     started = time.process_time()
@@ -126,7 +126,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def works(arguments: argparse.Namespace) -> Iterator[tuple[int, str, float, str]]:
-    """Draw by draw over all tasks, so that a run cut short has as much of each."""
+    """Draw by draw over all tasks, so that an interrupted run covers all tasks alike."""
     for number, name, share, method in itertools.product(
         range(arguments.draws), arguments.tasks, CONTAMINATIONS, arguments.methods
     ):
@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
             continue
         drawn = draw(name, share, number, Path(arguments.data_dir))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # peers use what their libraries give up
+            warnings.simplefilter("ignore")  # peers use deprecated functions of their libraries
             figures = measure(drawn, method, number)
         key = {"task": name, "contamination": share, "draw": number, "method": method}
         with log.open("a") as handle:
@@ -157,11 +157,11 @@ def run(arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", default=".")
-    parser.add_argument("--log", required=True, help="JSON lines, continued where they end")
+    parser.add_argument("--log", required=True, help="JSON lines; a run continues where they end")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
-    parser.add_argument("--markdown", help="a page whose tables are to be replaced")
+    parser.add_argument("--markdown", help="a document whose tables are replaced")
     arguments = parser.parse_args()
     with parallel.inner_threads_held():
         run(arguments)

@@ -1,12 +1,15 @@
-"""The program that compares lists of informed settings for ``--auto``."""
+"""Tests of the study that compares lists of informed settings for ``--auto``."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from perf import informed_lists
-from perf.informed_lists import (
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.tuning.committee import informed_settings
+from resvm_cli.tuning.space import Candidate
+from studies import informed_lists
+from studies.informed_lists import (
     FORMER,
     FORMER_NAME,
     LISTS,
@@ -18,9 +21,6 @@ from perf.informed_lists import (
     save,
     tables,
 )
-from resvm_cli.svm.kernels import Kernel
-from resvm_cli.tuning.committee import informed_settings
-from resvm_cli.tuning.space import Candidate
 
 TRUTH = np.arange(40) < 10
 

@@ -1,7 +1,7 @@
-"""What others would do with P and U: each peer as a careful user of its library would run it.
+"""Other methods for P and U, each run as a careful user of its library would run it.
 
-All take dense rows, standardised where ``resvm check`` advises to scale. Methods that need the
-class prior are told the true one, which in practice nobody knows.
+All take dense rows, standardized where ``resvm check`` advises scaling. Methods that need the class
+prior get the true one, which is unknown in practice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from perf.pu_tasks import Draw
+from studies.pu_tasks import Draw
 
 FOLDS = 5
 TREES = 500
@@ -22,14 +22,14 @@ BAGS = 100
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Values of the test rows, larger for more positive, and which rows are called positive."""
+    """Values of the test rows, and which of them are predicted positive."""
 
     values: np.ndarray
-    called: np.ndarray
+    positive: np.ndarray
 
 
 class Matrices:
-    """The rows of a draw as peers take them."""
+    """The rows of a draw as dense matrices."""
 
     def __init__(self, drawn: Draw, seed: int) -> None:
         from sklearn.preprocessing import StandardScaler
@@ -59,11 +59,11 @@ def svc(rows: Matrices) -> Answer:
     from sklearn.svm import SVC
 
     best: tuple[float, Any, float] | None = None
-    # one kernel matrix for each gamma: the same choice as a grid over both, in less time
+    # one kernel matrix per gamma: the same choice as a grid over both, but faster
     for gamma in (0.1 * rows.gamma, rows.gamma, 10 * rows.gamma):
-        machine = SVC(kernel="precomputed", class_weight="balanced", max_iter=200_000)
+        model = SVC(kernel="precomputed", class_weight="balanced", max_iter=200_000)
         grid = {"C": [0.1, 1.0, 10.0, 100.0]}
-        search = GridSearchCV(machine, grid, scoring="roc_auc", cv=rows.folds)
+        search = GridSearchCV(model, grid, scoring="roc_auc", cv=rows.folds)
         search.fit(rbf_kernel(rows.train, gamma=gamma), rows.labels)
         if best is None or search.best_score_ > best[0]:
             best = search.best_score_, search, gamma
@@ -77,8 +77,8 @@ def logistic(rows: Matrices) -> Answer:
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
-    machine = LogisticRegression(class_weight="balanced", max_iter=1000)
-    search = GridSearchCV(machine, {"C": [0.01, 0.1, 1.0]}, scoring="roc_auc", cv=rows.folds)
+    model = LogisticRegression(class_weight="balanced", max_iter=1000)
+    search = GridSearchCV(model, {"C": [0.01, 0.1, 1.0]}, scoring="roc_auc", cv=rows.folds)
     values = search.fit(rows.train, rows.labels).decision_function(rows.test)
     return Answer(values, values > 0)
 
@@ -93,7 +93,7 @@ def forest(rows: Matrices) -> Answer:
 
 
 def bagged_trees(rows: Matrices) -> Answer:
-    """Trees of P against as many rows of U, drawn anew for each (Mordelet and Vert)."""
+    """Trees of P against a new sample of U of the same size each (Mordelet and Vert)."""
     from pulearn import BaggingPuClassifier
     from sklearn.tree import DecisionTreeClassifier
 
@@ -111,21 +111,19 @@ def lightgbm(rows: Matrices) -> Answer:
     """Class-balanced gradient boosting of P against U."""
     from lightgbm import LGBMClassifier
 
-    machine = LGBMClassifier(
-        class_weight="balanced", random_state=rows.seed, n_jobs=1, verbosity=-1
-    )
-    values = machine.fit(rows.train, rows.labels).predict_proba(rows.test)[:, 1]
+    model = LGBMClassifier(class_weight="balanced", random_state=rows.seed, n_jobs=1, verbosity=-1)
+    values = model.fit(rows.train, rows.labels).predict_proba(rows.test)[:, 1]
     return Answer(values, values > 0.5)
 
 
 def elkan_noto(rows: Matrices) -> Answer:
-    """Probabilities of being known, divided by that of a held-out known positive."""
+    """Probabilities of being labeled, divided by that of held-out positives."""
     from pulearn import ElkanotoPuClassifier
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
-    machine = SVC(gamma=rows.gamma, class_weight="balanced")
-    base = CalibratedClassifierCV(machine, ensemble=False, cv=FOLDS)
+    model = SVC(gamma=rows.gamma, class_weight="balanced")
+    base = CalibratedClassifierCV(model, ensemble=False, cv=FOLDS)
     classifier = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=rows.seed)
     values = classifier.fit(rows.train, rows.labels).predict_proba(rows.test)[:, 1]
     return Answer(values, values > 0.5)
@@ -135,13 +133,13 @@ def upu(rows: Matrices) -> Answer:
     """The unbiased PU risk over rbf functions, with the true prior."""
     from pu_toolbox.estimators.risk.upu import UPUClassifier
 
-    machine = UPUClassifier(
+    model = UPUClassifier(
         rows.prior,
         basis="rbf",
         kernel_width=(2 * rows.gamma) ** -0.5,
         random_state=rows.seed,
     )
-    return _of_toolbox(machine, rows)
+    return _run_toolbox(model, rows)
 
 
 def nnpu(rows: Matrices) -> Answer:
@@ -153,21 +151,21 @@ def nnpu(rows: Matrices) -> Answer:
     network = torch.nn.Sequential(
         torch.nn.Linear(rows.train.shape[1], 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
     )
-    machine = NonNegativePUClassifier(network, class_prior=rows.prior, random_state=rows.seed)
-    return _of_toolbox(machine, rows)
+    model = NonNegativePUClassifier(network, class_prior=rows.prior, random_state=rows.seed)
+    return _run_toolbox(model, rows)
 
 
 def dist_pu(rows: Matrices) -> Answer:
-    """Label distributions made to agree with the true prior, over a small network."""
+    """A small network whose predictions match the true prior."""
     from pu_toolbox.estimators.risk.dist_pu import DistPUClassifier
 
-    return _of_toolbox(DistPUClassifier(rows.prior, random_state=rows.seed), rows)
+    return _run_toolbox(DistPUClassifier(rows.prior, random_state=rows.seed), rows)
 
 
-def _of_toolbox(machine: Any, rows: Matrices) -> Answer:
-    machine.fit(rows.train, rows.labels)
-    values = np.asarray(machine.decision_function(rows.test), float)
-    return Answer(values, np.asarray(machine.predict(rows.test)) == 1)
+def _run_toolbox(model: Any, rows: Matrices) -> Answer:
+    model.fit(rows.train, rows.labels)
+    values = np.asarray(model.decision_function(rows.test), float)
+    return Answer(values, np.asarray(model.predict(rows.test)) == 1)
 
 
 def label_quality(rows: Matrices) -> np.ndarray:

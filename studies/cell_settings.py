@@ -1,9 +1,9 @@
-"""One cell of the benchmark under settings that are given, not tuned.
+"""One cell of the benchmark with given, untuned parameters.
 
-``python -m perf.cell_settings --data-dir DIR --task ijcnn1 gamma=1 c_unl=100 w_pos=0.02 n_pos=50
-n_unl=1000 --vary gamma=0.3,3 --vary n_pos=25,100``: resvm with the first values on the draws of
-the paper's protocol, then with one of them changed at a time. It answers whether a cell that came
-out below the published interval was badly tuned, badly drawn, or cannot do better.
+``python -m studies.cell_settings --data-dir DIR --task ijcnn1 gamma=1 c_unl=100 w_pos=0.02 n_pos=50
+n_unl=1000 --vary gamma=0.3,3 --vary n_pos=25,100`` runs resvm with these values on the draws of the
+paper's protocol, then with one of them changed at a time. This shows whether a cell below the
+published interval was badly tuned, badly drawn, or cannot do better.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 
-WHOLE = ("n_pos", "n_unl", "n_models")
-NAMES = ("gamma", "c_unl", "w_pos", *WHOLE)
+INTEGERS = ("n_pos", "n_unl", "n_models")
+NAMES = ("gamma", "c_unl", "w_pos", *INTEGERS)
 
 
 def values_of(text: str) -> tuple[str, list[float]]:
     """``gamma=0.3,3`` as a name and its values."""
     name, _, values = text.partition("=")
     if name not in NAMES:
-        raise argparse.ArgumentTypeError(f"there is no {name!r}; one of {', '.join(NAMES)}")
-    return name, [int(word) if name in WHOLE else float(word) for word in values.split(",")]
+        raise argparse.ArgumentTypeError(f"unknown name {name!r}; use one of {', '.join(NAMES)}")
+    return name, [int(word) if name in INTEGERS else float(word) for word in values.split(",")]
 
 
 def variants(
     base: MethodParameters, varied: Sequence[tuple[str, list[float]]]
 ) -> Iterator[tuple[str, MethodParameters]]:
-    """The settings as given, then with one changed at a time."""
+    """The given parameters, then variants with one of them changed."""
     yield "as given", base
     for name, values in varied:
         for value in values:
             changed: dict[str, float] = {name: value}
-            if name == "n_pos" and base.n_pos and base.n_unl:  # bags of U grow along
+            if name == "n_pos" and base.n_pos and base.n_unl:  # keep the ratio of the two bag sizes
                 changed["n_unl"] = round(value * base.n_unl / base.n_pos)
             yield f"{name} {value:g}", replace(base, **changed)  # type: ignore[arg-type]
 

@@ -1,9 +1,9 @@
-"""How good are rankings? ``python -m perf.ranking_quality --data-dir DIR --log FILE``.
+"""How good are rankings? ``python -m studies.ranking_quality --data-dir DIR --log FILE``.
 
-Sets of known truth, each drawn several times. First, U holds hidden positives: how well does each
-ranking find them, and how far is the recall that known positives promise from the true one? Then P
-holds false positives too: how well does an audit find those? Lines already in the log are not
-computed again; ``--markdown FILE`` puts the tables between marks in a page.
+Data sets of known truth, each drawn several times. First, U holds hidden positives: how well does
+each ranking find them, and how far is the recall estimated from known positives from the true one?
+Then P holds false positives too: how well does an audit find them? What the log already holds is
+not computed again; ``--markdown FILE`` puts the tables between the marks of a document.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from perf.paper_sets import load
-from perf.table import put_between_marks
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
@@ -36,8 +34,10 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from studies.markdown import put_between_marks
+from studies.paper_sets import load
 
-# |P|, |U|, share of U that is truly positive
+# |P|, |U|, fraction of U that is truly positive
 SETS = {"synthetic": (100, 200, 0.3), "cancer": (60, 200, 0.2), "mnist7": (50, 2000, 0.1)}
 CONTAMINATIONS = (0.1, 0.3)
 FOLDS = 5
@@ -55,7 +55,7 @@ class Draw:
     variance: float
 
     def dense(self) -> tuple[np.ndarray, np.ndarray]:
-        """All rows as a matrix, P first, and 1 for those of P: what peers take."""
+        """All rows as a dense matrix, P first, and their labels: 1 for P, 0 for U."""
         rows = Rows.concatenate([self.positives, self.unlabeled])
         matrix = np.zeros((len(rows), self.n_features + 1))
         matrix[rows.row_numbers, rows.indices] = rows.values
@@ -92,7 +92,7 @@ class Values:
 
 
 def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
-    """As resvm rank judges: default parameters, rows also by their content, the mean value."""
+    """As ``resvm rank`` scores rows: default parameters, mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
     trained = train_on(
@@ -117,7 +117,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
 
 
 def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
-    """Out-of-bag scores of U by pulearn's bagging SVM, with the sizes and penalties of ours."""
+    """Out-of-bag scores of U by pulearn's bagging SVM, with our bag sizes and penalties."""
     from pulearn import BaggingPuClassifier
     from sklearn.svm import SVC
 
@@ -161,7 +161,7 @@ def precision(truth: np.ndarray, values: np.ndarray) -> float:
 
 
 def recall_gap(truth: np.ndarray, known: np.ndarray, unlabeled: np.ndarray) -> tuple[float, float]:
-    """Recall within the first k rows of U, k as many as are hidden: promised, and true."""
+    """Recall within the first n_hidden rows of U: estimated, and true."""
     depth = int(truth.sum())
     unlabeled = np.where(np.isnan(unlabeled), -np.inf, unlabeled)
     cut = np.sort(unlabeled)[::-1][depth - 1]
@@ -179,7 +179,7 @@ def hidden(source: Any, name: str, number: int) -> dict[str, Any]:
     for label, known, unlabeled in (
         ("out_of_bag", *robust.out_of_bag),
         ("naive", *robust.naive),
-        # bagging's known positives are in every bag: what they promise is what it has
+        # all of P is in every bag of bagging: it has no out-of-bag values of P
         ("bagging", bagging.naive[0], bagging.out_of_bag[1]),
     ):
         promised, true = recall_gap(truth, known, unlabeled)
@@ -231,7 +231,7 @@ def run(arguments: argparse.Namespace) -> None:
                 started = time.perf_counter()
                 more = (share,) if what == "audit" else ()
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # peers use what scikit-learn gives up
+                    warnings.simplefilter("ignore")  # peers use deprecated functions
                     figures = work(source, name, number, *more)
                 record = {"set": name, "draw": number, "what": what, "contamination": share}
                 with log.open("a") as handle:
@@ -308,10 +308,10 @@ def tables(records: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", default=".")
-    parser.add_argument("--log", required=True, help="JSON lines, continued where they end")
+    parser.add_argument("--log", required=True, help="JSON lines; a run continues where they end")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--markdown", help="a page whose tables are to be replaced")
+    parser.add_argument("--markdown", help="a document whose tables are replaced")
     arguments = parser.parse_args()
     with parallel.inner_threads_held():
         run(arguments)

@@ -1,10 +1,10 @@
-"""How good are tuned models? ``python -m perf.tuning_quality --data-dir DIR --log FILE``.
+"""How good are tuned models? ``python -m studies.tuning_quality --data-dir DIR --log FILE``.
 
-The paper's sets (its sizes and contamination), each drawn several times. For every candidate of one
-random sample: each criterion out of bag and by ten folds, out of bag also with the few members that
-halving starts with, and the test PR area of the model trained with it. From these follows what each
-way of choosing would have reached. Lines already in the log are not computed again;
-``--markdown FILE`` puts the tables between marks in a page.
+The paper's data sets, with its sizes and contamination, each drawn several times. For every
+candidate of a random sample: each criterion out of bag and by ten folds, out of bag also with the
+few members that halving starts with, and the test PR area of the model trained with it. The tables
+compare what each way of choosing would have reached. What the log already holds is not computed
+again; ``--markdown FILE`` puts the tables between the marks of a document.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from perf.paper_sets import Source, load
-from perf.table import put_between_marks
 from resvm_cli.metrics.ranking import pr_auc_trapezoid
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
@@ -39,6 +37,8 @@ from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Result, Task, halving, sampled
 from resvm_cli.tuning.space import default_space
 from resvm_cli.tuning.validation import Judge, params_of
+from studies.markdown import put_between_marks
+from studies.paper_sets import Source, load
 
 N_MODELS = 50
 MAX_UNL = 5000
@@ -118,7 +118,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
     gamma = gamma_scale(drawn.n_features, drawn.variance)
     kernels = SharedKernels(drawn.positives, unlabeled, 2000)
     folds = Folds.drawn(len(drawn.positives), len(unlabeled), 10, number)
-    # the space that folds allow holds for both
+    # the space that folds allow serves both
     space = default_space(
         "resvm",
         "rbf",
@@ -193,7 +193,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def chosen_by_halving(records: list[dict], metric: str) -> dict:
-    """What halving would have ended with, had it started with these candidates."""
+    """The candidate that halving would have chosen from these."""
     by_task = {}
     for record in records:
         for members, label in ((6, "oob_6"), (17, "oob_17"), (N_MODELS, "oob")):
@@ -217,7 +217,7 @@ def chosen_by_halving(records: list[dict], metric: str) -> dict:
 
 
 def tables(records: list[dict]) -> str:
-    """Markdown: the test PR area that each way of choosing reaches."""
+    """Markdown: the test PR area reached by each way of choosing."""
     groups: dict[tuple, list[dict]] = defaultdict(list)
     for record in records:
         groups[record["set"], record["setting"], record["draw"]].append(record)
@@ -272,7 +272,7 @@ def tables(records: list[dict]) -> str:
         )
     lines.append(
         f"Test PR area (trapezoidal, percent), mean of {len(draws)} draws; {trials} random"
-        f" candidates a draw, {N_MODELS} members, rbf."
+        f" candidates per draw, {N_MODELS} members, rbf."
     )
     return "\n".join(lines)
 
@@ -280,12 +280,12 @@ def tables(records: list[dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", default=".")
-    parser.add_argument("--log", required=True, help="JSON lines, continued where they end")
+    parser.add_argument("--log", required=True, help="JSON lines; a run continues where they end")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--auto", action="store_true", help="measure train --auto instead")
-    parser.add_argument("--markdown", help="a page whose tables are to be replaced")
+    parser.add_argument("--markdown", help="a document whose tables are replaced")
     arguments = parser.parse_args()
     with parallel.inner_threads_held():
         run(arguments)

@@ -1,7 +1,7 @@
 """Does ``train`` warn where it should, and only there?
 
-For each warning a small set that deserves it is made and trained on; how often the warning came on
-the tasks of ``perf.pu_methods`` is in that log.
+Each warning has a small data set that deserves it, on which a model is trained. How often the
+warning appeared on the tasks of ``studies.pu_methods`` is counted from its log.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from perf.table import markdown_table
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from studies.markdown import markdown_table
 
 PARAMS = MethodParameters(n_models=20)
 WORDS = 300
@@ -26,15 +26,15 @@ WORDS = 300
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning by words in it, and data of which it is true."""
+    """A warning, recognized by some of its words, and data that deserve it."""
 
     words: str
     deserved_by: str
     rows: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
     params: MethodParameters = PARAMS
 
-    def is_said(self) -> bool:
-        """Whether training on the data that deserve it says so."""
+    def is_given(self) -> bool:
+        """Whether training on these data gives the warning."""
         positives, unlabeled = self.rows(np.random.default_rng(3))
         data = MemoryData(Rows.from_dense(positives), Rows.from_dense(unlabeled))
         run = Run(jobs=1)
@@ -61,7 +61,7 @@ def _alike(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return _apart(rng, gap=0.0)
 
 
-def _the_same(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _same_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     positives, _ = _apart(rng)
     return positives, positives
 
@@ -71,7 +71,7 @@ def _few_known(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _short_texts(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Texts of 40 words, of which positives prefer some, and among U many of two words."""
+    """Texts of 40 words, some of them typical of positives; many texts of U have two words."""
 
     def texts(n_texts: int, n_words: int, preferred: slice, factor: float) -> np.ndarray:
         chances = np.ones(WORDS)
@@ -94,18 +94,18 @@ WARNINGS = (
     Warned("a threshold is chosen from at least", "8 known positives", _few_known),
     Warned("can hardly be told from U", "P and U drawn alike", _alike),
     Warned("rows of U with few features lead", "a fifth of U are texts of two words", _short_texts),
-    Warned("P and U hold the same rows", "the same file twice", _the_same),
+    Warned("P and U hold the same rows", "the same file twice", _same_rows),
 )
 
 
 def warnings_table(records: Sequence[dict[str, Any]]) -> str:
-    """Each warning: said of data that deserve it, and on how many runs of which tasks."""
+    """For each warning: is it given where deserved, and on how many runs of which tasks."""
     ours = [record for record in records if "notices" in record]
     rows = []
     for warned in WARNINGS:
         said_by = [r for r in ours if any(warned.words in notice for notice in r["notices"])]
         tasks = ", ".join(dict.fromkeys(record["task"] for record in said_by))
-        said = "said" if warned.is_said() else "**not said**"
+        said = "said" if warned.is_given() else "**not said**"
         count = f"{len(said_by)} of {len(ours)}"
         rows.append([f"... {warned.words} ...", warned.deserved_by, said, count, tasks or "none"])
     head = ["warning", "data that deserve it", "there", "runs here", "of tasks"]

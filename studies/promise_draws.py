@@ -1,9 +1,9 @@
-"""Out-of-bag values of draws whose truth is known, stored to compare estimates on.
+"""Out-of-bag values of draws with known truth, stored for comparing estimates.
 
-``python -m perf.promise_draws --data-dir DIR --store DIR`` draws P and U from the sets of
-``perf.pu_tasks``, with clean and contaminated P, known at random or by their features, and keeps of
-each draw what ``resvm rank`` would judge by, with negatives that were never trained on. Draws that
-are stored already are not made again.
+``python -m studies.promise_draws --data-dir DIR --store DIR`` draws P and U from the tasks of
+``studies.pu_tasks``, with clean and contaminated P, labeled at random or by their features. For
+each draw it stores the out-of-bag values that ``resvm rank`` would use, and the values of negatives
+that no member was trained on. Draws already in the store are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from perf.pu_tasks import TASKS, labelled
 from resvm_cli.model.drawing import Sizes, biased_chances, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
@@ -27,31 +26,32 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from studies.pu_tasks import TASKS, labeled
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
-LABELLINGS = ("random", "biased")
-OTHER_SHARES = (0.05, 0.4)  # of U that is positive: every second draw has one of these
+LABELINGS = ("random", "biased")
+OTHER_FRACTIONS = (0.05, 0.4)  # of U that is positive; every second draw uses one of them
 N_POS, N_UNL, N_NEGATIVES = 200, 2000, 300
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is drawn, and which draw of it."""
+    """One draw of a task."""
 
     task: str
     contamination: float
-    labelling: str
+    labeling: str
     number: int
 
     @property
     def name(self) -> str:
         task = self.task.replace(" ", "_")
-        return f"{task}-{self.contamination:g}-{self.labelling}-{self.number}"
+        return f"{task}-{self.contamination:g}-{self.labeling}-{self.number}"
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """P, U and negatives, which of P and U are truly positive, and the share of U that is."""
+    """P, U and negatives, and which rows of P and U are truly positive."""
 
     positives: Rows
     unlabeled: Rows
@@ -61,21 +61,21 @@ class Drawn:
 
 
 def drawn(cell: Cell, folder: Path) -> Drawn:
-    """The rows of a cell: they depend on what it says alone."""
+    """The rows of a cell; they depend on its fields alone."""
     task = TASKS[cell.task]
-    rows, labels = labelled(task.file, folder)
+    rows, labels = labeled(task.file, folder)
     truth = np.asarray(task.is_positive(labels))
     share = task.hidden
     if cell.number % 2:
-        share = OTHER_SHARES[cell.number // 2 % 2]
+        share = OTHER_FRACTIONS[cell.number // 2 % 2]
     n_true, n_false = int(truth.sum()), int((~truth).sum())
-    # as much of the set as leaves some of either class over
+    # leave some rows of both classes for the negatives
     n_pos = min(N_POS, n_true // 3)
     n_unl = int(min(N_UNL, 0.9 * (n_true - n_pos) / share, 0.75 * n_false / (1 - share)))
     sizes = Sizes(n_pos, n_unl, cell.contamination, share, 0, None)
     seed = [cell.number, round(1000 * cell.contamination), *cell.name.encode()]
     rng = np.random.default_rng(seed)
-    chances = biased_chances(rows, rng) if cell.labelling == "biased" else None
+    chances = biased_chances(rows, rng) if cell.labeling == "biased" else None
     sets = split(truth, sizes, rng, chances)
     negatives = sets.test[~truth[sets.test]][:N_NEGATIVES]
     return Drawn(
@@ -87,8 +87,8 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
     )
 
 
-def judged(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
-    """What rank would know: default parameters, scaled where that is advised, the mean value."""
+def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
+    """What ``resvm rank`` computes: default parameters, scaling where advised, mean values."""
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
     trained = train_on(
         data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), Run(jobs=1)
@@ -125,11 +125,11 @@ def main() -> None:
     store = Path(arguments.store)
     store.mkdir(exist_ok=True)
     cells = [
-        Cell(task, contamination, labelling, number)
+        Cell(task, contamination, labeling, number)
         for number in range(*arguments.draws)
         for task in arguments.tasks
         for contamination in CONTAMINATIONS
-        for labelling in LABELLINGS
+        for labeling in LABELINGS
     ]
     with parallel.inner_threads_held():
         for cell in cells:
@@ -137,10 +137,10 @@ def main() -> None:
             if path.exists():
                 continue
             started = time.perf_counter()
-            values = judged(cell, drawn(cell, Path(arguments.data_dir)))
-            beside = path.with_suffix(".part.npz")
-            np.savez(beside, **values)
-            beside.rename(path)
+            values = evaluate(cell, drawn(cell, Path(arguments.data_dir)))
+            partial = path.with_suffix(".part.npz")
+            np.savez(partial, **values)
+            partial.rename(path)
             print(cell.name, f"{time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
 
 

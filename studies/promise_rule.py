@@ -1,9 +1,9 @@
-"""Would the rules of promises do on a set they were not chosen on?
+"""Do the constants of FDR estimates hold on data sets they were not chosen on?
 
-``python -m perf.promise_rule --store DIR`` reads what ``perf.promise_draws`` stored, fits the two
-classes of every draw once, and leaves out one set after the other: the constants of a promise are
-chosen on all others, and the errors that are printed are of the set left out. Fits are kept beside
-the draws, so that a second call takes seconds.
+``python -m studies.promise_rule --store DIR --fits DIR`` reads what ``studies.promise_draws``
+stored and fits the class mixture of every draw once. Then it leaves out one data set after another:
+the constants are chosen on all other sets, and the printed errors are those of the set left out.
+Fits are kept, so a second run takes seconds.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perf.pu_tasks import TASKS
 from resvm_cli.metrics import class_mixture
 from resvm_cli.metrics.bootstrap import LEVEL
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.running import parallel
+from studies.pu_tasks import TASKS
 
 FDR = 0.1
 REPLICATES = 100
-# A promise that is withheld counts as one that is off by so much, or all would be withheld.
-PRICE_OF_SILENCE = 0.1
+# Error charged for withholding an estimate; otherwise withholding all would be best.
+COST_OF_SILENCE = 0.1
 
 
 class Rule(NamedTuple):
-    """The constants of a promise."""
+    """The constants of an estimate."""
 
     lookalikes: float
     least_area: float
     least_area_of_sets: float
-    widest: float  # interval of b, before it is widened, beyond which b is not known
+    widest: float  # interval of b before widening; b counts as unknown if it is wider
     widening: float
 
     def __str__(self) -> str:
@@ -52,11 +52,11 @@ WIDENINGS = (1.0, 1.3, 1.6, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """A fitted draw: all that rules ask for, and the truth."""
+    """A fitted draw: everything a rule needs, and the truth."""
 
     task: str
     contamination: float
-    labelling: str
+    labeling: str
     number: int
     area: float
     area_of_sets: float
@@ -66,9 +66,9 @@ class Draw:
     b_high: float
     true_a: float
     true_b: float
-    at_hidden: tuple[float, float, float]  # share of positives among as many as are hidden; bounds
+    at_hidden: tuple[float, float, float]  # precision of the first n_hidden rows; bounds
     true_at_hidden: float
-    shares: np.ndarray  # expected, by depth
+    shares: np.ndarray  # expected precision by depth
     true_shares: np.ndarray
 
     @property
@@ -83,12 +83,12 @@ class Draw:
         )
 
     def error(self, rule: Rule) -> float:
-        """Promised less true among as many rows as are hidden."""
+        """Estimated minus true precision of the first n_hidden rows."""
         share = self.at_hidden[0]
         return share + rule.lookalikes * (self.b - share) - self.true_at_hidden
 
     def fdr_error(self, rule: Rule) -> float:
-        """The same of the list of --fdr; nan of lists below 5 rows."""
+        """The same for the list of --fdr; nan if it has fewer than 5 rows."""
         promised = self.shares + rule.lookalikes * (self.b - self.shares)
         length = int((promised >= 1 - FDR).sum())
         if length < 5:
@@ -139,7 +139,7 @@ def _fit(path: Path) -> dict[str, np.ndarray]:
     promised = mixture.precision(len(unlabeled))
     b = float(mixture.fitted.b[0, 0])
     keep = class_mixture.LOOKALIKES
-    shares = (promised.value - keep * promised.value[-1]) / (1 - keep)  # as before it was lowered
+    shares = (promised.value - keep * promised.value[-1]) / (1 - keep)  # undo the correction
     hidden = int(true_unl.sum()) - 1
     binned = mixture.binned
     of_sets = class_mixture._area(binned.positives, binned.unlabeled)
@@ -156,14 +156,14 @@ def _fit(path: Path) -> dict[str, np.ndarray]:
 
 
 def chosen(draws: Sequence[Draw]) -> Rule:
-    """The rule of the smallest mean error where it promises, silence at its price."""
+    """The rule with the smallest mean error; withholding an estimate has a fixed cost."""
     best, least = None, np.inf
     grids = (LOOKALIKES, LEAST_AREAS, LEAST_AREAS_OF_SETS, WIDEST)
     for constants in itertools.product(*grids):
         rule = Rule(*constants, 1.0)
         told = np.array([draw.told(rule) for draw in draws])
         errors = np.array([draw.error(rule) for draw in draws])
-        cost = np.where(told, np.abs(errors), PRICE_OF_SILENCE).mean()
+        cost = np.where(told, np.abs(errors), COST_OF_SILENCE).mean()
         if told.any():
             cost += abs(errors[told].mean())
         if cost < least:
@@ -179,7 +179,7 @@ def chosen(draws: Sequence[Draw]) -> Rule:
 
 def tables(draws: Sequence[Draw]) -> str:
     """Markdown: errors on each set by a rule that was chosen without it."""
-    random = [draw for draw in draws if draw.labelling == "random"]
+    random = [draw for draw in draws if draw.labeling == "random"]
     lines = [
         f"{len(draws)} draws, {len(random)} of them known at random. Rules: lookalikes, least areas"
         " of classes and of sets, widest interval of b, widening.",
@@ -217,15 +217,15 @@ def _by_contamination(judged: Sequence[tuple[Draw, Rule]]) -> list[str]:
         " `--fdr` list |",
         "|--:|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for labelling in ("random", "biased"):
+    for labeling in ("random", "biased"):
         for contamination in (0.0, 0.1, 0.3):
             group = [
                 (draw, rule)
                 for draw, rule in judged
-                if (draw.labelling, draw.contamination) == (labelling, contamination)
+                if (draw.labeling, draw.contamination) == (labeling, contamination)
             ]
             if group:
-                lines.append(f"| {100 * contamination:.0f} % | {labelling} | {_cells(group)} |")
+                lines.append(f"| {100 * contamination:.0f} % | {labeling} | {_cells(group)} |")
     return lines
 
 

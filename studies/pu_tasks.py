@@ -1,7 +1,7 @@
-"""Tasks of known truth to compare methods on: labelled sets, and draws of P, U and test rows.
+"""Tasks of known truth for comparing methods: labeled data sets, and draws of P, U and test rows.
 
-Each task says which class is positive and what share of U is hidden positive. A draw depends on the
-task's name, the contamination of P and its number alone, so every method gets the same rows.
+Each task says which class is positive and which fraction of U is positive. A draw depends only on
+the task's name, the contamination of P and the draw's number, so every method gets the same rows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.synthetic import synthetic
 from resvm_cli.rows import Rows
 
-MOST_ROWS = 20_000  # of a file, drawn once; draws take a sixth of that
+MAX_ROWS = 20_000  # of a file, sampled once; draws take a sixth of them
 
 
 @dataclass(frozen=True)
 class Task:
-    """A file, the labels in it that are positive, and how rows are drawn from it."""
+    """A file, its positive labels, and how many rows are drawn from it."""
 
     file: str
     is_positive: Callable[[np.ndarray], np.ndarray]
-    hidden: float  # share of U that is truly positive
+    hidden: float  # fraction of U that is truly positive
     n_pos: int = 100
     n_unl: int = 1000
     n_test: int = 2000
@@ -59,7 +59,7 @@ TASKS = {
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """P, U and test rows, each with its truth."""
+    """P, U and test rows with their true classes."""
 
     positives: Rows
     unlabeled: Rows
@@ -71,7 +71,7 @@ class Draw:
 
     @property
     def prior(self) -> float:
-        """The share of U that is positive."""
+        """The fraction of U that is positive."""
         return float(self.truth_unl.mean())
 
     @property
@@ -86,39 +86,39 @@ class Draw:
 
     @property
     def unscaled(self) -> bool:
-        """Whether ``resvm check`` would advise to scale the features."""
+        """Whether ``resvm check`` would advise scaling the features."""
         stats = FeatureStats()
         stats.add(self.positives)
         stats.add(self.unlabeled)
         return stats.summary().advice() is not None
 
     def dense(self, rows: Rows) -> np.ndarray:
-        """Rows as a matrix, which peers take."""
+        """Rows as a dense matrix."""
         matrix = np.zeros((len(rows), self.n_features + 1))
         matrix[rows.row_numbers, rows.indices] = rows.values
         return matrix[:, 1:]
 
 
 @cache
-def labelled(file: str, folder: Path) -> tuple[Rows, np.ndarray]:
+def labeled(file: str, folder: Path) -> tuple[Rows, np.ndarray]:
     """The rows of a file and their labels."""
     if file == SYNTHETIC:
-        n_positive = MOST_ROWS * 3 // 10
-        points = synthetic(n_positive, MOST_ROWS - n_positive, np.random.default_rng(7))
-        return Rows.from_dense(points), np.where(np.arange(MOST_ROWS) < n_positive, 1, -1)
+        n_positive = MAX_ROWS * 3 // 10
+        points = synthetic(n_positive, MAX_ROWS - n_positive, np.random.default_rng(7))
+        return Rows.from_dense(points), np.where(np.arange(MAX_ROWS) < n_positive, 1, -1)
     path = folder / file
     block = read_file(str(path if path.exists() else folder / f"{file}.gz"))
     rows, labels = block.rows, np.asarray(block.labels)
-    if len(rows) > MOST_ROWS:
-        some = np.random.default_rng(5).choice(len(rows), MOST_ROWS, replace=False)
+    if len(rows) > MAX_ROWS:
+        some = np.random.default_rng(5).choice(len(rows), MAX_ROWS, replace=False)
         rows, labels = rows.take(some), labels[some]
     return rows, labels
 
 
 def draw(name: str, contamination: float, number: int, folder: Path) -> Draw:
-    """One draw; its test set has U's share of positives, and as many rows as are left, at most."""
+    """One draw; its test set has U's fraction of positives, and at most the rows left."""
     task = TASKS[name]
-    rows, labels = labelled(task.file, folder)
+    rows, labels = labeled(task.file, folder)
     truth = np.asarray(task.is_positive(labels))
     without_test = Sizes(task.n_pos, task.n_unl, contamination, task.hidden, 0, 0)
     left_pos = int(truth.sum()) - without_test.positives_needed

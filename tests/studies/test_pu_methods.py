@@ -1,4 +1,4 @@
-"""Our answers beside the peers': draws of known truth, figures, and tables from a log."""
+"""Tests of the study that compares resvm with other methods."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perf import pu_methods, pu_tables
-from perf.pu_methods import audit_precision, quality
-from perf.pu_peers import Answer, Matrices, forest, logistic, svc
-from perf.pu_tasks import TASKS, draw
-from perf.pu_warnings import WARNINGS, warnings_table
+from studies import pu_methods, pu_tables
+from studies.pu_methods import audit_precision, quality
+from studies.pu_peers import Answer, Matrices, forest, logistic, svc
+from studies.pu_tasks import TASKS, draw
+from studies.pu_warnings import WARNINGS, warnings_table
 
 NOWHERE = Path("no-such-folder")  # the synthetic task needs no file
 
 
-def test_a_draw_has_the_shares_of_wrong_labels_that_were_asked_for():
+def test_a_draw_has_the_requested_fraction_of_wrong_labels():
     drawn = draw("synthetic", 0.3, 0, NOWHERE)
     task = TASKS["synthetic"]
     assert (len(drawn.positives), len(drawn.unlabeled)) == (task.n_pos, task.n_unl)
@@ -27,7 +27,7 @@ def test_a_draw_has_the_shares_of_wrong_labels_that_were_asked_for():
     assert drawn.prior == drawn.truth_test.mean() == pytest.approx(task.hidden)
 
 
-def test_draws_are_told_apart_by_number_and_contamination_and_come_again():
+def test_a_draw_depends_on_its_number_and_contamination_alone():
     def first_row(contamination: float, number: int) -> list[float]:
         return list(draw("synthetic", contamination, number, NOWHERE).positives.values[:2])
 
@@ -44,11 +44,11 @@ def test_dense_rows_hold_the_entries_of_the_sparse_ones():
 
 
 @pytest.mark.parametrize("peer", [svc, logistic, forest])
-def test_peers_answer_every_test_row(peer):
+def test_peers_score_every_test_row(peer):
     rows = Matrices(draw("synthetic", 0.0, 0, NOWHERE), seed=0)
     rows.train, rows.labels = rows.train[::5], rows.labels[::5]
     answer = peer(rows)
-    assert len(answer.values) == len(answer.called) == len(rows.test)
+    assert len(answer.values) == len(answer.positive) == len(rows.test)
     assert np.isfinite(answer.values).all()
 
 
@@ -59,12 +59,12 @@ def test_quality_is_perfect_for_values_in_order_and_f1_is_of_the_labels():
     assert figures["f1"] == pytest.approx(2 / 3)
 
 
-def test_an_audit_puts_rows_that_nobody_judged_last():
+def test_an_audit_puts_rows_without_values_last():
     false = np.array([True, False, True])
     assert audit_precision(false, np.array([-1.0, 2.0, np.nan])) == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_a_run_goes_on_where_its_log_ends(tmp_path, monkeypatch, capsys):
+def test_a_run_continues_where_its_log_ends(tmp_path, monkeypatch, capsys):
     log, page = tmp_path / "log.jsonl", tmp_path / "page.md"
     arguments = ["pu_methods", "--log", str(log), "--draws", "1", "--tasks", "synthetic"]
     arguments += ["--methods", "train", "--markdown", str(page)]
@@ -107,7 +107,7 @@ def test_ranks_are_means_over_the_draws(records):
     assert pu_tables.Log(records).ranks() == {"train": 2.0, "train --auto": 1.5, "peer": 2.5}
 
 
-def test_only_draws_that_every_method_has_answered_count(records):
+def test_only_draws_with_results_of_every_method_count(records):
     log = pu_tables.Log(records[:-1])
     assert len(log.cells) == 3
     assert log.mean("train", "ap") == pytest.approx(60.0)
@@ -119,9 +119,9 @@ def test_the_worst_draw_from_plain_to_auto_is_shown(records):
     assert shown == "| b | 75.0 | 75.0 | 62.5 | -12.5 | -30.0 | -30.0 |"
 
 
-def test_every_warning_is_said_of_data_that_deserve_it():
-    said = {warned.words: warned.is_said() for warned in WARNINGS}
-    assert all(said.values()), said
+def test_every_warning_is_given_for_data_that_deserve_it():
+    given = {warned.words: warned.is_given() for warned in WARNINGS}
+    assert all(given.values()), given
 
 
 def test_the_table_of_warnings_names_the_tasks_that_had_them():

@@ -1,11 +1,11 @@
-"""Which informed settings, and how many pooled? ``python -m perf.informed_lists --folder DIR``.
+"""Which informed settings should ``--auto`` try, and how many should it pool?
 
-For each draw of ``perf.pu_tasks`` every setting of a wide list is judged out of bag as ``--auto``
-does it, and trained; what its members say of the test rows is kept in a file. From these files
-follows, without any training, what each shorter list and each size of a committee would have
-answered. The last table leaves out one data set after the other: the list and size that are best on
-the others, and what they gain on the one left out. Files that are there are not made again. All
-settings have as many members here; ``--auto`` trains more of the untuned one.
+``python -m studies.informed_lists --data-dir DIR --folder DIR`` scores every setting of a wide list
+out of bag, as ``--auto`` does, for each draw of ``studies.pu_tasks``, trains it, and stores the
+values of the test rows. From these files follow, without further training, the results of any
+shorter list and committee size. The last table leaves out one data set after another: the list and
+size that are best on the others, and their gain on the one left out. Files that exist are not made
+again. All settings have the same number of members here; ``--auto`` trains more untuned ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from perf.pu_tasks import TASKS, Draw, draw
 from resvm_cli.errors import ResvmError
 from resvm_cli.model.ensemble import Predictor, cut
 from resvm_cli.model.pu_data import MemoryData
@@ -40,83 +39,90 @@ from resvm_cli.tuning.search import Result, Task
 from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import params_of
+from studies.pu_tasks import TASKS, Draw, draw
 
 MEMBERS = 20
 CONTAMINATIONS = (0.0, 0.3)
-FIRST_DRAW = 100  # those below are for docs/quality.md
+FIRST_DRAW = 100  # lower numbers are used for docs/quality.md
 PENALTIES = (1.0, 10.0, 100.0)
 GAMMAS = (0.1, 0.3, 1.0, 3.0)
-Bags = tuple[float, float, float]  # share of |P|, rows of U for each, w_pos
+Bags = tuple[float, float, float]  # fraction of |P|, rows of U per row of P, w_pos
 TWO, FIVE, TEN = (1.0, 2.0, 0.7), (1.0, 5.0, 0.5), (1.0, 10.0, 0.5)
 HALF, EVEN, QUARTER = (0.5, 5.0, 0.5), (0.5, 5.0, 1.0), (0.25, 10.0, 0.5)
 
 
-def of(bags: Bags, gammas: Sequence[float], penalties: Sequence[float]) -> list[Informed]:
+def grid(bags: Bags, gammas: Sequence[float], penalties: Sequence[float]) -> list[Informed]:
     return [Informed(*bags, gamma, c_unl) for gamma in gammas for c_unl in penalties]
 
 
 UNTUNED = Informed(*TWO, 1.0, 1.0)
 FORMER = [
-    *of(TWO, GAMMAS, (1.0, 10.0)),
-    *of(TWO, (0.1, 0.3), (100.0,)),
-    *of(TWO, (0.3, 1.0), (0.1,)),
-    *of(HALF, GAMMAS, (1.0, 10.0)),
-    *of(HALF, (0.03,), (100.0,)),
-    *of(HALF, (0.1, 0.3), (0.1,)),
-    *of(EVEN, (0.3, 1.0), (1.0, 10.0)),
-    *of(FIVE, (1.0,), (1.0,)),
-    *of((1.0, 2.0, 1.0), (0.3, 1.0), (1.0,)),
+    *grid(TWO, GAMMAS, (1.0, 10.0)),
+    *grid(TWO, (0.1, 0.3), (100.0,)),
+    *grid(TWO, (0.3, 1.0), (0.1,)),
+    *grid(HALF, GAMMAS, (1.0, 10.0)),
+    *grid(HALF, (0.03,), (100.0,)),
+    *grid(HALF, (0.1, 0.3), (0.1,)),
+    *grid(EVEN, (0.3, 1.0), (1.0, 10.0)),
+    *grid(FIVE, (1.0,), (1.0,)),
+    *grid((1.0, 2.0, 1.0), (0.3, 1.0), (1.0,)),
 ]
 WIDE = [
     *FORMER,
-    *of(TWO, GAMMAS, PENALTIES),
-    *of(TWO, (0.1, 0.3), (1000.0,)),
-    *of(FIVE, GAMMAS, PENALTIES),
-    *of(FIVE, (0.1, 0.3), (1000.0,)),
-    *of(TEN, GAMMAS[:3], (10.0, 100.0)),
-    *of(HALF, GAMMAS[:3], (100.0,)),
-    *of(QUARTER, GAMMAS[:3], PENALTIES),
+    *grid(TWO, GAMMAS, PENALTIES),
+    *grid(TWO, (0.1, 0.3), (1000.0,)),
+    *grid(FIVE, GAMMAS, PENALTIES),
+    *grid(FIVE, (0.1, 0.3), (1000.0,)),
+    *grid(TEN, GAMMAS[:3], (10.0, 100.0)),
+    *grid(HALF, GAMMAS[:3], (100.0,)),
+    *grid(QUARTER, GAMMAS[:3], PENALTIES),
 ]
 FORMER_NAME, FORMER_KEPT, FORMER_FADES = "the former 30", 10, 0.05
 LISTS = {
     FORMER_NAME: FORMER,
     "all": WIDE,
-    "today's": [*of(TWO, GAMMAS[:3], PENALTIES[:1]), *of(FIVE, GAMMAS[:3], PENALTIES)],
-    "and large penalties for two": [
-        *of(TWO, GAMMAS[:3], PENALTIES),
-        *of(FIVE, GAMMAS[:3], PENALTIES),
+    "today's": [
+        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *grid(FIVE, GAMMAS[:3], PENALTIES),
     ],
-    "and gamma 3": [*of(TWO, GAMMAS, PENALTIES[:1]), *of(FIVE, GAMMAS, PENALTIES)],
-    "only two rows of U": of(TWO, GAMMAS[:3], PENALTIES),
-    "only five": of(FIVE, GAMMAS[:3], PENALTIES),
+    "and large penalties for two": [
+        *grid(TWO, GAMMAS[:3], PENALTIES),
+        *grid(FIVE, GAMMAS[:3], PENALTIES),
+    ],
+    "and gamma 3": [
+        *grid(TWO, GAMMAS, PENALTIES[:1]),
+        *grid(FIVE, GAMMAS, PENALTIES),
+    ],
+    "only two rows of U": grid(TWO, GAMMAS[:3], PENALTIES),
+    "only five": grid(FIVE, GAMMAS[:3], PENALTIES),
     "ten in place of five": [
-        *of(TWO, GAMMAS[:3], PENALTIES[:1]),
-        *of(TEN, GAMMAS[:3], PENALTIES[1:]),
+        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *grid(TEN, GAMMAS[:3], PENALTIES[1:]),
     ],
     "and half of P": [
-        *of(TWO, GAMMAS[:3], PENALTIES[:1]),
-        *of(FIVE, GAMMAS[:3], PENALTIES),
-        *of(HALF, GAMMAS[:3], PENALTIES[:2]),
+        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *grid(FIVE, GAMMAS[:3], PENALTIES),
+        *grid(HALF, GAMMAS[:3], PENALTIES[:2]),
     ],
 }
 KEPT = (2, 3, 4, 6, 10)
-Way = tuple[str, int]  # a list, and how many are pooled
+Way = tuple[str, int]  # name of a list, committee size
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What each setting of the wide list did on one draw."""
+    """The results of each setting of the wide list on one draw."""
 
     task: str
     truth: np.ndarray
     scores: dict[Informed, float]
     candidates: dict[Informed, Candidate]
-    values: dict[Candidate, np.ndarray]  # of the test rows, standardised
+    values: dict[Candidate, np.ndarray]  # of the test rows, standardized
 
     def answer(
         self, settings: Sequence[Informed], kept: int, fades: float = committee.UNTUNED_FADES
     ) -> np.ndarray:
-        """The values of a committee, pooled by the weights of ``--auto``."""
+        """The values of a committee, pooled with the weights of ``--auto``."""
         judged: dict[Candidate, float] = {}
         for setting in (UNTUNED, *settings):
             if setting in self.scores:
@@ -130,7 +136,7 @@ class Measured:
 
 
 def measure(task: str, drawn: Draw, seed: int) -> Measured:
-    """Judge and train every setting of the wide list."""
+    """Score and train every setting of the wide list."""
     params = MethodParameters(seed=seed)
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     settle_scaling(data, params, Run(jobs=1))
@@ -182,12 +188,12 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
 
 
 def save(measured: Measured, path: Path) -> None:
-    """Settings in the order of the wide list; equal candidates share a line of values."""
+    """Write settings in the order of the wide list; equal candidates share a row of values."""
     candidates = list(measured.values)
     settings = list(measured.candidates)
-    beside = path.with_suffix(".part.npz")
+    partial = path.with_suffix(".part.npz")
     np.savez_compressed(
-        beside,
+        partial,
         task=np.array(measured.task),
         settings=np.array([astuple(one) for one in settings]),
         truth=measured.truth,
@@ -195,18 +201,18 @@ def save(measured: Measured, path: Path) -> None:
         places=np.array([candidates.index(measured.candidates[one]) for one in settings]),
         values=np.array([measured.values[one] for one in candidates], np.float32),
     )
-    beside.replace(path)
+    partial.replace(path)
 
 
 def load(path: Path) -> Measured:
-    """What was kept; candidates are known by their number alone."""
+    """Read a file of ``save``; candidates are identified by number alone."""
     with np.load(path, allow_pickle=False) as held:
         settings = [Informed(*numbers) for numbers in held["settings"].tolist()]
         by_number = [
             Candidate("resvm", (("n_pos", float(number)),)) for number in range(len(held["values"]))
         ]
         candidates = {
-            one: by_number[place] for one, place in zip(settings, held["places"], strict=True)
+            one: by_number[number] for one, number in zip(settings, held["places"], strict=True)
         }
         scores = {
             one: float(score)
@@ -218,7 +224,7 @@ def load(path: Path) -> Measured:
 
 
 def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
-    """Average precision by data set, in percent: tasks of one file are one."""
+    """Average precision by data set, in percent; tasks of one file are one data set."""
     found = defaultdict(list)
     for one in draws:
         fades = FORMER_FADES if way == (FORMER_NAME, FORMER_KEPT) else committee.UNTUNED_FADES
@@ -228,7 +234,7 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
 
 
 def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
-    """Each list with each size; and what would have been chosen without each data set."""
+    """Each list with each committee size; then the choice without each data set."""
     areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
     former = areas[FORMER_NAME, FORMER_KEPT]
     show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
@@ -247,14 +253,14 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
         gains.append((areas[best][name] - former[name], today))
         show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
     mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))
-    cells = [f"{gain:+.2f} ({of:.2f})" for gain, of in zip(mean, error, strict=True)]
+    cells = [f"{gain:+.2f} ({width:.2f})" for gain, width in zip(mean, error, strict=True)]
     show(f"| mean (standard error) | | {cells[0]} | {cells[1]} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", default=".")
-    parser.add_argument("--folder", required=True, help="a file for each draw")
+    parser.add_argument("--folder", required=True, help="where a file per draw is kept")
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The paper's sets as labelled rows, from which P, U and test sets are drawn."""
+"""The paper's data sets as labeled rows, from which P, U and test sets are drawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resvm_cli.rows import Rows
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Labelled rows, and a test set where there is one."""
+    """Labeled rows, and a test set if the data set has one."""
 
     rows: Rows
     truth: np.ndarray
@@ -22,7 +22,7 @@ class Source:
 
 
 def load(name: str, folder: Path) -> Source:
-    """One of the paper's sets."""
+    """Read one of the paper's data sets."""
 
     def read(stem: str) -> tuple[Rows, np.ndarray]:
         path = folder / stem

@@ -1,10 +1,11 @@
-"""cleanlab's audit of P on stored draws: ``python -m perf.audit_peers --data-dir DIR --store DIR``.
+"""cleanlab's audit of P on stored draws.
 
-For the draws of ``perf.promise_draws`` whose P is contaminated and known at random: the label
-quality of each row of P, from the cross-validated probabilities of three classifiers. They are kept
-beside the draws; what is there already is not computed again. The table that is printed has the
-average precision at finding false rows of P by task, and what resvm gains, paired by draw. cleanlab
-is needed where something is left to compute; it is no dependency of resvm (pip install cleanlab).
+``python -m studies.audit_peers --data-dir DIR --store DIR`` takes the draws of
+``studies.promise_draws`` whose P is contaminated and labeled at random. It computes the label
+quality of each row of P from the cross-validated probabilities of three classifiers, and stores it
+beside the draws; stored values are not computed again. The printed table has the average precision
+at finding false rows of P by task, and the gain of resvm, paired by draw. cleanlab is needed only
+if something is left to compute, and is not a dependency of resvm (pip install cleanlab).
 """
 
 from __future__ import annotations
@@ -19,69 +20,61 @@ from typing import Any
 
 import numpy as np
 
-from perf.promise_draws import CONTAMINATIONS, Cell, drawn
-from perf.pu_tasks import TASKS
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
+from studies.promise_draws import CONTAMINATIONS, Cell, drawn
+from studies.pu_tasks import TASKS
 
 FOLDS = 5
 
 
-def _svc(gamma: Any) -> Any:
+def _svc() -> Any:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
-    base = SVC(C=1.0, gamma=gamma, class_weight="balanced")
+    base = SVC(C=1.0, gamma="scale", class_weight="balanced")
     return CalibratedClassifierCV(base, ensemble=False, cv=3)
 
 
-def _forest(gamma: Any) -> Any:
+def _forest() -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    del gamma
     return RandomForestClassifier(200, class_weight="balanced", random_state=0)
 
 
-def _logistic(gamma: Any) -> Any:
+def _logistic() -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    del gamma
     return LogisticRegression(class_weight="balanced", max_iter=1000)
 
 
-CLASSIFIERS: dict[str, Callable[[Any], Any]] = {
+CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "svc": _svc,
     "forest": _forest,
     "logistic": _logistic,
 }
 
 
-def matrix_of(rows: Rows, n_columns: int) -> np.ndarray:
-    """Rows as a matrix, which peers take."""
-    matrix = np.zeros((len(rows), n_columns))
-    matrix[rows.row_numbers, rows.indices] = rows.values
-    return matrix
-
-
 def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
-    """Label quality of the rows of P by cleanlab, features standardised."""
+    """Label quality of the rows of P by cleanlab, on standardized features."""
     from cleanlab.rank import get_label_quality_scores
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     some = drawn(cell, folder)
     rows = Rows.concatenate([some.positives, some.unlabeled])
-    matrix = matrix_of(rows, rows.max_index + 1)
+    matrix = np.zeros((len(rows), rows.max_index + 1))
+    matrix[rows.row_numbers, rows.indices] = rows.values
     if TASKS[cell.task].file == "svmguide1":  # the one set that is not scaled
         matrix = (matrix - matrix.mean(axis=0)) / np.maximum(matrix.std(axis=0), 1e-12)
     labels = np.repeat([1, 0], [len(some.positives), len(some.unlabeled)])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=cell.number)
-    model = CLASSIFIERS[name]("scale")
+    model = CLASSIFIERS[name]()
     chances = cross_val_predict(model, matrix, labels, cv=folds, method="predict_proba")
     return np.asarray(get_label_quality_scores(labels, chances)[labels == 1])
 
 
 def audited(cell: Cell, store: Path) -> dict[str, float] | None:
-    """Average precision at finding the false rows of P by each auditor; None: not all were run."""
+    """Average precision at finding the false rows of P, by auditor; None if one was not run."""
     from sklearn.metrics import average_precision_score
 
     paths = {name: store / f"{cell.name}.{name}.npy" for name in CLASSIFIERS}
@@ -99,7 +92,7 @@ def audited(cell: Cell, store: Path) -> dict[str, float] | None:
 
 
 def table(cells: Sequence[Cell], store: Path) -> str:
-    """Markdown: a line a task, then means over tasks and differences with standard errors."""
+    """Markdown: a line per task, then means over tasks and differences with standard errors."""
     names = ["resvm", "naive", *CLASSIFIERS]
     lines = [
         "| task | false in P | draws | resvm | own training rows | cleanlab, SVC | forest |"
@@ -152,7 +145,7 @@ def main() -> None:
     parser.add_argument("--data-dir", default=".")
     parser.add_argument("--store", required=True)
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 2), help="from and to")
-    parser.add_argument("--table", action="store_true", help="only print what is there")
+    parser.add_argument("--table", action="store_true", help="only print what is stored")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = [

@@ -1,8 +1,8 @@
-"""Does a ranking keep its promises? ``python -m perf.promise_quality --store DIR``.
+"""Are the estimates of ``resvm rank`` right? ``python -m studies.promise_quality --store DIR``.
 
-Reads what ``perf.promise_draws`` and ``perf.audit_peers`` stored, and prints tables: estimated
-contamination against the true one, with best-bin estimation beside it; promised precision against
-the true one; conformal false discovery rates; and audits beside cleanlab's.
+Reads what ``studies.promise_draws`` and ``studies.audit_peers`` stored, and prints tables:
+estimated against true contamination, beside best-bin estimation; estimated against true precision;
+conformal false discovery rates; and audits of P beside cleanlab's.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from perf.audit_peers import CLASSIFIERS
-from perf.promise_draws import CONTAMINATIONS, LABELLINGS, Cell
-from perf.pu_tasks import TASKS
-from perf.table import put_between_marks
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.ensemble import Group
 from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
 from resvm_cli.svm.kernels import Kernel
+from studies.audit_peers import CLASSIFIERS
+from studies.markdown import put_between_marks
+from studies.promise_draws import CONTAMINATIONS, LABELINGS, Cell
+from studies.pu_tasks import TASKS
 
 FDR = 0.1
 
 
 def best_bin(known: np.ndarray, unlabeled: np.ndarray, contamination_pos: float) -> float:
-    """The share of positives in U by best-bin estimation (Garg et al. 2021): what came before."""
+    """The fraction of positives in U by best-bin estimation (Garg et al. 2021)."""
     cuts = np.unique(known)
     recall = 1 - np.searchsorted(np.sort(known), cuts, "left") / len(known)
     share = 1 - np.searchsorted(np.sort(unlabeled), cuts, "left") / len(unlabeled)
@@ -40,7 +40,7 @@ def best_bin(known: np.ndarray, unlabeled: np.ndarray, contamination_pos: float)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was promised and what was true, of one draw."""
+    """Estimates and truth of one draw."""
 
     separable: bool
     error_b: float
@@ -48,13 +48,13 @@ class Outcome:
     before_b: float
     error_a: float
     inside_a: bool
-    at_hidden: float  # precision among as many rows as are hidden: promised less true
+    at_hidden: float  # estimated minus true precision among the first n_hidden rows
     inside_precision: bool
-    at_fdr: float  # the same of the list of --fdr; nan of lists below 5 rows
-    fdr_length: float  # of that list, of as many as are hidden
-    conformal: float  # false share of the list by trusted negatives; 0 where it is empty
-    conformal_found: float  # share of the hidden positives in it
-    false_gap: float  # expected_false less the truth, at as many rows as are false
+    at_fdr: float  # the same for the list of --fdr; nan if it has fewer than 5 rows
+    fdr_length: float  # rows in that list / hidden positives
+    conformal: float  # false fraction of the list by trusted negatives; 0 if it is empty
+    conformal_found: float  # fraction of the hidden positives in it
+    false_gap: float  # expected_false minus the truth at the first n_false rows
     inside_false: bool
     suspects: int
     audits: dict[str, float]
@@ -137,7 +137,7 @@ def tables(outcomes: dict[Cell, Outcome]) -> str:
         " error of a | in its interval |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    random = {cell: one for cell, one in outcomes.items() if cell.labelling == "random"}
+    random = {cell: one for cell, one in outcomes.items() if cell.labeling == "random"}
     groups: list[tuple[str, list[Outcome]]] = [
         (task, [one for cell, one in random.items() if cell.task == task]) for task in TASKS
     ]
@@ -165,13 +165,13 @@ def tables(outcomes: dict[Cell, Outcome]) -> str:
         " `--fdr` list | its length, of hidden | conformal: false share | of hidden found |",
         "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for labelling in LABELLINGS:
+    for labeling in LABELINGS:
         for contamination in CONTAMINATIONS:
             for separable in (True, False):
                 group = [
                     one
                     for cell, one in outcomes.items()
-                    if cell.labelling == labelling
+                    if cell.labeling == labeling
                     and cell.contamination == contamination
                     and one.separable == separable
                 ]
@@ -186,7 +186,7 @@ def tables(outcomes: dict[Cell, Outcome]) -> str:
                         _mean([one.conformal_found for one in group], 2),
                     ]
                     lines.append(
-                        f"| {labelling} | {100 * contamination:.0f} % |"
+                        f"| {labeling} | {100 * contamination:.0f} % |"
                         f" {'yes' if separable else 'no'} | {' | '.join(cells)} |"
                     )
     lines += ["", *_audit_table(random)]
@@ -238,14 +238,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", required=True)
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 3), help="from and to")
-    parser.add_argument("--markdown", help="a page whose tables are to be replaced")
+    parser.add_argument("--markdown", help="a document whose tables are replaced")
     arguments = parser.parse_args()
     cells = [
-        Cell(task, contamination, labelling, number)
+        Cell(task, contamination, labeling, number)
         for number in range(*arguments.draws)
         for task in TASKS
         for contamination in CONTAMINATIONS
-        for labelling in LABELLINGS
+        for labeling in LABELINGS
     ]
     store = Path(arguments.store)
     outcomes = {

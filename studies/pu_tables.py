@@ -1,7 +1,7 @@
-"""The tables of ``perf.pu_methods``, from its log.
+"""The tables of ``studies.pu_methods``, from its log.
 
-Draws of one task are not independent of each other, so tests compare methods over the means of
-tasks. Only draws that every method of a table has answered are counted.
+Draws of one task are not independent of each other, so tests compare methods by their means over
+tasks. Only draws that every method of a table was run on are counted.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare
 
-from perf.pu_warnings import warnings_table
-from perf.table import markdown_table
 from resvm_cli.metrics.significance import average_ranks, holm, wilcoxon_two_sided
+from studies.markdown import markdown_table
+from studies.pu_warnings import warnings_table
 
 PLAIN, AUTO = "train", "train --auto"
 Cell = tuple[str, float, int]  # task, contamination of P, draw
 
 
 class Log:
-    """Figures by method and draw, over the draws that all methods have."""
+    """Results by method and draw, for the draws that all methods were run on."""
 
     def __init__(self, records: Sequence[dict[str, Any]], needed: str = "ap") -> None:
         self.figures: dict[str, dict[Cell, dict[str, Any]]] = defaultdict(dict)
@@ -43,7 +43,7 @@ class Log:
     def values(
         self, method: str, figure: str, task: str | None = None, share: float | None = None
     ) -> np.ndarray:
-        """In percent, of all draws or of those of a task or a contamination."""
+        """In percent, for all draws or those of a task or a contamination."""
         answers = self.figures[method]
         return np.array(
             [
@@ -69,7 +69,7 @@ def tables(records: Sequence[dict[str, Any]]) -> str:
     """Markdown."""
     log = Log(records)
     if not log.cells:
-        return "No draw was answered by all methods."
+        return "No draw has results of all methods."
     parts = [_extent(log), _overall(log), _by_task(log)]
     if PLAIN in log.methods and AUTO in log.methods:
         parts += [_tests(log), _plain_to_auto(log), _thresholds(log)]
