@@ -37,7 +37,7 @@ def results(
     tasks: Iterable[str] = TASKS,
     curves: bool = True,
 ) -> list[dict[str, Any]]:
-    """Every cell of these tasks; cwsvm on mnist is some points better than it was published."""
+    """Every cell of these tasks; cwsvm on mnist is some points better than published."""
     rng = np.random.default_rng(seed)
     published = read_published()
     lines = []

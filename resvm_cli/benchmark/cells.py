@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from resvm_cli.benchmark.data import METHODS, PUBLISHED_CWSVM, BenchmarkData, Cell
 from resvm_cli.benchmark.results import CURVE_POINTS
-from resvm_cli.errors import CommandLineError, DataError, Message, ParameterError
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.package_files import package_text
 from resvm_cli.files.run_directory import read_json
 from resvm_cli.metrics.curves import Points
@@ -132,10 +132,10 @@ class Grids:
                 grid = grids.grid(family)
                 for method in ("resvm", "bagging", "cwsvm"):
                     grid.check(method)
-            except (CommandLineError, ParameterError, DataError) as error:
-                told = Message("{file}: {family}: {problem}", file=name, family=family,
+            except (ParameterError, DataError) as error:
+                text = Message("{file}: {family}: {problem}", file=name, family=family,
                                problem=error.message)  # fmt: skip
-                raise DataError(told, error.hint) from None
+                raise DataError(text, error.hint) from None
         return grids
 
     def grid(self, family: str) -> Grid:
@@ -350,11 +350,6 @@ class TimeLeft:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._seconds: dict[tuple[str, str], list[float]] = {}  # by task and method
-
-    @property
-    def known(self) -> bool:
-        """Whether anything was measured."""
-        return bool(self._seconds)
 
     def add(self, cell: Cell, seconds: float) -> None:
         self._seconds.setdefault((cell.task, cell.method), []).append(seconds)

@@ -28,7 +28,6 @@ from resvm_cli.report import json_output, terminal
 if TYPE_CHECKING:
     from resvm_cli.benchmark.cells import Protocol
     from resvm_cli.benchmark.data import OwnData
-    from resvm_cli.benchmark.figures import CurvesRequest
 
 plan_option = partial(typer.Option, rich_help_panel="Plan")
 own_option = partial(typer.Option, rich_help_panel="Your own data")
@@ -177,7 +176,7 @@ def run(
     - `resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench`
     - `resvm benchmark run --data mine.svm --positive-label 1 --n-pos 100 --n-unl 2000 -o mine`
     """
-    from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS
+    from resvm_cli.benchmark.data import FAMILIES, METHODS, OWN, PAPER_TASKS, SETTINGS
     from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 
     sizes = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
@@ -194,14 +193,11 @@ def run(
                 " without --settings"
             )
         chosen_settings = (OWN,)
-    families: dict[str, tuple[str, ...]] = {}
-    for one in PAPER_TASKS.values():
-        families[one.family] = (*families.get(one.family, ()), one.name)
     request = BenchmarkRequest(
         output=output,
         protocol=_protocol(protocol or ("paper" if data is None else "fast"), grid, trials),
         data_dir=data_dir,
-        tasks=_listed("--tasks", tasks, tuple(PAPER_TASKS), families),
+        tasks=_listed("--tasks", tasks, tuple(PAPER_TASKS), FAMILIES),
         settings=chosen_settings,
         methods=_listed("--methods", methods, METHODS),
         repetitions=repetitions,
@@ -216,14 +212,12 @@ def run(
     with running.run(cluster) as context:
         result = run_benchmark(request, context)
     if not running.quiet:
-        terminal.say(f"{'results':>10}  {result.n_results:,}, {result.n_run:,} of them new")
+        lines = {"results": f"{result.n_results:,}, {result.n_run:,} of them new"}
         if result.missing_tasks:
             from resvm_cli.running.array_tasks import as_ranges
 
-            array = as_ranges(result.missing_tasks)
-            terminal.say(f"{'missing':>10}  {result.n_missing:,}; --array={array}")
-        terminal.say(f"{'took':>10}  {result.seconds:,.0f} s")
-        _say_directory(result.path)
+            lines["missing"] = f"{result.n_missing:,}; --array={as_ranges(result.missing_tasks)}"
+        _summarize({**lines, "took": f"{result.seconds:,.0f} s"}, result.path)
     if json:
         json_output.print_result("benchmark", result)
 
@@ -239,21 +233,15 @@ def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: 
 
 
 def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
-    from resvm_cli.benchmark.cells import (
-        PROTOCOL_NAMES,
-        SEARCH_TRIALS,
-        Protocol,
-        default_grids,
-        read_grids,
-    )
+    from resvm_cli.benchmark import cells
 
-    chosen = parse_choice("--protocol", name, PROTOCOL_NAMES)
+    chosen = parse_choice("--protocol", name, cells.PROTOCOL_NAMES)
     if grid is not None and chosen != "paper":
         raise CommandLineError("--grid is for --protocol paper")
     if trials is not None and chosen != "search":
         raise CommandLineError("--trials is for --protocol search")
-    grids = default_grids() if grid is None else read_grids(grid)
-    return Protocol(chosen, grids, SEARCH_TRIALS if trials is None else trials)
+    grids = cells.default_grids() if grid is None else cells.read_grids(grid)
+    return cells.Protocol(chosen, grids, cells.SEARCH_TRIALS if trials is None else trials)
 
 
 def _refuse(options: dict[str, Any], reason: str) -> None:
@@ -294,8 +282,10 @@ def _levels(option: str, text: str | None) -> tuple[float, ...]:
     return tuple(round(low + number * step, 9) for number in range(int(count + 1e-9) + 1))
 
 
-def _say_directory(path: str) -> None:
-    terminal.say(f"{'directory':>10}  {path}; resvm benchmark report {path} shows the tables")
+def _summarize(lines: dict[str, str], path: str) -> None:
+    directory = f"{path}; resvm benchmark report {path} shows the tables"
+    for name, text in {**lines, "directory": directory}.items():
+        terminal.say(f"{name:>10}  {text}")
 
 
 @benchmark.command()
@@ -436,6 +426,7 @@ def figure(
     """
     from resvm_cli.benchmark import figures
     from resvm_cli.benchmark.contamination import ContaminationFigure, contamination_figure
+    from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS
     from resvm_cli.files.atomic import output as open_output
     from resvm_cli.report.plots import kind_of
 
@@ -459,35 +450,22 @@ def figure(
     elif chosen == "contamination":
         result = contamination_figure(directories or [])
     else:
-        request = _curves_request(task, setting, protocol, data_dir, repetition or 0, seed or 0)
+        if setting in (None, "semi"):
+            setting = "semi-supervised"
+        request = figures.CurvesRequest(
+            protocol=_protocol(protocol or "paper", None, None),
+            task=parse_choice("--task", task or "synthetic", tuple(PAPER_TASKS)),
+            setting=parse_choice("--setting", str(setting), SETTINGS),
+            repetition=repetition or 0,
+            data_dir=data_dir or ".",
+            seed=seed or 0,
+        )
         with running.run() as context:
             result = figures.curves(request, context)
     with open_output(output) as write:
         write(figures.render_figure(result, kind))
     if json:
         json_output.print_result("figure", result)
-
-
-def _curves_request(
-    task: str | None,
-    setting: str | None,
-    protocol: str | None,
-    data_dir: str | None,
-    repetition: int,
-    seed: int,
-) -> CurvesRequest:
-    from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS
-    from resvm_cli.benchmark.figures import CurvesRequest
-
-    name = "semi-supervised" if setting in (None, "semi") else str(setting)
-    return CurvesRequest(
-        protocol=_protocol(protocol or "paper", None, None),
-        task=parse_choice("--task", task or "synthetic", tuple(PAPER_TASKS)),
-        setting=parse_choice("--setting", name, SETTINGS),
-        repetition=repetition,
-        data_dir=data_dir or ".",
-        seed=seed,
-    )
 
 
 @benchmark.command()
@@ -516,8 +494,7 @@ def join(
     result = join_directories(directories, output)
     if not quiet:
         count = f"{result.n_results:,} from {result.n_directories} directories"
-        terminal.say(f"{'results':>10}  {count}")
-        _say_directory(result.path)
+        _summarize({"results": count}, result.path)
     if json:
         json_output.print_result("benchmark-join", result)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from resvm_cli.benchmark.data import OWN
-from resvm_cli.benchmark.results import CellResult, read_benchmark
+from resvm_cli.benchmark.join import read_directories
+from resvm_cli.benchmark.results import CellResult
 from resvm_cli.benchmark.tables import (
     Estimate,
     MethodCell,
@@ -18,7 +19,6 @@ from resvm_cli.benchmark.tables import (
     wins_of,
 )
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.streams import same_source
 
 AXES = ("contamination_pos", "contamination_unl")
 PANELS = AXES[::-1]  # in the order of the paper's figure
@@ -182,13 +182,11 @@ def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
     if len(directories) > len(AXES):
         raise ParameterError("contamination needs one or two directories, got {n}",
                              n=len(directories))  # fmt: skip
-    if len(directories) == 2 and same_source(*directories):
-        raise ParameterError("{first} and {second} are the same directory", first=directories[0],
-                             second=directories[1])  # fmt: skip
     panels: dict[str, ContaminationPanel] = {}
     kinds: set[tuple[str, str]] = set()
-    for directory in directories:
-        results = [one for one in read_benchmark(directory).results if one.cell.setting == OWN]
+    for files in read_directories(directories):
+        directory = files.path
+        results = [one for one in files.results if one.cell.setting == OWN]
         kinds |= {(one.cell.task, one.protocol) for one in results}
         if len(kinds) > 1:
             listed = " and ".join(f"{task} by {protocol}" for task, protocol in sorted(kinds))

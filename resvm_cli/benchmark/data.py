@@ -112,6 +112,10 @@ PAPER_TASKS: dict[str, LearningTask] = {
         *_classes("sensit", (1, 2, 3), 100, 1000, 0.3, "combined_scale"),
     )
 }
+FAMILIES: dict[str, tuple[str, ...]] = {  # the tasks of each data set
+    family: tuple(name for name, task in PAPER_TASKS.items() if task.family == family)
+    for family in dict.fromkeys(task.family for task in PAPER_TASKS.values())
+}
 
 
 @dataclass(frozen=True)
@@ -134,15 +138,9 @@ class Cell:
 
     def record(self, protocol: str) -> dict[str, Any]:
         """The fields that name the cell in a file."""
-        return {
-            "protocol": protocol,
-            "setting": self.setting,
-            "task": self.task,
-            "method": self.method,
-            "repetition": self.repetition,
-            "contamination_pos": self.contamination_pos,
-            "contamination_unl": self.contamination_unl,
-        }
+        key = {name: getattr(self, name) for name in ("setting", "task", "method", "repetition")}
+        pos, unl = self.contamination
+        return {"protocol": protocol, **key, "contamination_pos": pos, "contamination_unl": unl}
 
     @property
     def contamination(self) -> tuple[float, float]:

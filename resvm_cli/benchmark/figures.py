@@ -96,8 +96,7 @@ class Densities:
 
 def densities(repetition: int = 0, seed: int = 0) -> Densities:
     """The densities that P and U are drawn from, and the rows of one draw of a benchmark."""
-    check_not_negative("repetition", repetition)
-    check_not_negative("seed", seed)
+    check_not_negative(repetition=repetition, seed=seed)
     task = PAPER_TASKS["synthetic"]
     data = BenchmarkData(".", {task.name: task}, None, seed)
     grid = np.linspace(-REACH, REACH, GRID_POINTS)
@@ -165,8 +164,7 @@ class Curves:
 
 def curves(request: CurvesRequest, run: Run) -> Curves:
     """Draw, tune, train and test the methods of one repetition, as a run does."""
-    check_not_negative("repetition", request.repetition)
-    check_not_negative("seed", request.seed)
+    check_not_negative(repetition=request.repetition, seed=request.seed)
     task = PAPER_TASKS[request.task]
     for missing in missing_files(request.data_dir, [task]):
         raise DataError(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from resvm_cli.benchmark.contamination import OwnTable
     from resvm_cli.benchmark.report import ComparedRow, Comparison, RunReport
     from resvm_cli.benchmark.verdicts import OverallTest
-    from resvm_cli.metrics.significance import OverDataSets
 
 PARAMETER_TITLES = {"n_pos": "n_pos", "unl_per_pos": "n_unl / n_pos", "w_pos": "w_pos"}
 AXIS_TITLES = dict(zip(AXES, ("contamination of P", "contamination of U"), strict=True))
@@ -89,16 +88,14 @@ def tests(run: RunReport) -> Section:
 
 
 def _summary(test: OverallTest) -> tuple[TableCell, ...]:
-    def ranks(of: OverDataSets | None) -> TableCell:
-        if of is None:
-            return NOTHING
-        return TableCell("/".join(f"{rank:.2f}" for rank in of.average_ranks), of.average_ranks[-1])
-
-    result, beside = test.result, test.published
-    return (
-        p_value(result.friedman_p), p_value(beside.friedman_p if beside else None),
-        ranks(result), ranks(beside), number(result.critical_difference, 2),
-    )  # fmt: skip
+    result, theirs = test.result, test.published
+    ranks = [
+        TableCell("/".join(f"{rank:.2f}" for rank in one.average_ranks), one.average_ranks[-1])
+        if one else NOTHING
+        for one in (result, theirs)
+    ]  # fmt: skip
+    p_values = p_value(result.friedman_p), p_value(theirs.friedman_p if theirs else None)
+    return (*p_values, *ranks, number(result.critical_difference, 2))
 
 
 def _pairs(test: OverallTest) -> list[tuple[TableCell, ...]]:

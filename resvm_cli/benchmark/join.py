@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from resvm_cli.benchmark.data import Cell
 from resvm_cli.benchmark.results import (
@@ -68,11 +69,10 @@ def join(directories: Sequence[str], output: str) -> JoinResult:
 
 def read_directories(directories: Sequence[str]) -> list[BenchmarkFiles]:
     """Read directories to be used together; each must be different and have results."""
-    for number, directory in enumerate(directories):
-        for other in directories[:number]:
-            if same_source(other, directory):
-                raise ParameterError("{path} is the same directory as {other}", path=directory,
-                                     other=other)  # fmt: skip
+    for other, directory in combinations(directories, 2):
+        if same_source(other, directory):
+            raise ParameterError("{path} is the same directory as {other}", path=directory,
+                                 other=other)  # fmt: skip
     parts = [read_benchmark(directory) for directory in directories]
     for files in parts:
         if not files.results:

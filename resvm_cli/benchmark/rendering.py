@@ -242,8 +242,8 @@ def _csv_records(run: RunReport) -> Iterator[list[Any]]:
     for table in run.tables:
         for row in table.rows:
             for cell in row.cells:
-                beside = cell.published
-                published = (beside.low, beside.high, beside.wins) if beside else (None,) * 3
+                theirs = cell.published
+                published = (theirs.low, theirs.high, theirs.wins) if theirs else (None,) * 3
                 yield [
                     run.name, run.protocol, table.setting, row.task, cell.method, None, None,
                     *_areas(cell), *published, cell.verdict, row.p_resvm_over_bagging, row.stars,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -115,21 +115,12 @@ def _curve(record: StrictRecord) -> tuple[float, ...] | None:
     return tuple(map(float, values))
 
 
-def is_result(record: Any) -> bool:
-    """Whether a line of results.jsonl could hold this."""
-    return _is_valid(record, CellResult.from_record)
-
-
-def is_time(record: Any) -> bool:
-    """Whether a line of times.jsonl could hold this."""
-    return _is_valid(record, CellTime.from_record)
-
-
-def _is_valid(record: Any, read: Callable[[StrictRecord], object]) -> bool:
+def is_valid(record: Any, kind: type[CellResult | CellTime]) -> bool:
+    """Whether this could be a line of results or times."""
     if not isinstance(record, dict):
         return False
     try:
-        read(StrictRecord("", record))
+        kind.from_record(StrictRecord("", record))
     except DataError:
         return False
     return True

@@ -31,9 +31,10 @@ from resvm_cli.benchmark.results import (
     RESULTS,
     TIMES,
     BenchmarkPlan,
+    CellResult,
+    CellTime,
     MissingTask,
-    is_result,
-    is_time,
+    is_valid,
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.run_directory import RunDirectory
@@ -75,7 +76,7 @@ class BenchmarkRequest:
                 "{repetitions} must be from 1 to {most:,}, got {value}",
                 most=MAX_REPETITIONS, value=self.repetitions,
             )  # fmt: skip
-        check_not_negative("seed", self.seed)
+        check_not_negative(seed=self.seed)
         sizes = [("trials", self.protocol.trials)]
         if self.own is not None:
             sizes += [("n_pos", self.own.n_pos), ("n_unl", self.own.n_unl)]
@@ -141,9 +142,10 @@ class BenchmarkRequest:
         return PAPER_TASKS[task].family if self.own is None else task
 
 
-def check_not_negative(name: str, number: int) -> None:
-    if number < 0:
-        raise ParameterError(f"{{{name}}} must not be negative, got {{value}}", value=number)
+def check_not_negative(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 0:
+            raise ParameterError(f"{{{name}}} must not be negative, got {{value}}", value=number)
 
 
 @dataclass(frozen=True)
@@ -234,13 +236,8 @@ class _Runner:
                     directory.append(RESULTS, one.record)
                     lines[cell] = one.record
             except Interrupted:
-                self._run.notice(
-                    Message(
-                        "{count:,} results are kept; continue with the same command and"
-                        " {resume:True}",
-                        count=len(lines),
-                    )
-                )
+                text = "{n:,} results are kept; {resume:True} with the same command continues"
+                self._run.notice(Message(text, n=len(lines)))
                 raise
             # whatever was run when, the file is that of a run that did all at once
             ordered = [lines[cell] for cell in sorted(lines, key=lambda cell: cell.order)]
@@ -279,7 +276,7 @@ class _Runner:
             measure, self._bench, cells, tick, lambda number: str(cells[number])
         )
         for cell, one in zip(cells, measured, strict=True):
-            first = not time_left.known
+            first = not time_left.phrase(left, 1)
             time_left.add(cell, one.times["seconds"])
             left.remove(cell)
             done += 1
@@ -300,7 +297,8 @@ class _Runner:
     def _cells_in_log(self) -> set[Cell]:
         """The cells that a run of the whole benchmark has finished in this directory so far."""
         directory = self._directory(resume=True)
-        cells = {Cell.from_record(one) for one in directory.recorded() if is_result(one)}
+        records = [one for one in directory.recorded() if is_valid(one, CellResult)]
+        cells = {Cell.from_record(one) for one in records}
         if cells:
             self._plan_before(directory)
         return cells
@@ -311,7 +309,7 @@ class _Runner:
         lines: dict[Cell, dict[str, Any]] = {}
         for number, record in enumerate(records, 1):
             problem = ""
-            if not is_result(record):
+            if not is_valid(record, CellResult):
                 problem = "not a result of a benchmark"
             elif record["protocol"] != name:
                 problem = f"a result of protocol {record['protocol']} in a run of {name}"
@@ -385,4 +383,4 @@ class _Runner:
 def _is_task_record(record: Any) -> bool:
     if not isinstance(record, dict) or type(record.get("data", "")) is not str:
         return False
-    return is_result(record.get("result")) and is_time(record.get("times"))
+    return is_valid(record.get("result"), CellResult) and is_valid(record.get("times"), CellTime)

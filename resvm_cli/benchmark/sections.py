@@ -170,12 +170,12 @@ def _method_cells(cell: MethodCell | None, best: float) -> list[TableCell]:
     """Our interval, the published one, and the verdict."""
     if cell is None:
         return [NOTHING] * 3
-    area, beside = cell.pr_auc_trapezoid, cell.published
+    area, theirs = cell.pr_auc_trapezoid, cell.published
     mine = interval(area, "best" if area.mean == best else "")
-    if beside is None or cell.verdict is None:
+    if theirs is None or cell.verdict is None:
         return [mine, NOTHING, NOTHING]
     order = float(VERDICTS[::-1].index(cell.verdict))
-    published = TableCell(f"{beside.low:.1f}-{beside.high:.1f}", beside.middle)
+    published = TableCell(f"{theirs.low:.1f}-{theirs.high:.1f}", theirs.middle)
     return [mine, published, TableCell(cell.verdict, order, cell.verdict)]
 
 

@@ -205,16 +205,16 @@ def _task_row(
     cells = []
     for cell in method_cells(results, methods, wins_of(table, methods)):
         name = "cwsvm" if cell.method == PUBLISHED_CWSVM else cell.method
-        beside = published.get((setting, task, name))
-        if beside is not None:
-            verdict = verdict_on(cell.pr_auc_trapezoid.mean, beside)
-            cell = replace(cell, published=beside, verdict=verdict)
+        theirs = published.get((setting, task, name))
+        if theirs is not None:
+            verdict = verdict_on(cell.pr_auc_trapezoid.mean, theirs)
+            cell = replace(cell, published=theirs, verdict=verdict)
         cells.append(cell)
     p_value = p_greater(table, methods, "resvm", "bagging")
     published_stars = None
-    if (beside := published.get((setting, task, "resvm"))) is not None:
+    if (theirs := published.get((setting, task, "resvm"))) is not None:
         # the paper names the level that p is below
-        published_stars = 0 if beside.p_below is None else 1 + STAR_LEVELS.index(beside.p_below)
+        published_stars = 0 if theirs.p_below is None else 1 + STAR_LEVELS.index(theirs.p_below)
     return TaskRow(
         task, data_set_of(task), len(table), tuple(cells), p_value, stars(p_value), published_stars
     )
@@ -295,10 +295,10 @@ def parameter_medians(
             ]
             values.append(float(np.median(tuned)) if tuned else None)
         known = [value for value in values if value is not None]
-        beside = tuple(getattr(published[setting, task], parameter) for task in tasks)
+        theirs = tuple(getattr(published[setting, task], parameter) for task in tasks)
         if known:
-            means = float(np.mean(known)), float(np.mean(beside))
-            tables.append(Medians(setting, parameter, tasks, tuple(values), beside, *means))
+            means = float(np.mean(known)), float(np.mean(theirs))
+            tables.append(Medians(setting, parameter, tasks, tuple(values), theirs, *means))
     return tuple(tables)
 
 
@@ -340,7 +340,7 @@ def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[Int
     rows = []
     for method, own_widths in widths.items():
         keys = [(table.setting, task, method) for task in found[method]]
-        beside = [published[key].width for key in keys if key in published]
+        theirs = [published[key].width for key in keys if key in published]
         narrower = p_value = None
         if method != "resvm" and "resvm" in widths:
             narrower = int((widths["resvm"] < own_widths).sum())
@@ -349,7 +349,7 @@ def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[Int
             IntervalWidth(
                 table.setting, method, len(keys), float(own_widths.mean()),
                 float(np.median(own_widths)),
-                float(np.mean(beside)) if len(beside) == len(keys) else None, narrower, p_value,
+                float(np.mean(theirs)) if len(theirs) == len(keys) else None, narrower, p_value,
             )
         )  # fmt: skip
     return tuple(rows)
@@ -393,13 +393,13 @@ def _margin(
 ) -> Margin:
     ahead = [one.pr_auc_trapezoid.mean - other.pr_auc_trapezoid.mean for one, other in pairs]
     by_steps = [one.average_precision.mean - other.average_precision.mean for one, other in pairs]
-    beside = [
+    theirs = [
         one.published.middle - other.published.middle
         for one, other in pairs
         if one.published and other.published
     ]
     return Margin(
         setting, tasks, method, len(pairs), float(np.mean(ahead)), float(np.mean(by_steps)),
-        float(np.mean(beside)) if len(beside) == len(pairs) else None,
+        float(np.mean(theirs)) if len(theirs) == len(pairs) else None,
         significance.wilcoxon_greater(ahead, np.zeros(len(ahead))) if len(ahead) > 1 else None,
     )  # fmt: skip

@@ -80,18 +80,17 @@ def overall_tests(table: SettingTable, published: PublishedTable) -> tuple[Overa
     keys = [[(setting, task, method) for method in methods] for task in tasks]
     if all(key in published for line in keys for key in line):
         samples.append(np.array([[published[key].middle for key in line] for line in keys]))
-    results = [significance.over_data_sets(methods, one) for one in samples]
-    published_result = results[1] if len(samples) > 1 else None
-    found = [OverallTest(setting, "tasks", tasks, left_out, results[0], published_result)]
+
+    def test(over: Literal["tasks", "data sets"], names: tuple[str, ...]) -> OverallTest:
+        results = [significance.over_data_sets(methods, one) for one in samples]
+        theirs = results[1] if len(results) > 1 else None
+        return OverallTest(setting, over, names, left_out, results[0], theirs)
+
+    found = [test("tasks", tasks)]
     if len(set(groups)) < len(groups):
         # methods are ranked by their mean rank over a data set's tasks; a low rank is good
-        ranks = [-significance.group_ranks(one, groups) for one in samples]
-        results = [significance.over_data_sets(methods, one) for one in ranks]
-        names = tuple(dict.fromkeys(groups))
-        published_result = results[1] if len(samples) > 1 else None
-        found.append(
-            OverallTest(setting, "data sets", names, left_out, results[0], published_result)
-        )
+        samples = [-significance.group_ranks(one, groups) for one in samples]
+        found.append(test("data sets", tuple(dict.fromkeys(groups))))
     return tuple(found)
 
 
@@ -234,11 +233,10 @@ def _stars(tables: Mapping[str, SettingTable]) -> list[PaperClaim]:
             shown = sum(row.stars > 0 for row in rows)
             # half is still more than one in twenty, which chance would give
             finding = _grade(shown == len(rows), 2 * shown >= len(rows))
-            others = ", ".join(row.task for row in rows if not row.stars)
             evidence = f"one-sided Wilcoxon, p < 0.05 on {shown} of {len(rows)} tasks"
-            found.append(
-                PaperClaim(claim, finding, f"{evidence}{f'; not on {others}' if others else ''}")
-            )
+            if others := ", ".join(row.task for row in rows if not row.stars):
+                evidence += f"; not on {others}"
+            found.append(PaperClaim(claim, finding, evidence))
     return found
 
 
@@ -253,14 +251,11 @@ def _semi_wins(wins: Sequence[WinCount]) -> list[PaperClaim]:
         fractions["resvm"] > max(fractions["bagging"], fractions["cwsvm"]),
     ]
     text = ", ".join(f"{method} {fraction:.0f} %" for method, fraction in fractions.items())
-    return [
-        PaperClaim(
-            "Semi-supervised: resvm has over three times bagging's and over four times cwsvm's"
-            " normalized wins (65.8, 20.0 and 14.2 %).",
-            _grade(all(met), met[2]),
-            f"normalized wins: {text}",
-        )
-    ]
+    claim = (
+        "Semi-supervised: resvm has over three times bagging's and over four times cwsvm's"
+        " normalized wins (65.8, 20.0 and 14.2 %)."
+    )
+    return [PaperClaim(claim, _grade(all(met), met[2]), f"normalized wins: {text}")]
 
 
 def _narrower(widths: Sequence[IntervalWidth]) -> list[PaperClaim]:
@@ -279,13 +274,9 @@ def _narrower(widths: Sequence[IntervalWidth]) -> list[PaperClaim]:
         f" p {one.p_resvm_narrower:.2g}"
         for one in tested
     )
-    return [
-        PaperClaim(
-            "resvm's intervals are narrower: its performance varies less (PU, semi-supervised).",
-            _grade(all(met), any(met) or all(leaning)),
-            f"tasks where resvm's interval is narrower, one-sided Wilcoxon: {text}",
-        )
-    ]
+    claim = "resvm's intervals are narrower: its performance varies less (PU, semi-supervised)."
+    evidence = f"tasks where resvm's interval is narrower, one-sided Wilcoxon: {text}"
+    return [PaperClaim(claim, _grade(all(met), any(met) or all(leaning)), evidence)]
 
 
 def _dominating(dominances: Sequence[Dominance]) -> list[PaperClaim]:
@@ -303,13 +294,8 @@ def _dominating(dominances: Sequence[Dominance]) -> list[PaperClaim]:
     )
     whole = all(one.whole > 0.5 for one in tested)
     most = all(one.levels > 0.9 for one in tested)
-    return [
-        PaperClaim(
-            "Semi-supervised, mnist: resvm's PR curve dominates the others nearly always.",
-            _grade(whole, most),
-            f"nowhere below: {text}",
-        )
-    ]
+    claim = "Semi-supervised, mnist: resvm's PR curve dominates the others nearly always."
+    return [PaperClaim(claim, _grade(whole, most), f"nowhere below: {text}")]
 
 
 def _bags(medians: Sequence[Medians]) -> list[PaperClaim]:

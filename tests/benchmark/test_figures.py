@@ -73,7 +73,7 @@ def test_intervals_of_resamples_are_those_of_the_binomial_distribution():
     assert widths == sorted(widths, reverse=True)
 
 
-def test_a_figure_asks_for_nothing_from_elsewhere_and_is_the_same_again(resvm, tmp_path):
+def test_a_figure_is_self_contained_and_reproducible(resvm, tmp_path):
     for name in ("a.svg", "b.svg"):
         ran = resvm("benchmark", "figure", "resampling", "-o", tmp_path / name)
         assert (ran.code, ran.out) == (0, b""), ran.err
@@ -89,14 +89,14 @@ def test_a_figure_asks_for_nothing_from_elsewhere_and_is_the_same_again(resvm, t
     assert "contamination of the set: 10 %" in texts(content)
 
 
-def test_the_numbers_of_a_figure_can_be_had(resvm, tmp_path):
+def test_json_has_the_numbers_of_a_figure(resvm, tmp_path):
     ran = resvm("benchmark", "figure", "resampling", "-o", tmp_path / "a.svg", "--json")
     assert ran.code == 0, ran.err
     sizes = {one["size"]: one for one in json.loads(ran.out)["sizes"]}
     assert (sizes[10]["low"], sizes[10]["high"]) == (0.0, 0.3)
 
 
-def test_densities_are_those_of_the_synthetic_problem():
+def test_densities_match_samples_of_the_synthetic_problem():
     points = synthetic(200_000, 200_000, np.random.default_rng(3))
     edges = np.linspace(0, 7, 15)
     fine = np.linspace(0, 7, 14_001)
@@ -128,7 +128,7 @@ def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
 
 
 @pytest.mark.thorough
-def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
+def test_curves_agree_with_the_results_of_a_run(tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(ONE_CANDIDATE))
     protocol = Protocol("paper", read_grids(str(tmp_path / "g.json")))
     result = curves(CurvesRequest(protocol, repetition=1), Run(jobs=1))
@@ -145,13 +145,13 @@ def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
             assert getattr(one, area) == wanted[one.method][area]
         area = auc([0, *one.fpr, 1], [0, *one.recall, 1])
         assert area == pytest.approx(one.roc_auc, abs=0.002)
-        # the best precision from half of all positives on, as the line has it
+        # the best precision at recall 0.5 or higher, as in the results
         beyond = [p for p, r in zip(one.precision, one.recall, strict=True) if r >= 0.5]
         assert max(beyond) == pytest.approx(wanted[one.method]["curve"][49], abs=0.01)
     assert "repetition 1, protocol paper" in texts(render_figure(result, "svg"))
 
 
-def test_no_interval_is_drawn_beyond_the_ends_of_an_area(tmp_path):
+def test_intervals_are_drawn_within_0_and_100_percent(tmp_path):
     lines = [
         line(level, 0.3, repetition=repetition, area=area)
         for level in (0.0, 0.3)
@@ -189,7 +189,7 @@ def test_the_effect_of_contamination_has_a_panel_for_u_and_one_for_p(varied, res
     assert "3 repetitions" in shown
 
 
-def test_one_run_that_varied_both_in_turn_has_both_panels(tmp_path):
+def test_a_run_that_varied_both_contaminations_has_two_panels(tmp_path):
     levels = (0.0, 0.3, 0.6)
     cross = dict.fromkeys([(0.3, one) for one in levels] + [(one, 0.3) for one in levels])
     both = write_run(tmp_path / "b", [line(*place) for place in cross])
@@ -210,7 +210,7 @@ def test_one_run_that_varied_both_in_turn_has_both_panels(tmp_path):
         ([line(0.3, 0.0), line(0.3, 0.3, task="mine")], "mine by search and synthetic by search"),
     ],
 )
-def test_runs_that_show_no_effect_are_refused(lines, said, resvm, tmp_path):
+def test_a_figure_needs_runs_that_vary_one_contamination(lines, said, resvm, tmp_path):
     target = write_run(tmp_path / "b", lines)
     ran = resvm("benchmark", "figure", "contamination", target, "-o", tmp_path / "c.svg")
     assert ran.code == 3, ran.err
@@ -218,7 +218,7 @@ def test_runs_that_show_no_effect_are_refused(lines, said, resvm, tmp_path):
     assert not (tmp_path / "c.svg").exists()
 
 
-def test_runs_that_do_not_belong_together_are_refused(varied, tmp_path):
+def test_a_figure_needs_runs_of_one_task_and_protocol(varied, tmp_path):
     copy = write_run(tmp_path / "again", [line(0.3, 0.0), line(0.3, 0.6)])
     other = write_run(tmp_path / "fast", [line(p, 0.3, protocol="fast") for p in (0.0, 0.6)])
     for second, said in ((copy, "varies contamination_unl, as does"), (other, "by fast and")):
@@ -245,20 +245,20 @@ def test_runs_that_do_not_belong_together_are_refused(varied, tmp_path):
         (["curves", "--protocol", "slow", "-o", "a.svg"], 2, "--protocol is 'slow'"),
         (["curves", "--task", "mnist-7", "-o", "a.svg"], 3, "mnist.scale.bz2"),
         (["contamination", "-o", "a.svg"], 2, "contamination needs the DIR of a run"),
-        (["contamination", "b", "b", "-o", "a.svg"], 2, "are the same directory"),
+        (["contamination", "b", "b", "-o", "a.svg"], 2, "is the same directory as"),
         (["contamination", "a", "b", "c", "-o", "a.svg"], 2, "needs one or two directories, got 3"),
         (["contamination", "b", "-o", "a.svg"], 5, "b: no such directory"),
         (["resampling", "-o", "missing/a.svg"], 5, "missing"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words, code, said, resvm, tmp_path):
+def test_bad_options_fail(words, code, said, resvm, tmp_path):
     ran = resvm("benchmark", "figure", *words, cwd=tmp_path)
     assert ran.code == code, ran.err
     assert said in ran.err
     assert not (tmp_path / "a.svg").exists()
 
 
-def test_random_search_at_contaminations_of_ones_choice(resvm, tmp_path):
+def test_random_search_at_chosen_contaminations(resvm, tmp_path):
     words = ["benchmark", "run", "--protocol", "search", "--trials", 1, "--tasks", "synthetic"]
     words += ["--methods", "cwsvm", "--repetitions", 1, "--contamination-unl", 0.3, "-q", "-j", 1]
     ran = resvm(*words, "--contamination-pos", "0:0.6:0.6", "-o", tmp_path / "p")
@@ -279,7 +279,7 @@ def test_random_search_at_contaminations_of_ones_choice(resvm, tmp_path):
     assert "other settings: trials" in ran.err
 
 
-def test_random_search_judges_as_the_paper_does():
+def test_random_search_scores_as_the_paper_does():
     protocol = Protocol("search", default_grids())
     settings = protocol.search("resvm", "synthetic", 0, 1.0, PAPER_TASKS["synthetic"].n_pos)
     assert (settings.search, settings.trials, settings.folds) == ("random", 100, 10)

@@ -1,4 +1,4 @@
-"""Directories of one benchmark, put together."""
+"""Joining directories of one benchmark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTINGS = {"kind": "resvm-benchmark", "format": 1, "protocol": "paper", "seed":
 
 
 def write(folder, lines, settings=SETTINGS, **planned):
-    """A directory with the settings that all its lines have in common."""
+    """A directory with a settings.json."""
     plan = fake.plan(**{"repetitions": fake.repetitions(2), "missing": [], **planned})
     fake.write(folder, lines, plan, fake.times_of(lines, 3.0))
     (folder / "settings.json").write_text(json.dumps(settings))
@@ -86,7 +86,7 @@ def test_the_same_cell_counts_once_and_must_be_the_same(tmp_path):
     assert not (tmp_path / "all").exists()
 
 
-def test_other_rows_of_a_task_are_refused(tmp_path):
+def test_directories_with_other_rows_of_a_task_cannot_be_joined(tmp_path):
     first = write(tmp_path / "a", [fake.line()], data={"synthetic": {"digest": "1"}})
     second = write(tmp_path / "b", [fake.line(repetition=1)], data={"synthetic": {"digest": "2"}})
     with pytest.raises(DataError, match=r"b: has other rows of synthetic than .*a"):
@@ -106,7 +106,7 @@ def test_runs_of_other_settings_are_compared_but_not_joined(tmp_path):
         report([first, second, third])
 
 
-def test_what_cannot_be_joined_is_told(tmp_path):
+def test_joining_explains_what_cannot_be_joined(tmp_path):
     first = write(tmp_path / "a", [fake.line()])
     bare = str(fake.write(tmp_path / "b", [fake.line(repetition=1)]))
     with pytest.raises(DataError, match=r"b: there is no settings\.json"):

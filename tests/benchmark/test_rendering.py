@@ -1,4 +1,4 @@
-"""resvm benchmark report by its real entry point."""
+"""resvm benchmark report, as a user runs it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_data_without_a_file_are_said_to_be_drawn(resvm, tmp_path):
+def test_data_without_a_file_is_reported_as_drawn(resvm, tmp_path):
     lines = fake.results(repetitions=2, tasks=["synthetic"])
     data = {"synthetic": {"file": "", "digest": ""}}
     fake.write(tmp_path / "run", lines, fake.plan(tasks=["synthetic"], missing=[], data=data))
@@ -85,7 +85,7 @@ def test_json_holds_the_whole_report_and_no_nan(folder, resvm):
     assert len(content["comparison"]["rows"]) == 12
 
 
-def test_markdown_tables_are_whole_and_names_are_no_markup(folder, resvm):
+def test_markdown_tables_are_valid_and_names_are_escaped(folder, resvm):
     ran = resvm("benchmark", "report", folder / "own", "--markdown", "-")
     assert ran.code == 0, ran.err
     text = ran.out.decode()
@@ -97,7 +97,7 @@ def test_markdown_tables_are_whole_and_names_are_no_markup(folder, resvm):
         assert len(columns) == 1, block
 
 
-def test_names_do_not_steer_a_terminal(folder, resvm):
+def test_names_cannot_send_escape_sequences_to_the_terminal(folder, resvm):
     text = resvm("benchmark", "report", folder / "own").out.decode()
     assert "\x1b" not in text
     assert "\\x1b[31m" in text
@@ -114,7 +114,7 @@ def test_the_page_is_self_contained_and_escapes_names(folder, resvm, tmp_path):
     assert "default-src 'none'" in text
 
 
-def test_files_and_the_same_bytes_twice(folder, resvm, tmp_path):
+def test_reports_are_reproducible(folder, resvm, tmp_path):
     for name in ("a", "b"):
         options = [
             f"--{kind}={tmp_path / f'{name}.{kind}'}" for kind in ("markdown", "csv", "html")
@@ -127,7 +127,7 @@ def test_files_and_the_same_bytes_twice(folder, resvm, tmp_path):
         assert len(first) > 10_000
 
 
-def test_a_half_line_ends_with_3_and_names_the_place(folder, resvm, tmp_path):
+def test_a_truncated_line_exits_with_3_and_its_location(folder, resvm, tmp_path):
     broken = fake.write(tmp_path / "broken", [fake.line()])
     with (broken / "results.jsonl").open("a") as handle:
         handle.write('{"protocol": "pap')
@@ -149,7 +149,7 @@ def test_a_half_line_ends_with_3_and_names_the_place(folder, resvm, tmp_path):
         ([], 2, "DIR"),
     ],
 )
-def test_what_cannot_be_reported_is_refused(folder, resvm, arguments, code, told):
+def test_directories_that_cannot_be_reported_fail(folder, resvm, arguments, code, told):
     ran = resvm("benchmark", "report", *arguments, cwd=folder)
     assert (ran.code, ran.out) == (code, b"")
     assert told in ran.err

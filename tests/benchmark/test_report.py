@@ -1,4 +1,4 @@
-"""A benchmark's report: every figure checked by scipy, by hand, or by the paper."""
+"""A benchmark's report: every number checked against scipy, the paper, or by hand."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_friedman_nemenyi_and_holm_over_tasks_are_what_scipy_says(run, lines):
     assert [test.result.pairs[i].holm for i in order] == pytest.approx(stepped)
 
 
-def test_over_data_sets_the_ten_digits_are_one_by_the_mean_of_their_ranks(run, lines):
+def test_over_data_sets_the_ten_digits_count_as_one_by_their_mean_rank(run, lines):
     (test,) = [t for t in run.tests if (t.setting, t.over) == ("pu", "data sets")]
     assert test.names == ("synthetic", "cancer", "ijcnn1", "covtype", "mnist")
     means = np.array([[areas(lines, "pu", t, m).mean() for m in METHODS] for t in fake.TASKS])
@@ -92,7 +92,7 @@ def test_over_data_sets_the_ten_digits_are_one_by_the_mean_of_their_ranks(run, l
     )
 
 
-def test_the_published_intervals_bear_out_what_the_paper_says_of_them(tmp_path):
+def test_the_published_intervals_confirm_the_papers_tests(tmp_path):
     run = reported(tmp_path / "run", fake.results(repetitions=2, tasks=ALL_TASKS, curves=False))
     tests = {test.setting: test.published for test in run.tests if test.over == "tasks"}
     told = {
@@ -107,12 +107,12 @@ def test_the_published_intervals_bear_out_what_the_paper_says_of_them(tmp_path):
     assert all(told["semi-supervised"].values())
 
 
-def test_published_wins_are_those_of_the_papers_own_table(tmp_path):
+def test_published_wins_match_the_papers_table(tmp_path):
     run = reported(tmp_path / "run", fake.results(repetitions=2, tasks=ALL_TASKS, curves=False))
     totals = [one.published_total for one in run.wins]
     assert totals == [73, 93, 174, 21, 88, 231, 25, 42, 273]
     normalised = [one.published_normalised for one in run.wins]
-    # the paper prints 44.8 for the first, with which its line would not add up to 120
+    # the paper prints 44.8 for the first, but then its line would not add up to 120
     assert normalised == pytest.approx(
         [43.7, 40.3, 36.0, 18.3, 39.4, 62.2, 17.0, 24.0, 79.0], abs=0.05
     )
@@ -177,7 +177,7 @@ def test_a_repetition_that_one_method_lacks_counts_for_no_wins_and_no_pairs(tmp_
     assert [row.cell(method).pr_auc_trapezoid.n for method in METHODS] == [4, 3, 4]
 
 
-def test_cwsvm_published_is_judged_by_the_papers_cwsvm_and_wins_nothing(run):
+def test_cwsvm_published_is_compared_with_the_papers_cwsvm_and_wins_nothing(run):
     row = next(row for row in run.tables[1].rows if row.task == "mnist-8")
     extra = row.cell("cwsvm-published")
     assert (extra.published.low, extra.published.high) == (34.8, 38.8)
@@ -231,7 +231,7 @@ def test_dominance_is_counted_pair_by_pair_at_every_level_of_recall(tmp_path):
     assert one.shortfall == pytest.approx(2.5)
 
 
-def test_medians_of_parameters_stand_beside_the_papers(tmp_path):
+def test_medians_of_parameters_come_with_the_papers(tmp_path):
     lines = [
         fake.line(task="mnist-3", repetition=r, parameters={"n_pos": n, "n_unl": u, "w_pos": 2.0})
         for r, (n, u) in enumerate([(5, 50), (10, 50), (20, 40)])
@@ -283,7 +283,7 @@ def test_cells_that_are_missing_are_named(tmp_path):
     assert not any(gap.method == "cwsvm-published" and gap.task == "cancer" for gap in run.gaps)
 
 
-def test_a_data_set_that_is_missing_by_its_name_explains_all_its_classes(tmp_path):
+def test_a_missing_data_set_explains_all_its_classes(tmp_path):
     missing = [{"task": "sensit", "file": "combined_scale.bz2", "fetch": ""}]
     run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing,
                    repetitions=fake.repetitions(1), tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
@@ -307,7 +307,7 @@ def test_conclusions_are_graded(tmp_path):
     assert w_pos.finding in ("confirmed", "not confirmed")
 
 
-def test_what_all_methods_reach_alike_confirms_nothing(tmp_path):
+def test_equal_results_confirm_no_difference(tmp_path):
     lines = [{**line, "pr_auc_trapezoid": 0.9} for line in fake.results(repetitions=4)]
     run = reported(tmp_path / "run", lines)
     told = [one for one in run.conclusions if "significantly better" in one.claim]
@@ -352,13 +352,13 @@ def test_the_time_of_scoring_test_rows_can_be_left_out(tmp_path):
     assert [cell.text for cell in shown.tables[0].rows[0][-2:]] == ["0.100", "0.050"]
 
 
-def test_two_runs_of_one_protocol_go_by_their_directories(tmp_path):
+def test_two_runs_of_one_protocol_are_named_by_their_directories(tmp_path):
     folders = [str(fake.write(tmp_path / name, [fake.line()])) for name in ("a", "b")]
     assert report(folders).comparison.names == tuple(folders)
     assert cost_ratio([report(folders).comparison.rows[0].cpu_seconds]) is None
 
 
-def test_directories_that_cannot_be_compared_are_refused(tmp_path):
+def test_directories_that_cannot_be_compared_fail(tmp_path):
     one = str(fake.write(tmp_path / "one", [fake.line()]))
     two = str(fake.write(tmp_path / "two", [fake.line(task="cancer")]))
     empty = str(fake.write(tmp_path / "empty", []))
@@ -404,7 +404,7 @@ def test_own_data_with_a_level_that_is_not_finished_says_so(tmp_path):
     assert (gap.task, gap.n_done, gap.n_planned) == ("mine, P 20 %, U 10 %", 4, 5)
 
 
-def test_a_task_and_a_setting_that_were_not_asked_for_together_are_not_awaited(tmp_path):
+def test_tasks_and_settings_not_planned_together_are_no_gap(tmp_path):
     together = {("cancer", "pu"), ("covtype", "supervised")}
     drawn = fake.results(repetitions=2, tasks=["cancer", "covtype"])
     lines = [one for one in drawn if (one["task"], one["setting"]) in together]

@@ -53,7 +53,7 @@ def plan(grid):
 
 @pytest.fixture(scope="module")
 def whole(plan, resvm, tmp_path_factory):
-    """The results of a run that nothing came between."""
+    """The results of an uninterrupted run."""
     target = tmp_path_factory.mktemp("whole") / "bench"
     ran = resvm(*plan, "-j", 1, "-o", target)
     assert ran.code == 0, ran.err
@@ -83,7 +83,7 @@ def test_every_method_of_every_cell_has_a_line_in_the_order_of_the_plan(whole):
     assert "seconds" not in first
 
 
-def test_areas_are_those_of_scikit_learn_on_the_same_rows(whole):
+def test_areas_match_scikit_learn_on_the_same_rows(whole):
     data = BenchmarkData(".", PAPER_TASKS, None, 0)
     for line in lines(whole):
         if line["method"] != "cwsvm":
@@ -93,7 +93,7 @@ def test_areas_are_those_of_scikit_learn_on_the_same_rows(whole):
         dense = [rows_of(part) for part in (drawn.positives, drawn.unlabeled, drawn.test)]
         assert [len(part) for part in dense] == [100, 200, 10_000]
         labels = np.repeat([0, 1], [100, 200])  # the first class is the one LIBSVM calls positive
-        # the penalties of both classes weigh the same in all: w_pos is 1
+        # w_pos is 1: the total penalties of both classes are equal
         theirs = SVC(C=1.0, gamma=0.1, class_weight={0: 2.0, 1: 1.0}, tol=1e-3)
         values = -theirs.fit(np.concatenate(dense[:2]), labels).decision_function(dense[2])
         precision = average_precision_score(drawn.truth, values)
@@ -107,11 +107,11 @@ def rows_of(rows):
     return dense
 
 
-def test_the_curve_is_the_best_precision_from_each_recall_on(whole):
+def test_the_curve_is_the_best_precision_at_each_recall_or_higher(whole):
     for line in lines(whole):
         curve = np.array(line["curve"])
         assert (np.diff(curve) <= 0).all()
-        # between the steps and what they interpolate to
+        # the interpolated curve lies above the steps
         assert line["average_precision"] <= curve.mean() + 0.02
 
 
@@ -121,7 +121,7 @@ def test_threads_change_no_byte(plan, whole, resvm, tmp_path):
     assert (tmp_path / "b/results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
-def test_a_run_that_was_cut_off_anywhere_goes_on_to_the_same_file(plan, whole, resvm, tmp_path):
+def test_a_run_truncated_anywhere_resumes_to_the_same_file(plan, whole, resvm, tmp_path):
     wanted = (whole / "results.jsonl").read_bytes()
     target = tmp_path / "b"
     for name in ("settings.json", "run.json"):
@@ -166,7 +166,7 @@ def test_damaged_lines_are_named_and_run_again(plan, whole, copied, resvm):
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
-def test_lines_that_cannot_be_of_this_run_are_refused_by_number(plan, copied, resvm):
+def test_lines_of_another_run_are_reported_by_number(plan, copied, resvm):
     target, before = copied
     first = json.loads(before[0])
     for changes, said in (
@@ -199,7 +199,7 @@ def test_directories_of_parts_are_joined_to_the_same_file(plan, whole, resvm, tm
     assert json.loads(ran.out)["n_run"] == 0
 
 
-def test_a_directory_that_is_there_is_not_overwritten(plan, whole, resvm):
+def test_an_existing_directory_is_not_overwritten(plan, whole, resvm):
     ran = resvm(*plan, "-o", whole)
     assert ran.code == 2
     assert "--resume" in ran.err
@@ -221,7 +221,7 @@ def test_tasks_of_an_array_job_join_to_the_same_file(plan, whole, resvm, tmp_pat
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
-def test_a_task_leaves_alone_what_a_run_has_logged(plan, whole, resvm, tmp_path):
+def test_an_array_task_skips_what_a_run_has_finished(plan, whole, resvm, tmp_path):
     target = tmp_path / "b"
     loud = [word for word in plan if word != "-q"]
     few = [*plan, "--methods", "cwsvm"]
@@ -240,7 +240,7 @@ def test_a_task_leaves_alone_what_a_run_has_logged(plan, whole, resvm, tmp_path)
     assert (ran.code, "other settings: seed" in ran.err) == (2, True)
 
 
-def test_tasks_on_other_rows_are_refused(resvm, tmp_path):
+def test_array_tasks_on_other_rows_fail(resvm, tmp_path):
     words = ["benchmark", "run", "--data", tmp_path / "own.svm", *OWN, "--methods", "cwsvm", "-q"]
     words += ["--repetitions", 2, "-o", tmp_path / "b"]
     write_svm(tmp_path / "own.svm", FEATURES, LABELS)
@@ -252,7 +252,7 @@ def test_tasks_on_other_rows_are_refused(resvm, tmp_path):
     assert not (tmp_path / "b" / "results.jsonl").exists()
 
 
-def test_results_of_another_plan_are_refused(plan, whole, resvm, tmp_path):
+def test_results_of_another_seed_are_not_mixed_in(plan, whole, resvm, tmp_path):
     target = tmp_path / "b"
     assert resvm(*plan, "--task", "1/3", "-o", target).code == 0
     ran = resvm(*plan, "--seed", 1, "-o", target)
@@ -275,7 +275,7 @@ def test_a_directory_takes_more_repetitions_settings_and_methods_later(
         assert plans[0][name] == plans[1][name], name
 
 
-def test_missing_files_are_named_with_where_to_fetch_them_and_the_rest_runs(grid, resvm, tmp_path):
+def test_missing_files_are_named_with_their_address_and_the_rest_runs(grid, resvm, tmp_path):
     words = ["benchmark", "run", "--data-dir", tmp_path, "--methods", "cwsvm", "--grid", grid]
     words += ["--settings", "supervised", "--repetitions", 1, "-o", tmp_path / "b"]
     ran = resvm(*words, "--tasks", "synthetic,cancer,mnist-3")
@@ -309,7 +309,7 @@ def test_own_data_at_several_contaminations(resvm, tmp_path):
     assert resvm("benchmark", "report", tmp_path / "b").code == 0
 
 
-def test_the_recommended_way_pools_settings_and_tells_the_heaviest(resvm, tmp_path):
+def test_the_fast_protocol_pools_settings_and_records_the_heaviest(resvm, tmp_path):
     data = write_svm(tmp_path / "mine.svm", FEATURES, LABELS)
     ran = resvm(
         "benchmark", "run", "--data", data, *OWN, "--methods", "resvm", "--repetitions", 1,
@@ -321,7 +321,7 @@ def test_the_recommended_way_pools_settings_and_tells_the_heaviest(resvm, tmp_pa
     assert {"gamma", "c_unl", "n_pos", "n_unl"} <= set(line["parameters"])
 
 
-def test_groups_are_never_both_learned_from_and_tested_on(resvm, tmp_path):
+def test_no_group_is_both_trained_and_tested_on(resvm, tmp_path):
     groups = np.arange(600) // 10
     features = np.column_stack([np.arange(1, 601), FEATURES])  # the first tells rows apart
     labeled = LabeledRows(Rows.from_dense(features), LABELS == 1, groups)
@@ -346,7 +346,7 @@ def test_groups_are_never_both_learned_from_and_tested_on(resvm, tmp_path):
     assert "2 groups, but" in ran.err
 
 
-def test_draws_are_of_their_cell_alone():
+def test_draws_depend_on_their_cell_alone():
     data = BenchmarkData(".", PAPER_TASKS, None, 0)
     cells = [Cell("pu", "synthetic", number, 0.0, 0.3) for number in (0, 1)]
     cells += [Cell("semi-supervised", "synthetic", 0, 0.3, 0.3)]
@@ -372,7 +372,7 @@ def test_the_sizes_are_the_papers():
     assert len(PAPER_TASKS) == 17
 
 
-def test_our_grids_can_be_given_back(resvm, tmp_path):
+def test_the_printed_grids_can_be_used(resvm, tmp_path):
     shown = resvm("benchmark", "grids")
     assert shown.code == 0
     assert shown.out.decode() == default_grids_text()
@@ -407,7 +407,7 @@ def changed_grid(**changes):
         ),
     ],
 )
-def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
+def test_invalid_grids_are_errors(text, said, resvm, tmp_path):
     (tmp_path / "g.json").write_text(text)
     ran = resvm("benchmark", "run", "--grid", tmp_path / "g.json", "-o", tmp_path / "b")
     assert ran.code in (3, 5), ran.err
@@ -446,14 +446,14 @@ def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
         (["--task", "3/2"], "--task is '3/2'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_read(words, said, resvm, tmp_path):
+def test_bad_options_fail_before_anything_is_read(words, said, resvm, tmp_path):
     ran = resvm("benchmark", "run", "-o", "b", *words, cwd=tmp_path)
     assert ran.code == 2, ran.err
     assert said in ran.err
     assert not (tmp_path / "b").exists()
 
 
-def test_sets_that_are_too_large_for_the_data_are_refused(resvm, tmp_path):
+def test_sets_too_large_for_the_data_are_errors(resvm, tmp_path):
     data = write_svm(tmp_path / "mine.svm", FEATURES, LABELS)
     words = ["benchmark", "run", "--data", data, "--positive-label", 1, "-q", "-o", tmp_path / "b"]
     ran = resvm(*words, "--n-pos", 500, "--n-unl", 50)
