@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -19,7 +20,7 @@ from typer.main import get_command
 from resvm_cli import __version__
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
-from resvm_cli.files.stdout import guard_stdout
+from resvm_cli.files.streams import guard_stdout
 from resvm_cli.options.help_order import arrange
 from resvm_cli.options.usage_errors import UsageError, explained
 from resvm_cli.report import terminal
@@ -94,9 +95,12 @@ def app_of(names: Sequence[str]) -> typer.Typer:
 
 
 def _module_of(name: str) -> str:
+    """A command is a file of commands/, or the file command.py of a folder."""
     if name == "benchmark":
         return "resvm_cli.benchmark.command"
-    return f"resvm_cli.commands.{name}" + ("" if name == "merge" else ".command")
+    spec = find_spec(f"resvm_cli.commands.{name}")
+    assert spec is not None
+    return spec.name if spec.submodule_search_locations is None else f"{spec.name}.command"
 
 
 def command_line(names: Sequence[str]) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from resvm_cli.benchmark.cells import MEMBERS, Protocol, default_grids
 from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
@@ -58,7 +58,7 @@ def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[fl
     seeded = replace(params, seed=cell.seed(data.seed))
     trained = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), Run(jobs=1))
     values = Predictor(trained.ensemble, known.scaling).decisions(drawn.test).by("votes")
-    ranking = Ranking.of(drawn.truth, values)
+    ranking = ScoredLabels.from_scores(drawn.truth, values)
     return 100 * float(ranking.pr_auc_trapezoid()), 100 * float(ranking.average_precision())
 
 

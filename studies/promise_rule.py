@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from resvm_cli.metrics import class_mixture
-from resvm_cli.metrics.bootstrap import LEVEL
 from resvm_cli.metrics.class_mixture import ClassMixture
+from resvm_cli.metrics.intervals import LEVEL
 from resvm_cli.running import parallel
 from studies.pu_tasks import TASKS
 
@@ -142,7 +142,7 @@ def _fit(path: Path) -> dict[str, np.ndarray]:
     shares = (promised.value - keep * promised.value[-1]) / (1 - keep)  # undo the correction
     hidden = int(true_unl.sum()) - 1
     binned = mixture.binned
-    of_sets = class_mixture._area(binned.positives, binned.unlabeled)
+    of_sets = class_mixture._roc_area(binned.positives, binned.unlabeled)
     numbers = [mixture.area, of_sets, float(mixture.fitted.a[0, 0]), b, low, high]
     numbers += [1 - float(true_pos.mean()), float(true_unl.mean())]
     bounds = [shares[hidden], promised.low[hidden], promised.high[hidden]]
@@ -201,9 +201,9 @@ def tables(draws: Sequence[Draw]) -> str:
     lines += ["", *_by_contamination([(draw, rules.get(draw.set_name, whole)) for draw in draws])]
     in_use = Rule(
         class_mixture.LOOKALIKES,
-        class_mixture.LEAST_AREA,
-        class_mixture.LEAST_AREA_OF_SETS,
-        class_mixture.WIDEST,
+        class_mixture.MIN_AREA,
+        class_mixture.MIN_AREA_OF_SETS,
+        class_mixture.MAX_WIDTH,
         class_mixture.WIDENING,
     )
     lines += ["", f"Chosen on all sets: {whole}. In use: {in_use}.", ""]

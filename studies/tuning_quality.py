@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.metrics.ranking import pr_auc_trapezoid
+from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
@@ -98,12 +98,17 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
     return Draw(positives, unlabeled, test, truth, n_features, variance(surveys, n_features))
 
 
+def pr_auc(drawn: Draw, values: np.ndarray) -> float:
+    """The trapezoidal PR area of the test rows."""
+    return float(ScoredLabels.from_scores(drawn.truth, values).pr_auc_trapezoid())
+
+
 def test_area(params: MethodParameters, drawn: Draw) -> float:
     """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     values = Predictor(trained.ensemble).decisions(drawn.test).values
-    return 100 * pr_auc_trapezoid(drawn.truth, values)
+    return 100 * pr_auc(drawn, values)
 
 
 def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
@@ -154,8 +159,8 @@ def measure_auto(key: dict, drawn: Draw) -> dict:
     seconds = time.process_time() - started
     decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)
     areas = {
-        "test": pr_auc_trapezoid(drawn.truth, decisions.by(trained.conclusion.rule.rule)),
-        "test_by_votes": pr_auc_trapezoid(drawn.truth, decisions.values),
+        "test": pr_auc(drawn, decisions.by(trained.conclusion.rule.rule)),
+        "test_by_votes": pr_auc(drawn, decisions.values),
     }
     shown = {name: 100 * area for name, area in areas.items()}
     return key | {"trial": AUTO, "auto_seconds": round(seconds, 2)} | shown

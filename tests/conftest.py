@@ -77,7 +77,7 @@ def make_block(
     first_index: int = 1,
 ) -> Block:
     written = np.zeros(len(features)) if labels is None else labels
-    return Block.of(Rows.from_dense(features, first_index), written, comments)
+    return Block.from_rows(Rows.from_dense(features, first_index), written, comments)
 
 
 def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None, **more) -> Path:

@@ -20,8 +20,7 @@ from resvm_cli.commands.rank.rank import judge_of, rank_on
 from resvm_cli.commands.rank.request import RankRequest
 from resvm_cli.errors import DataError, ParameterError, Text
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files.directory import StoredModel
+from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
@@ -204,7 +203,7 @@ def rank(
 
 def load(path: PathName) -> Model:
     """A model that ``resvm train`` or ``Model.save`` wrote."""
-    return Model(*model_dir.load_with_out_of_bag(os.fspath(path), required=False))
+    return Model(*load_with_out_of_bag(os.fspath(path), required=False))
 
 
 def read_svmlight(

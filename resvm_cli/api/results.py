@@ -18,9 +18,8 @@ from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
 from resvm_cli.model.ensemble import Decisions, Predictor
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files.directory import StoredModel
-from resvm_cli.model_files.model_text import format_members
+from resvm_cli.model_files.directory import FORMAT, StoredModel, check_model_target, save_model
+from resvm_cli.model_files.members import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -160,14 +159,14 @@ class Model:
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory for ``resvm predict`` and the others; its manifest."""
-        if self.stored.manifest.get("format", model_dir.FORMAT) != model_dir.FORMAT:
+        if self.stored.manifest.get("format", FORMAT) != FORMAT:
             raise ModelError(
-                f"the model has format {self.stored.manifest['format']}, and format"
-                f" {model_dir.FORMAT} is written",
+                f"the model has format {self.stored.manifest['format']}, and format {FORMAT} is"
+                " written",
                 "copy its directory, or fit it again",
             )
-        model_dir.check_target(os.fspath(path), force=force)
-        return model_dir.save(
+        check_model_target(os.fspath(path), force=force)
+        return save_model(
             os.fspath(path),
             format_members(self.stored.ensemble),
             self.manifest,

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from resvm_cli.benchmark.data import METHODS, PUBLISHED_CWSVM, BenchmarkData, Cell
 from resvm_cli.benchmark.results import CURVE_POINTS
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.package_files import package_text
-from resvm_cli.files.run_directory import read_json
+from resvm_cli.files.json_files import read_json
+from resvm_cli.files.streams import package_text
 from resvm_cli.metrics.curves import Points
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.plan import ModelPlan
@@ -260,7 +260,7 @@ class CellScores:
 
     def areas(self) -> dict[str, float]:
         """By their names in a line of results."""
-        ranking = Ranking.of(self.truth, self.values)
+        ranking = ScoredLabels.from_scores(self.truth, self.values)
         return {
             "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
             "average_precision": float(ranking.average_precision()),
@@ -269,7 +269,7 @@ class CellScores:
 
     def curve(self) -> list[float]:
         """The highest precision at each hundredth of recall or any higher one."""
-        points = Points.of(self.truth, self.values)
+        points = Points.from_scores(self.truth, self.values)
         best = np.maximum.accumulate(points.precision[::-1])[::-1]
         recalls = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS
         at = np.searchsorted(points.recall, recalls - 1e-12)

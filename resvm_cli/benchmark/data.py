@@ -16,13 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.commands.simulate.simulate import truth_of
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.files.row_names import read_names
+from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
-from resvm_cli.model.drawing import Sizes, split
-from resvm_cli.model.synthetic import synthetic
+from resvm_cli.model.drawing import Sizes, split, synthetic, truth_of
 from resvm_cli.rows import IntArray, Rows, Survey
 
 SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]
@@ -245,7 +243,7 @@ class OwnData:
         block = read_file(self.path, zero_based=self.zero_based)
         name = name_of(self.path)
         block.require_labels(name)
-        positive = truth_of(block, self.positive_label, name)
+        positive = truth_of(block.labels, self.positive_label, name)
         groups = None
         if self.groups is not None:
             names = np.array(read_names(self.groups), object)
@@ -330,7 +328,7 @@ class BenchmarkData:
         if task.file is None:
             return None
         block = self._block(task.file)
-        positive = truth_of(block, task.positive_label, task.file.name)
+        positive = truth_of(block.labels, task.positive_label, task.file.name)
         rows = block.rows
         if task.n_pool is not None and len(rows) > task.n_pool:
             bits = randomness.run_bits(self.seed, randomness.BENCHMARK_POOL, *name.encode())
@@ -339,7 +337,7 @@ class BenchmarkData:
         if task.test_file is None:
             return LabeledRows(rows, positive)
         test = self._block(task.test_file)
-        truth = truth_of(test, task.positive_label, task.test_file.name)
+        truth = truth_of(test.labels, task.positive_label, task.test_file.name)
         return LabeledRows(rows, positive, None, test.rows, truth)
 
     def _block(self, file: DataFile) -> Block:

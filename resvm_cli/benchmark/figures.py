@@ -13,8 +13,8 @@ from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell,
 from resvm_cli.benchmark.run import check_not_negative
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
-from resvm_cli.model.synthetic import negative_density, positive_density
-from resvm_cli.report.plots import COLOURS, DASHES, GREY, STYLE, Kind, saved
+from resvm_cli.model.drawing import negative_density, positive_density
+from resvm_cli.report.plots import COLORS, DASHES, GRAY, STYLE, Kind, saved
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
@@ -31,10 +31,10 @@ REACH = 7.0  # the densities are shown from -7 to 7
 GRID_POINTS = 141
 # A method keeps its color, dashes and marker, whichever others are drawn.
 METHOD_STYLES: dict[str, dict[str, Any]] = {
-    "resvm": {"color": COLOURS[0], "ls": DASHES[0], "marker": "o"},
-    "bagging": {"color": COLOURS[1], "ls": DASHES[1], "marker": "s"},
-    "cwsvm": {"color": COLOURS[2], "ls": DASHES[2], "marker": "^"},
-    "cwsvm-published": {"color": COLOURS[3], "ls": DASHES[3], "marker": "D"},
+    "resvm": {"color": COLORS[0], "ls": DASHES[0], "marker": "o"},
+    "bagging": {"color": COLORS[1], "ls": DASHES[1], "marker": "s"},
+    "cwsvm": {"color": COLORS[2], "ls": DASHES[2], "marker": "^"},
+    "cwsvm-published": {"color": COLORS[3], "ls": DASHES[3], "marker": "D"},
 }
 AXIS_NAMES = {"contamination_unl": "U", "contamination_pos": "P"}
 SET_COLORS = {"P": "Blues", "U": "Oranges"}
@@ -201,7 +201,7 @@ def curves(request: CurvesRequest, run: Run) -> Curves:
 
 
 def _curve(method: str, scores: CellScores) -> MethodCurve:
-    points = Points.of(scores.truth, scores.values).thinned()
+    points = Points.from_scores(scores.truth, scores.values).thinned()
     return MethodCurve(
         method,
         **scores.areas(),
@@ -241,11 +241,11 @@ def _draw_resampling(result: Resampling) -> Any:
     above = [100 * (one.high - one.mean) for one in result.sizes]
     sizes = [one.size for one in result.sizes]
     axes.errorbar(
-        sizes, means, yerr=[below, above], color=COLOURS[0], fmt="o", ms=5, lw=1.4, capsize=4,
+        sizes, means, yerr=[below, above], color=COLORS[0], fmt="o", ms=5, lw=1.4, capsize=4,
         label="mean and 95 % interval of resamples",
     )  # fmt: skip
     axes.axhline(
-        100 * result.contamination, color=GREY, lw=0.9, ls=(0, (2, 2)), zorder=1,
+        100 * result.contamination, color=GRAY, lw=0.9, ls=(0, (2, 2)), zorder=1,
         label=f"contamination of the set: {100 * result.contamination:g} %",
     )  # fmt: skip
     axes.set(xscale="log", xlabel="size of the resample", ylabel="contamination of the resample, %")
@@ -287,7 +287,7 @@ def _draw_densities(result: Densities) -> Any:
         axes.set(xticks=TICKS, yticks=TICKS)
     figure.supxlabel(
         "shaded: density, each step twice the one before; dots: rows of one draw",
-        fontsize=8, color=GREY,
+        fontsize=8, color=GRAY,
     )  # fmt: skip
     return figure
 
@@ -308,7 +308,7 @@ def _draw_curves(result: Curves) -> Any:
             [0, *curve.fpr, 1], [0, *curve.recall, 1],
             label=f"{curve.method}: area {curve.roc_auc:.3f}", **style,
         )  # fmt: skip
-    chance = {"color": GREY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
+    chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
     pr.plot([0, 1], [result.prevalence] * 2, label=f"chance {result.prevalence:.3g}", **chance)
     roc.plot([0, 1], [0, 1], label="chance 0.5", **chance)
     pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
@@ -348,7 +348,7 @@ def _draw_contamination(result: ContaminationFigure) -> Any:
     figure.supxlabel(
         f"{result.task}, protocol {result.protocol}: mean and 95 % interval of {repetitions}"
         f" repetition{'' if repetitions == '1' else 's'}",
-        fontsize=8, color=GREY,
+        fontsize=8, color=GRAY,
     )  # fmt: skip
     return figure
 

@@ -15,10 +15,9 @@ from typing import Any
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
 from resvm_cli.errors import DataError, FileError, Message
 from resvm_cli.files.delimited import fields_of
-from resvm_cli.files.jsonl import LARGEST, StrictRecord, is_whole, read_lines
-from resvm_cli.files.package_files import package_text
+from resvm_cli.files.json_files import LARGEST, StrictRecord, is_whole, read_json, read_jsonl
 from resvm_cli.files.run_directory import SETTINGS as SETTINGS_FILE
-from resvm_cli.files.run_directory import read_json
+from resvm_cli.files.streams import package_text
 
 RESULTS = "results.jsonl"
 PLAN = "run.json"
@@ -287,7 +286,7 @@ def read_benchmark(directory: str) -> BenchmarkFiles:
     results = _read_results(paths[RESULTS], plan)
     times: dict[Cell, CellTime] = {}
     if TIMES in paths:
-        for _, record in read_lines(paths[TIMES]):
+        for _, record in read_jsonl(paths[TIMES]):
             time = CellTime.from_record(record)
             times[time.cell] = time  # a killed run times a cell again
     if SETTINGS_FILE in paths:
@@ -299,7 +298,7 @@ def _read_results(path: str, plan: BenchmarkPlan | None) -> tuple[CellResult, ..
     found: dict[Cell, CellResult] = {}
     firsts: dict[tuple[str, str], CellResult] = {}
     protocol = None if plan is None else plan.protocol
-    for number, record in read_lines(path):
+    for number, record in read_jsonl(path):
         result = CellResult.from_record(record, number)
         cell, where = result.cell, f"{path}:{number}"
         if protocol is None:

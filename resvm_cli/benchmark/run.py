@@ -37,8 +37,7 @@ from resvm_cli.benchmark.results import (
     is_valid,
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
-from resvm_cli.files.run_directory import RunDirectory
-from resvm_cli.files.task_files import SavedShare, TaskFiles
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
@@ -254,10 +253,10 @@ class _Runner:
         if todo:
             label = self._request.protocol.name
             records = [self._task_record(one) for one in kept]
-            with SavedShare(self._task_files, label, share, records) as saved:
+            with self._task_files.saving(label, share, records) as save:
                 for cell, one in zip(todo, self._measure(todo, len(own)), strict=True):
                     known.add(cell)
-                    saved.add(self._task_record(one))
+                    save(self._task_record(one))
         unknown = [number for number, cell in enumerate(self._cells) if cell not in known]
         tasks = sorted({1 + number % share.count for number in unknown})
         return len(own), len(todo), len(unknown), tuple(tasks)

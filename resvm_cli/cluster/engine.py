@@ -19,9 +19,15 @@ from typing import Any
 
 from resvm_cli import __version__
 from resvm_cli.cluster.batches import MAX_LOST, Batches
-from resvm_cli.cluster.worker import FINGERPRINT, Batch, Shared, identity, work
+from resvm_cli.cluster.worker import (
+    FINGERPRINT,
+    Batch,
+    Shared,
+    identity,
+    work,
+)
 from resvm_cli.errors import ClusterError, FileError, Message, ParameterError
-from resvm_cli.files.run_directory import read_json
+from resvm_cli.files.json_files import read_json
 
 AUTO = "auto"
 WAIT_SECONDS = 0.5

@@ -1,4 +1,4 @@
-"""What a program sees of results: versioned JSON on stdout, curves as CSV."""
+"""Results for programs: versioned JSON on stdout."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def print_json(kind: str, content: dict[str, Any]) -> None:
 
 
 def print_result(kind: str, result: DataclassInstance) -> None:
-    """A result whose fields say all there is to say."""
+    """A result whose fields are its JSON keys."""
     print_json(kind, asdict(result))
 
 
 def finite(value: Any) -> Any:
-    """JSON has neither nan nor infinities: null."""
+    """The same data with null for nan and infinities, which JSON does not have."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -14,6 +14,8 @@ SPECIAL = {
 
 
 def option_name(parameter: str, value: str = "") -> str:
-    """A parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``."""
+    """A parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``, ``--no-header``."""
+    if value == "False":
+        return f"--no-{parameter.replace('_', '-')}"
     option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"
     return option if value in ("", "True") else f"{option} {value}"

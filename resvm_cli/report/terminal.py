@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from resvm_cli.errors import Message, ResvmError, Text, render
-from resvm_cli.files.stdout import write_stdout
-from resvm_cli.files.streams import as_unicode
+from resvm_cli.files.streams import as_unicode, write_stdout
 from resvm_cli.report.option_names import option_name
 
 FIRST_HEARTBEAT_SECONDS = 10.0

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.prediction_writer import PredictionBlock, format_block
+from resvm_cli.files.predictions import PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
 from resvm_cli.model.ensemble import Decisions, Predictor
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct, quantiles
@@ -47,7 +47,7 @@ class BlockJudge:
     """Judges blocks of rows, in threads here or on workers elsewhere."""
 
     request: PredictRequest
-    stored: model_dir.StoredModel
+    stored: StoredModel
     decision: RuleName
     threshold: float
     formatted: bool
@@ -127,9 +127,7 @@ class BlockJudge:
         )
 
 
-def values_seen(
-    table: OutOfBag | None, stored: model_dir.StoredModel
-) -> tuple[float, float] | None:
+def values_seen(table: OutOfBag | None, stored: StoredModel) -> tuple[float, float] | None:
     """The range of mean values out of bag, of P or of U, but for their tails; None if unknown."""
     if table is None or stored.ensemble.single:
         return None

@@ -17,13 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError
-from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.compression import PIECE
-from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.row_names import RowIds, read_names
-from resvm_cli.files.row_weights import WeightLines
-from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
-from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.files.row_lists import RowIds, WeightLines, read_names
+from resvm_cli.files.sources import RowIndex, Source, join_texts
+from resvm_cli.files.streams import STDIN, name_of, read_pieces
+from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel
@@ -337,7 +335,7 @@ class TrainingData(PUData):
             return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
         spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
-        places = spans.places
+        places = spans.positions
         name = self._source.name
         if self.input.unchecked:
             texts, places = spans.lines(texts), np.arange(len(numbers))
@@ -349,7 +347,7 @@ class TrainingData(PUData):
             raise replace(bad, line=int(line)).error(name)
 
         for block in parse_pieces(
-            joined(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
+            join_texts(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
         ):
             first, last = np.searchsorted(places, [before, before + len(block)])
             parts.append(block.rows.take(places[first:last] - before))

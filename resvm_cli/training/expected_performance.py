@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.errors import Message, Text
-from resvm_cli.metrics.pu import Area, roc_area
+from resvm_cli.metrics.intervals import Interval, roc_auc_interval
 from resvm_cli.model.decisions import LEAST_POSITIVES, LEAST_UNLABELED, Threshold
 from resvm_cli.model.parts import Conclusion, Part
 from resvm_cli.model.pu_data import PUData
@@ -28,12 +28,12 @@ class Outlook:
     threshold: Threshold
     n_positives: int  # that were judged
     n_unlabeled: int
-    roc_auc: Area | None  # of known positives against U
+    roc_auc: Interval | None  # of known positives against U
 
     @classmethod
     def of(cls, conclusion: Conclusion) -> Outlook:
         known, unlabeled = conclusion.values(conclusion.rule.rule)
-        area = roc_area(known, unlabeled) if len(known) > 1 and len(unlabeled) > 1 else None
+        area = roc_auc_interval(known, unlabeled) if len(known) > 1 and len(unlabeled) > 1 else None
         return cls(
             conclusion.rule.rule, conclusion.rule.threshold, len(known), len(unlabeled), area
         )

@@ -11,10 +11,9 @@ from resvm_cli.errors import ModelError
 from resvm_cli.model.ensemble import Group
 from resvm_cli.model.parts import Conclusion, JudgedNumbers, conclude
 from resvm_cli.model.plan import ModelPlan
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files import parts as part_dir
-from resvm_cli.model_files.members import member_name
-from resvm_cli.model_files.model_text import MemberText, parse_members
+from resvm_cli.model_files.directory import check_model_target, save_model
+from resvm_cli.model_files.members import member_name, parse_members
+from resvm_cli.model_files.parts import JoinedParts, MemberRecord, join_parts
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.expected_performance import Outlook
@@ -29,8 +28,8 @@ def merge(
     force: bool = False,
 ) -> TrainResult:
     """Join parts to the model they are of."""
-    model_dir.check_target(target, force=force)
-    joined = part_dir.join(paths)
+    check_model_target(target, force=force)
+    joined = join_parts(paths)
     manifest, conclusion, n_unconverged = assembled(joined, target, force=force)
     rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
     plan, _ = ModelPlan.from_description(manifest, rows[0], rows[1])
@@ -41,7 +40,7 @@ def merge(
 
 
 def assembled(
-    joined: part_dir.JoinedParts, target: str, *, force: bool
+    joined: JoinedParts, target: str, *, force: bool
 ) -> tuple[dict[str, Any], Conclusion, int]:
     """Write the model of all members: its manifest, what follows of them, how many failed."""
     records = list(joined.records())
@@ -54,14 +53,14 @@ def assembled(
     judged = JudgedNumbers(*(np.array(numbers, np.int64) for numbers in joined.parts[0].judged))
     conclusion = conclude(plan, rule, judged, values)
 
-    def members() -> Iterator[MemberText]:
+    def members() -> Iterator[bytes]:
         kernels = [group.kernel for group in groups for _ in group.members]
         for (part, record), kernel in zip(records, kernels, strict=True):
-            member = part.member(record)
-            _require_member(part.path, record, member, kernel)
-            yield member
+            text = part.text(record)
+            _require_member(part.path, record, text, kernel)
+            yield text
 
-    manifest = model_dir.save(
+    manifest = save_model(
         target,
         members(),
         completed(description, conclusion, n_unconverged),
@@ -71,11 +70,9 @@ def assembled(
     return manifest, conclusion, n_unconverged
 
 
-def _require_member(
-    path: str, record: part_dir.MemberRecord, member: MemberText, kernel: Kernel
-) -> None:
+def _require_member(path: str, record: MemberRecord, text: bytes, kernel: Kernel) -> None:
     """Refuse a part whose seals hold and whose text is no member: no model could be read."""
     name = f"{path}/{member_name(record.number)}"
-    read = parse_members([(name, member.text)], [Group(kernel, range(1))], single=False)
-    if len(read.members[0].support) != record.n_support:
+    read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
+    if len(read.members[0].support) != record.entry["support_vectors"]:
         raise ModelError(f"{name}: its record counts other support vectors", "train the part again")

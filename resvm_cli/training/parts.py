@@ -22,11 +22,15 @@ from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
 from resvm_cli.model.parts import JudgedNumbers, Part, train_runs
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files import parts as part_dir
-from resvm_cli.model_files.members import read_member
-from resvm_cli.model_files.model_text import MemberText, format_members
-from resvm_cli.model_files.parts import PartDirectory
+from resvm_cli.model_files.directory import StoredModel, load_model, read_manifest, stored_plan
+from resvm_cli.model_files.members import format_members, read_member
+from resvm_cli.model_files.parts import (
+    PartDirectory,
+    check_part_target,
+    is_blank,
+    join_parts,
+    remove_part,
+)
 from resvm_cli.parameters import MAX_MEMBERS, RuleName, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
@@ -75,7 +79,7 @@ def train_share(
     """Train some members of a model into a part; those that are there already are left alone."""
     check(source, choice)
     source = source.for_kernel(choice.params.kernel)
-    part_dir.check_target(target)
+    check_part_target(target)
     if choice.auto is not None:
         run.notice(
             Message("every task repeats the search of {auto:True}: tune once, then use {params}")
@@ -217,7 +221,7 @@ def _kept_on_interruption(part: PartDirectory, run: Run, advice: Text) -> Iterat
         raise
 
 
-def place_beside(target: str) -> str:
+def partial_path(target: str) -> str:
     """Where the members of a training that may be interrupted are kept."""
     return f"{target.rstrip(os.sep)}.part"
 
@@ -227,12 +231,12 @@ def discard_left_beside(target: str) -> None:
 
     The same run again would find the model there, and be refused.
     """
-    place = place_beside(target)
+    place = partial_path(target)
     if not os.path.lexists(place):
         return
     with suppress(OSError):
-        if part_dir.is_blank(Path(place)) or _is_of_model(place, target):
-            part_dir.remove(place)
+        if is_blank(Path(place)) or _is_of_model(place, target):
+            remove_part(place)
     if os.path.lexists(target):
         remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
 
@@ -241,7 +245,7 @@ def _is_of_model(place: str, target: str) -> bool:
     """Whether a part would become the model that is there, whatever members it has left."""
     try:
         description = PartDirectory.read(place).description
-        manifest = model_dir.read_manifest(target)
+        manifest = read_manifest(target)
     except (ModelError, FileError):
         return False
     settled = (name for name, value in description.items() if value is not None)
@@ -250,7 +254,7 @@ def _is_of_model(place: str, target: str) -> bool:
 
 def check_beside(target: str, *, resume: bool, force: bool) -> None:
     """Refuse to forget an interrupted training; with ``force`` it is removed."""
-    place = place_beside(target)
+    place = partial_path(target)
     if resume or not os.path.lexists(place):
         return
     if not force:
@@ -259,7 +263,7 @@ def check_beside(target: str, *, resume: bool, force: bool) -> None:
             "continue it with {resume:True}, or start again with {force:True}",
             path=place,
         )
-    part_dir.remove(place)
+    remove_part(place)
 
 
 def train_beside(
@@ -273,7 +277,7 @@ def train_beside(
 ) -> TrainResult:
     """Train into a part beside the target, continue what is there, and end as the model."""
     plan = allotment.plan
-    part = opened(place_beside(target), plan, data, decision, range(plan.n_models))
+    part = opened(partial_path(target), plan, data, decision, range(plan.n_models))
     return _finished(part, data, allotment, target, force, run)
 
 
@@ -294,8 +298,8 @@ def _finished(
     with _kept_on_interruption(part, run, advice):
         for trained in train_missing(part, allotment, data, run):
             last = trained
-    manifest, conclusion, n_unconverged = assembled(part_dir.join([part.path]), target, force=force)
-    part_dir.remove(part.path)
+    manifest, conclusion, n_unconverged = assembled(join_parts([part.path]), target, force=force)
+    remove_part(part.path)
     outlook = Outlook.of(conclusion)
     texts = unfinished_note(plan, n_unconverged)
     if last is not None:
@@ -313,8 +317,8 @@ def grow(
 ) -> TrainResult:
     """Make a model one of so many members: those it has stay, the others are trained."""
     discard_left_beside(target)
-    stored = model_dir.load(target)
-    plan = _grown(model_dir.stored_plan(stored, target), target, n_models)
+    stored = load_model(target)
+    plan = _grown(stored_plan(stored, target), target, n_models)
     scaling = stored.scaling
     source = as_stored(
         replace(
@@ -335,7 +339,7 @@ def grow(
         for text in data.notes:
             run.notice(text)
         decision = stored.decision.rule
-        part = opened(place_beside(target), plan, data, decision, range(n_models))
+        part = opened(partial_path(target), plan, data, decision, range(n_models))
         _require_same_model(part, stored, target, run)
         _adopt(part, stored, target, plan, data)
         allotment = allotted(plan, data, run, in_rounds=True)
@@ -364,7 +368,7 @@ def _grown(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
 
 def _require_same_model(
     part: PartDirectory,
-    stored: model_dir.StoredModel,
+    stored: StoredModel,
     target: str,
     run: Run,
 ) -> None:
@@ -376,7 +380,7 @@ def _require_same_model(
         if name == "numeric_fingerprint":
             run.notice("the model was trained on another kind of machine: not the bytes of one run")
             continue
-        part_dir.remove(part.path)
+        remove_part(part.path)
         raise ModelError(
             f"{target}: was trained with other {name}: {there} then, {here} now",
             Message("train it again with a larger {n_models}"),
@@ -385,7 +389,7 @@ def _require_same_model(
 
 def _adopt(
     part: PartDirectory,
-    stored: model_dir.StoredModel,
+    stored: StoredModel,
     target: str,
     plan: ModelPlan,
     data: PUData,
@@ -416,7 +420,7 @@ def _adopt(
         text = read_member(target, number, entry)
         # a manifest counts those that did not converge and does not name them; so does the new one
         converged = number >= stored.manifest["unconverged"]
-        part.add(number, MemberText(text, entry["support_vectors"]), converged, values[number])
+        part.add(number, text, converged, values[number])
 
 
 def _alone(ensemble: Ensemble, number: int) -> Ensemble:

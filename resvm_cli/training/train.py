@@ -17,8 +17,8 @@ from resvm_cli.model.methods import Plan
 from resvm_cli.model.parts import Conclusion, Part, conclude, train_part
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files.model_text import format_members
+from resvm_cli.model_files.directory import check_model_target, save_model
+from resvm_cli.model_files.members import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName, Setting
 from resvm_cli.running import parallel
@@ -95,7 +95,7 @@ def train(
     check(source, choice)
     source = source.for_kernel(choice.params.kernel)
     discard_left_beside(target)
-    model_dir.check_target(target, force=force)
+    check_model_target(target, force=force)
     check_beside(target, resume=resume, force=force)
     with (
         parallel.inner_threads_held(),
@@ -233,7 +233,7 @@ def watched(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None]:
 
 def save(trained: Trained, target: str, *, force: bool) -> dict[str, Any]:
     """Write the model, with what members say of the rows they have not seen."""
-    return model_dir.save(
+    return save_model(
         target,
         format_members(trained.ensemble),
         trained.description,
@@ -269,13 +269,12 @@ def _tuned(choice: TrainingChoice, data: PUData, run: Run) -> tuple[tuple[Settin
         run,
         single=choice.auto == "single",
     )
-    selected = winner.params["selected_by"]
-    what = f"the best of {winner.n_trials} settings"
+    what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    area = winner.trial.score("roc_auc_of_mean")
     run.notice(
-        f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
-        " (selected, so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
     )
     return winner.settings, winner.params.get("decision", "votes")
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.metrics.pu import best_pu_score, pu_score
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
 
@@ -88,7 +87,7 @@ def criterion(judged: JudgedRows, name: MetricName, up_to: float) -> float:
     values = judged.means if of else judged.values
     if kind == "best_pu_score":
         return best_pu_score(judged.positive, values)[0]
-    ranking = Ranking.of(judged.positive, values)
+    ranking = ScoredLabels.from_scores(judged.positive, values)
     if kind == "roc_auc":
         return float(ranking.roc_auc())
     if kind == "average_precision":

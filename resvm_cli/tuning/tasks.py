@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resvm_cli.errors import Text
-from resvm_cli.files.task_files import SavedShare, TaskFiles
+from resvm_cli.files.run_directory import TaskFiles
 from resvm_cli.parameters import MethodName
 from resvm_cli.running.array_tasks import Share, shares_holding
 from resvm_cli.running.run import Run
@@ -60,10 +60,10 @@ def judge_share(
         log.expect(len(left))
         kept = [record for task in own if (record := known.find(task, outer)) is not None]
         if left:
-            with SavedShare(files, label, share, kept) as saved:
+            with files.saving(label, share, kept) as save:
                 for trial, seconds in judged_units(judge, left, log, run, outer):
                     known.add(trial, seconds)
-                    saved.add(KnownTrials.stored(trial, seconds))
+                    save(KnownTrials.stored(trial, seconds))
                     n_judged += 1
                     log.finished(trial, seconds)
         unknown = [place for place, task in enumerate(tasks) if known.find(task, outer) is None]

@@ -17,9 +17,8 @@ from resvm_cli.errors import (
     ResvmError,
     Text,
 )
-from resvm_cli.files.row_names import read_names
-from resvm_cli.files.run_directory import RunDirectory
-from resvm_cli.files.task_files import TaskFiles
+from resvm_cli.files.row_lists import read_names
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import MethodName, RuleName, Setting

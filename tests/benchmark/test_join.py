@@ -10,7 +10,7 @@ import pytest
 from resvm_cli.benchmark.join import join
 from resvm_cli.benchmark.report import report
 from resvm_cli.benchmark.results import read_benchmark
-from resvm_cli.errors import DataError, ParameterError, ResvmError
+from resvm_cli.errors import DataError, ParameterError
 from tests import fake_benchmark as fake
 
 SETTINGS = {"kind": "resvm-benchmark", "format": 1, "protocol": "paper", "seed": 7, "grids": {}}
@@ -113,7 +113,7 @@ def test_joining_explains_what_cannot_be_joined(tmp_path):
         join([first, bare], str(tmp_path / "all"))
     with pytest.raises(ParameterError, match="a is the same directory as"):
         join([first, first], str(tmp_path / "all"))
-    with pytest.raises(ResvmError, match="b: already there"):
+    with pytest.raises(ParameterError, match="b: already there"):
         join([first], bare)
     with pytest.raises(ParameterError, match="output needs the name"):
         join([first], "-")

@@ -183,7 +183,7 @@ def test_lines_of_another_run_are_reported_by_number(plan, copied, resvm):
     (target / "results.jsonl").write_bytes(b"".join(before))
     ran = resvm(*plan, "--seed", 1, "--resume", "-o", target)
     assert ran.code == 2
-    assert "was begun with other settings: seed" in ran.err
+    assert "was started with other settings: seed" in ran.err
 
 
 def test_directories_of_parts_are_joined_to_the_same_file(plan, whole, resvm, tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resvm_cli.errors import ResvmError
-from resvm_cli.files.sealed_json import read_sealed, write_sealed
+from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run
 from resvm_cli.training.merge import merge
 from tests.commands.train.test_command import snapshot
@@ -72,7 +72,7 @@ def test_missing_tasks_are_named_as_an_array_takes_them(problem, resvm, tmp_path
     ran = resvm("merge", *parts[:2], "-o", tmp_path / "joined")
     assert ran.code == 4
     assert "7 of 10 members are missing: 3-9" in ran.err
-    assert "run these tasks of 5 again: --array=2-5\n" in ran.err
+    assert "run these tasks of 5 again: 2-5\n" in ran.err
     # of parts by number, whose tasks nobody knows, the members are named alone
     common = [*train_arguments(problem), "--n-models", 10]
     assert resvm(*common, "--members", "0:4", "-o", tmp_path / "by-number").code == 0

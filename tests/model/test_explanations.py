@@ -10,7 +10,7 @@ from resvm_cli.model.explanations import PartsOfValues
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
@@ -142,7 +142,7 @@ def test_parts_add_up_to_the_value_also_of_a_stored_model(choice, scale, tmp_pat
             assert sum(part.amount for part in one.positives) == pytest.approx(one.of_positives)
             assert sum(part.amount for part in one.unlabeled) == pytest.approx(one.of_unlabeled)
     save(trained, str(tmp_path / "m"), force=False)
-    stored = model_dir.load(str(tmp_path / "m"))
+    stored = directory.load_model(str(tmp_path / "m"))
     assert judged(data, trained, stored.ensemble)[0] == parts
 
 

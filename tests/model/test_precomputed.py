@@ -11,7 +11,7 @@ import pytest
 import resvm_cli
 from resvm_cli.errors import DataError
 from resvm_cli.files.svmlight import Block, format_block, read_file
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.svm import gram
 from tests.conftest import write_svm
@@ -91,7 +91,7 @@ def test_libsvm_reads_members_and_says_the_same(both, trained, resvm):
 
 
 def test_support_vectors_are_serial_numbers(trained):
-    pool = model_dir.load(str(trained)).ensemble.pool
+    pool = directory.load_model(str(trained)).ensemble.pool
     assert (pool.indices == 0).all()
     assert set(pool.values.tolist()) <= set(range(1, 91))
 
@@ -147,7 +147,7 @@ def test_tuning_has_no_kernel_parameters_and_its_best_is_trained(both, resvm, tm
         tmp_path / "tuning" / "best.json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    assert model_dir.load(str(tmp_path / "m")).ensemble.looks_up
+    assert directory.load_model(str(tmp_path / "m")).ensemble.looks_up
 
 
 def test_auto_chooses_for_given_values_too(both, resvm, tmp_path):
@@ -267,5 +267,5 @@ def test_zeros_may_be_left_out_and_rows_come_in_any_order():
     order = np.array([2, 0, 1])
     rows = gram.numbered(Rows.from_dense(values)).take(order)
     np.testing.assert_array_equal(gram.kernel_matrix(rows), values[np.ix_(order, order)])
-    text = format_block(Block.of(rows)).decode()
+    text = format_block(Block.from_rows(rows)).decode()
     assert text.splitlines()[1] == "0:1 1:2 3:0.5"

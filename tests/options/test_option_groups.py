@@ -9,7 +9,6 @@ import typer
 from typer.testing import CliRunner
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.model.methods import MethodParameters
 from resvm_cli.options.data import DataOptions
 from resvm_cli.options.method import CHOOSERS, MethodOptions
 from resvm_cli.options.option_groups import (
@@ -21,7 +20,7 @@ from resvm_cli.options.option_groups import (
     place_option,
 )
 from resvm_cli.options.values import parse_choice, parse_kernel
-from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS
+from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MethodParameters
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
 from resvm_cli.model.shared_kernels import SharedKernels
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import products
@@ -213,7 +213,7 @@ def test_a_committee_of_them_judges_as_its_members_do(name, fingerprints, resvm,
     model = tmp_path / "m"
     ran = resvm(*train_arguments(fingerprints), "-t", name, "--auto", "-q", "-o", model)
     assert ran.code == 0, ran.err
-    stored = model_dir.load(str(model))
+    stored = directory.load_model(str(model))
     ensemble = stored.ensemble
     assert len(ensemble.groups) > 1
     judged = dense(fingerprints / "test.svm")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from resvm_cli.metrics.pu import roc_area
+from resvm_cli.metrics.intervals import roc_auc_interval
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
@@ -42,7 +42,7 @@ def test_ordinary_data_is_not_warned_of():
 
 def test_the_area_and_its_interval_are_those_of_delong():
     known, unlabeled = np.round(RNG.normal(1, 1, 60), 1), np.round(RNG.normal(0, 1, 150), 1)
-    found = roc_area(known, unlabeled)
+    found = roc_auc_interval(known, unlabeled)
     labels = np.repeat([1, 0], [60, 150])
     assert found.value == pytest.approx(roc_auc_score(labels, np.concatenate([known, unlabeled])))
     again = [

@@ -14,9 +14,9 @@ from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
 from resvm_cli.model.out_of_bag import decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.rank_intervals import MemberResamples
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files.model_text import format_members
-from resvm_cli.parameters import MethodParameters, Setting
+from resvm_cli.model_files import directory
+from resvm_cli.model_files.members import format_members
+from resvm_cli.parameters import MAX_MEMBERS, MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
@@ -24,7 +24,6 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.merge import merge
 from resvm_cli.training.parts import train_members
 from resvm_cli.training.train import save, train_on
-from resvm_cli.tuning.auto import MAX_MEMBERS
 from resvm_cli.tuning.committee import (
     KEPT,
     TEMPERATURE,
@@ -177,7 +176,7 @@ def test_its_mean_value_is_that_of_standardised_groups(trained, tmp_path):
     rows = Rows.from_dense(TEST)
     columns = []
     for number, member in enumerate(format_members(machine)):
-        (tmp_path / str(number)).write_bytes(member.text)
+        (tmp_path / str(number)).write_bytes(member)
         columns.append(predict_values(tmp_path / str(number), rows))
     values = np.column_stack(columns)
     found = Predictor(machine)
@@ -245,7 +244,7 @@ def test_resampled_means_are_those_of_the_members_drawn():
 
 def test_a_committee_reads_back_to_the_same_bits(trained, tmp_path):
     save(trained, str(tmp_path / "m"), force=False)
-    stored = model_dir.load(str(tmp_path / "m"))
+    stored = directory.load_model(str(tmp_path / "m"))
     assert stored.plan == trained.plan
     assert stored.ensemble.groups == trained.ensemble.groups
     assert stored.decision == trained.conclusion.rule

@@ -20,7 +20,7 @@ from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
     from resvm_cli.commands.predict.predict import ThresholdRule
-    from resvm_cli.files.prediction_writer import FormatName
+    from resvm_cli.files.predictions import FormatName
     from resvm_cli.parameters import RuleName
     from resvm_cli.running.array_tasks import Share
 

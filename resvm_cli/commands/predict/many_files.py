@@ -8,9 +8,9 @@ from typing import Any
 
 from resvm_cli.commands.predict.predict import PredictRequest, load_model, predict
 from resvm_cli.errors import ParameterError
-from resvm_cli.files.finished_outputs import OutputDirectory, file_digest, output_names
-from resvm_cli.files.streams import STDIN
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.files.run_directory import OutputDirectory, output_names
+from resvm_cli.files.streams import STDIN, file_digest
+from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 
@@ -49,15 +49,13 @@ def predict_files(
         if directory.is_finished(names[number], made_from):
             n_skipped += 1
             continue
-        one = replace(request, source=sources[number], target=directory.place(names[number]))
+        one = replace(request, source=sources[number], target=directory.output_path(names[number]))
         predict(one, run.with_own_notes(), model)
         directory.finish(names[number], made_from)
     return FilesResult(target, len(own) - n_skipped, n_skipped, len(sources) - len(own))
 
 
-def _made_from(
-    request: PredictRequest, stored: model_dir.StoredModel, source: str
-) -> dict[str, Any]:
+def _made_from(request: PredictRequest, stored: StoredModel, source: str) -> dict[str, Any]:
     """All that decides an output: the model, the input and the options."""
     options = {name: value for name, value in asdict(request).items() if name not in ELSEWHERE}
     return {

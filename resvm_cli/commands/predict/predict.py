@@ -11,19 +11,18 @@ import numpy as np
 
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import output
-from resvm_cli.files.prediction_writer import (
+from resvm_cli.files.predictions import (
     BlockSpool,
     FormatName,
     PredictionBlock,
     format_block,
     format_header,
-    labelled,
+    labeled,
 )
-from resvm_cli.files.stdout import STDOUT
-from resvm_cli.files.streams import name_of, same_source
+from resvm_cli.files.streams import STDOUT, name_of, same_source
 from resvm_cli.files.svmlight import map_blocks
 from resvm_cli.model.decisions import threshold_for_recall
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray
@@ -31,7 +30,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, Answer, BlockJudge, values_seen
 
-LoadedModel: TypeAlias = "tuple[model_dir.StoredModel, OutOfBag | None]"
+LoadedModel: TypeAlias = "tuple[StoredModel, OutOfBag | None]"
 
 # A rare feature that training happened to miss is no sign of other data.
 STRANGE_SHARE = 0.01
@@ -126,7 +125,7 @@ def load_model(request: PredictRequest, run: Run) -> LoadedModel:
     """The model, with its out-of-bag values: they must be there where a recall is asked for."""
     rule = request.threshold
     required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    return model_dir.load_with_out_of_bag(request.model, required=required, workers=run.threads)
+    return load_with_out_of_bag(request.model, required=required, workers=run.threads)
 
 
 class _Judging:
@@ -135,7 +134,7 @@ class _Judging:
     def __init__(
         self,
         request: PredictRequest,
-        stored: model_dir.StoredModel,
+        stored: StoredModel,
         table: OutOfBag | None,
         decision: RuleName,
         run: Run,
@@ -168,7 +167,7 @@ class _Judging:
             zero_based=self._stored.zero_based,
             with_comments=request.ids,
             multiple=multiple,
-            most_rows=max(1, MOST_CELLS // (multiple * n_members)) * multiple,
+            max_rows=max(1, MOST_CELLS // (multiple * n_members)) * multiple,
         ):
             if answer.first_bad is not None:
                 raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
@@ -258,7 +257,7 @@ def _predict_best(
                 best = _largest(best, block.decision_values, wanted)
         least = float(best.min())
         for block in spool:
-            job.write(write, labelled(block, least))
+            job.write(write, labeled(block, least))
     if job.n_positive > wanted:
         run.notice(
             f"{job.n_positive:,} rows are called positive, not {wanted:,}:"

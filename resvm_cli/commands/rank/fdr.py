@@ -15,13 +15,13 @@ from resvm_cli.commands.rank.ranked_rows import CONFORMAL, EXPECTED_FALSE, PRECI
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.metrics.bootstrap import Interval
 from resvm_cli.metrics.class_mixture import (
-    LEAST_POSITIVES,
-    LEAST_UNLABELED,
+    MIN_POSITIVES,
+    MIN_UNLABELED,
     ClassMixture,
-    Share,
+    IntervalsByDepth,
 )
+from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.out_of_bag import OutOfBagJudge
 from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -75,7 +75,7 @@ def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listi
 
 
 def _with(
-    listing: Listing, names: tuple[str, ...], share: Share | None, depths: IntArray
+    listing: Listing, names: tuple[str, ...], share: IntervalsByDepth | None, depths: IntArray
 ) -> Listing:
     """Columns of a figure and its bounds at these depths, nan at depth 0."""
     columns = {}
@@ -169,8 +169,8 @@ def doubts(promise: Promise) -> list[Text]:
         ]
     if promise.contamination_unl is None:
         return [
-            f"too few rows to promise anything: at least {LEAST_POSITIVES} known positives and"
-            f" {LEAST_UNLABELED} rows of U must be out of bag; the list is empty"
+            f"too few rows to promise anything: at least {MIN_POSITIVES} known positives and"
+            f" {MIN_UNLABELED} rows of U must be out of bag; the list is empty"
         ]
     told: list[Text] = []
     if not (promise.separable or promise.contamination_given):

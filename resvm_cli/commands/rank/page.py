@@ -79,7 +79,7 @@ def render(result: RankResult, source: TrainingInput | None = None, command: str
             "other": histogram.other.tolist(),
         },
     }
-    return page(f"resvm rank: {data['heading']}", "report/ranking.js", data)
+    return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 
 def _heading(result: RankResult, source: TrainingInput | None) -> str:

@@ -29,7 +29,7 @@ from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, 
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import StoredModel, load_model, stored_plan
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
@@ -69,7 +69,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     source = replace(request.source, keep_ids=True)
     stored = None
     if request.model is not None:
-        stored = model_dir.load(request.model)
+        stored = load_model(request.model)
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
     else:
@@ -89,7 +89,7 @@ def rank_on(
     data: PUData,
     request: RankRequest,
     run: Run,
-    stored: model_dir.StoredModel | None = None,
+    stored: StoredModel | None = None,
     negatives: Rows | None = None,
 ) -> RankResult:
     """Rank sets that are read already, by the stored model where there is one."""
@@ -152,13 +152,13 @@ def judge_of(
 
 def _loaded(
     request: RankRequest,
-    stored: model_dir.StoredModel,
+    stored: StoredModel,
     data: PUData,
     groups: IntArray | None,
     run: Run,
 ) -> tuple[ModelPlan, OutOfBagJudge]:
     assert request.model is not None
-    plan = model_dir.stored_plan(stored, request.model)
+    plan = stored_plan(stored, request.model)
     require_same_data(stored, request.model, data, run)
     plan = plan.with_weights(data.positive_weights)
     tasks = plan.problems(range(plan.n_models))
@@ -231,7 +231,7 @@ def _ranked(
     if request.page and known is not None and unlabeled is not None:
         both = OutOfBagValues.joined(known, unlabeled)
         of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
+        histogram = Histogram.from_scores(of_pos[both.judged], both.values[both.judged])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
         n_listed,

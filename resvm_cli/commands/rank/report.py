@@ -12,7 +12,7 @@ from resvm_cli.report.training import bags_of
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.fdr import Promise
     from resvm_cli.commands.rank.rank import RankResult
-    from resvm_cli.metrics.bootstrap import Interval
+    from resvm_cli.metrics.intervals import Interval
 
 
 # shares of the known positives: by which ranks they would be found

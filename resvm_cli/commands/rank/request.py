@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import check_model_target
 from resvm_cli.parameters import RankingParameters, RuleName
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
@@ -51,7 +51,7 @@ class RankRequest(RankingParameters):
         if self.model is None:
             self.check_method(self.choice.params.method)
             if self.target is not None:
-                model_dir.check_target(self.target, force=self.force)
+                check_model_target(self.target, force=self.force)
 
     def check_method(self, method: str) -> None:
         """Refuse what this method has no out-of-bag values for."""

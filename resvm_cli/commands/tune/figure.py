@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.commands.tune.report import PARAMETER_NAMES
-from resvm_cli.report.plots import COLOURS, GREY, STYLE, WINNER_COLOUR, Kind, saved
+from resvm_cli.report.plots import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
 
 if TYPE_CHECKING:
     from resvm_cli.tuning.space import Axis
@@ -55,8 +55,8 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
     ]
     most = max(trial.task.n_models for trial in trials)
     for full, colour, label in (
-        (False, GREY, "few members"),
-        (True, COLOURS[0], f"{most} members"),
+        (False, GRAY, "few members"),
+        (True, COLORS[0], f"{most} members"),
     ):
         drawn = [trial for trial in trials if (trial.task.n_models == most) is full]
         panel.scatter(
@@ -67,7 +67,7 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
         )  # fmt: skip
     panel.scatter(
         [winner.task.candidate[axis.name]], [winner.score(metric)],
-        s=70, marker="*", color=WINNER_COLOUR, zorder=5, label="chosen",
+        s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
     )  # fmt: skip
     panel.set_xlabel(PARAMETER_NAMES[axis.name])
     if axis.log:
@@ -82,7 +82,7 @@ def _draw_growth(panel: Any, result: TuneResult) -> None:
     """The score by the number of members."""
     counts = [step.n_models for step in result.growth]
     scores = [step.score for step in result.growth]
-    panel.plot(counts, scores, marker="o", ms=4, color=COLOURS[2])
+    panel.plot(counts, scores, marker="o", ms=4, color=COLORS[2])
     panel.set(xlabel="members", xscale="log")
     panel.set_xticks(counts, [str(count) for count in counts])
     panel.minorticks_off()

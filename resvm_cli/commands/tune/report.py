@@ -55,6 +55,8 @@ def show_tuning(result: TuneResult) -> None:
             say(f"{winner.params['method']:>10}  {metric} {_scored(winner, metric)}")
     say(f"{'winner':>10}  {_described(result.best.params)}")
     say(f"{'score':>10}  {metric} {_scored(result.best, metric)}; selected, so optimistic")
+    if metric == "roc_areas":  # a mean of areas, which few readers know
+        say(f"{'ROC area':>10}  {result.best.trial.score('roc_auc'):.4f}, P against U")
     if result.outer:
         mean = sum(result.outer) / len(result.outer)
         spread = ", ".join(f"{value:.4f}" for value in result.outer)

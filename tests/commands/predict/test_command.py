@@ -17,7 +17,7 @@ import pytest
 from resvm_cli.commands.predict import predict as predict_job
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 from resvm_cli.running.run import Run
 from tests.conftest import train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
@@ -48,7 +48,7 @@ def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path)
     members = sorted((tmp_path / "m" / "members").iterdir())
     psi = found[:, 3:]
     assert psi.shape == (300, len(members))
-    ensemble = model_dir.load(str(tmp_path / "m")).ensemble
+    ensemble = directory.load_model(str(tmp_path / "m")).ensemble
     features = np.zeros((300, 5))
     features[rows.row_numbers, rows.indices - 1] = rows.values
     sizes = np.abs(kernel_values(ensemble, features))
@@ -59,7 +59,7 @@ def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path)
     expected = decide(psi, single=method == "cwsvm")
     assert np.array_equal(found[:, 2], expected.votes)
     assert np.array_equal(found[:, 1], expected.values)
-    threshold = model_dir.load(str(tmp_path / "m")).decision.threshold
+    threshold = directory.load_model(str(tmp_path / "m")).decision.threshold
     assert threshold.chosen == (method == "resvm")
     if not threshold.chosen:
         assert threshold.value == (0.0 if method == "cwsvm" else 0.5)
@@ -276,7 +276,7 @@ def test_rows_of_another_kind_of_data_are_remarked_on(model, resvm):
 def test_a_file_in_place_of_a_model_is_told_apart(model, problem, resvm):
     ran = resvm("predict", problem / "test.svm", model)
     assert ran.code == 4
-    assert "a file, not a model directory" in ran.err
+    assert "a file, not a model" in ran.err
     assert "predict MODEL FILE" in ran.err
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resvm_cli.commands.rank.listing import Recovery
 from resvm_cli.commands.rank.rank import rank
 from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.methods import problems, settle
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
@@ -59,5 +59,5 @@ def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, t
 
 def test_a_model_must_have_a_place_before_anything_is_read(tmp_path):
     source = TrainingInput("no-such-file", "nor-this")
-    with pytest.raises(CommandLineError, match="parent directory does not exist"):
-        rank(RankRequest(source, target=str(tmp_path / "no" / "place")), Run())
+    with pytest.raises(ParameterError, match="parent directory does not exist"):
+        rank(RankRequest(source=source, target=str(tmp_path / "no" / "place")), Run())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from resvm_cli.errors import ModelError
 from resvm_cli.files.svmlight import format_rows
 from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
-from resvm_cli.model_files import model_text
-from resvm_cli.model_files.model_text import format_members, parse_members
+from resvm_cli.model_files import members
+from resvm_cli.model_files.members import format_members, parse_members
 from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
 from tests.libsvm_oracle import predict_values
@@ -21,7 +21,7 @@ LINEAR = Group(Kernel("linear"), range(1))
 
 
 def texts(machine: Ensemble) -> list[bytes]:
-    return [member.text for member in format_members(machine)]
+    return list(format_members(machine))
 
 
 def named(machine: Ensemble) -> list[tuple[str, bytes]]:
@@ -60,7 +60,7 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
         formatted.append(len(rows))
         return format_rows(rows)
 
-    monkeypatch.setattr(model_text, "format_rows", counted)
+    monkeypatch.setattr(members, "format_rows", counted)
     machine = Ensemble.of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
     head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"

@@ -1,17 +1,27 @@
-"""What predict writes is read back; what is something else is refused by name."""
+"""Predictions are written exactly, read back, and anything else is an error."""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
+import tempfile
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.errors import DataError
-from resvm_cli.files.prediction_reader import read_predictions
-from resvm_cli.files.prediction_writer import PredictionBlock, format_block, format_header
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.files import streams
+from resvm_cli.files.predictions import (
+    BlockSpool,
+    PredictionBlock,
+    format_block,
+    format_header,
+    labeled,
+    read_predictions,
+)
 
 FORMS = ("text", "tsv", "csv", "jsonl")
 
@@ -45,7 +55,7 @@ def test_every_format_is_read_back(form, votes, members, named, tmp_path):
     for with_ids in (False, True) if named else (False,):
         found = read_predictions(path, with_ids=with_ids)
         assert found.values.tolist() == some.decision_values.tolist()
-        assert found.called.tolist() == [True, False, False, True]
+        assert found.predicted_positive.tolist() == [True, False, False, True]
         assert found.ids == (ids if with_ids else None)
         assert found.provenance == "unknown"
 
@@ -63,7 +73,7 @@ def test_bare_numbers_have_no_labels_and_may_be_compressed(tmp_path):
     path.write_bytes(gzip.compress(b"0.5\n-inf\n1e3\n"))
     found = read_predictions(str(path))
     assert found.values.tolist() == [0.5, -np.inf, 1000]
-    assert found.called is None
+    assert found.predicted_positive is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,7 @@ def test_a_byte_order_mark_and_crlf_do_no_harm(tmp_path):
         (b"id,score\nx,1\n", "p:1: not a prediction file: 'id,score'"),
         (b"1 0.5\n1 nan\n", "p:2:3: 'nan' has no rank"),
         (b"nan\n", "p:1:1: 'nan' has no rank"),
-        (b"7 0.5\n", "row 1 is labelled 7; predict writes 1 or -1"),
+        (b"7 0.5\n", "row 1 has the label 7; expected 1 or -1"),
         (b'{"decision_value": 1}\n{"value": 2}\n', "p:2: not a JSON object with a number"),
         (b'{"decision_value": NaN}\n', "p:1: nan has no rank"),
         (b"{oops\n", "p:1: not a JSON object"),
@@ -131,3 +141,99 @@ def test_a_bad_value_is_refused_also_where_ids_are_read(tmp_path):
     (tmp_path / "p").write_bytes(b"id,decision_value\na,1\nb,nan\n")
     with pytest.raises(DataError, match=r"p:3: cannot read 'nan'"):
         read_predictions(str(tmp_path / "p"), with_ids=True)
+
+
+NAMES = ["a b", "", 'say "no"', "x,y", "t\tab", "car\rriage", "\udcff\u00e9"]
+
+
+def some_block(*, votes: bool, members: bool, ids: bool) -> PredictionBlock:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(len(NAMES)) * 10.0 ** rng.integers(-20, 20, len(NAMES))
+    return PredictionBlock(
+        labels=np.where(values > 0, 1, -1),
+        decision_values=values,
+        votes=rng.integers(0, 5, len(NAMES)) / 4 if votes else None,
+        # one member behind the other, as the pool makes them
+        member_values=rng.standard_normal((3, len(NAMES))).T if members else None,
+        ids=NAMES if ids else None,
+    )
+
+
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("members", [False, True])
+@pytest.mark.parametrize("votes", [False, True])
+@pytest.mark.parametrize("form", ["text", "tsv", "csv"])
+def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
+    some = some_block(votes=votes, members=members, ids=ids)
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter="," if form == "csv" else "\t", lineterminator="\r\n")
+    for row, name in enumerate(NAMES):
+        fields = [str(some.labels[row]), repr(float(some.decision_values[row]))]
+        fields += [repr(float(some.votes[row]))] if votes else []
+        fields += [repr(float(value)) for value in some.member_values[row]] if members else []
+        if form == "text":
+            fields += ["#", name] if ids else []
+            text.write(" ".join(filter(None, fields)) + "\n")
+        else:
+            writer.writerow([name, *fields] if ids else fields)
+    expected = text.getvalue().replace("\r\n", "\n")  # named above so that both are quoted
+    assert format_block(form, some) == expected.encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("form", ["text", "tsv", "csv"])
+def test_no_rows_are_no_lines(form):
+    nothing = PredictionBlock(np.zeros(0, np.int64), np.zeros(0), None, None, [])
+    assert format_block(form, nothing) == b""
+
+
+def kept_block(size, votes=False, members=0, ids=None):
+    return PredictionBlock(
+        labels=np.ones(size, np.int64),
+        decision_values=np.linspace(-1, 1, size),
+        votes=np.linspace(0, 1, size) if votes else None,
+        member_values=np.arange(size * members, dtype=float).reshape(size, members)
+        if members
+        else None,
+        ids=ids,
+    )
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 25])
+def test_blocks_are_read_back_in_order_as_often_as_wanted(memory, monkeypatch):
+    monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
+    some = [
+        kept_block(3),
+        kept_block(1, votes=True, members=2),
+        kept_block(2, ids=["", "na\u00efve \udcff"]),
+        kept_block(1, ids=[""]),
+    ]
+    with BlockSpool() as kept:
+        for one in some:
+            kept.add(one)
+        for _ in range(2):
+            found = list(kept)
+            assert len(found) == len(some)
+            for one, again in zip(some, found, strict=True):
+                assert again.decision_values.tolist() == one.decision_values.tolist()
+                assert again.ids == one.ids
+                for name in ("votes", "member_values"):
+                    before, after = getattr(one, name), getattr(again, name)
+                    assert (before is None) == (after is None)
+                    assert before is None or np.array_equal(before, after)
+
+
+def test_labels_are_given_from_a_least_value_on():
+    assert labeled(kept_block(3), 0.0).labels.tolist() == [-1, 1, 1]
+
+
+def test_a_full_disk_is_said_plainly(monkeypatch):
+    class Full:
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda **options: Full())
+    with BlockSpool() as kept, pytest.raises(FileError, match="No space left"):
+        kept.add(kept_block(3))

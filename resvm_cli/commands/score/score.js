@@ -1,4 +1,4 @@
-/* The page of resvm score: figures, curves, a threshold to move, and how it was made. */
+/* The page of resvm score: figures, curves, a threshold to move, and how the page was made. */
 
 const files = DATA.files, pu = DATA.pu, several = files.length > 1;
 const other = pu ? "unlabeled" : "negative";
@@ -14,9 +14,9 @@ function interval(one, name) {
 page.append(
   make("h1", {}, several ? `${files.length} files against ${DATA.labels}` : `${names[0]} against ${DATA.labels}`),
   make("p", {class: "quiet"}, `${shown(files[0].n_pos)} positive, ${shown(files[0].n_other)} ${other} rows` +
-    (DATA.bootstrap ? `; 95 % intervals from ${shown(DATA.bootstrap)} resampled rankings` : "")));
+    (DATA.bootstrap ? `; 95 % intervals from ${shown(DATA.bootstrap)} bootstrap replicates` : "")));
 if (DATA.command) page.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
-for (const told of DATA.warnings) page.append(make("p", {class: "warning"}, told));
+for (const text of DATA.warnings) page.append(make("p", {class: "warning"}, text));
 for (const one of files) {
   if (one.degenerate) page.append(make("p", {class: "warning"}, `${one.file}: degenerate: ${one.degenerate}`));
 }
@@ -26,7 +26,7 @@ if (!several) {
       make("span", {}, interval(files[0], name))))));
 }
 
-/* The points of a file as the slider sees them: index 0 calls nothing positive. */
+/* The points of a file for the slider: at index 0 nothing is predicted positive. */
 const rates = files.map((one) => {
   const recall = one.tp.map((tp) => tp / one.n_pos), fall = one.fp.map((fp) => fp / one.n_other);
   const precision = one.tp.map((tp, i) => tp / (tp + one.fp[i]));
@@ -34,7 +34,7 @@ const rates = files.map((one) => {
   return {recall, fall, precision, depth};
 });
 
-/* A curve from the origin: the point before the first threshold repeats its precision. */
+/* Curves start at the origin: the point before the first threshold repeats its precision. */
 const drawn = files.map((one, f) => one.corrected
   ? {recall: one.corrected.tpr, fall: one.corrected.fpr, precision: one.corrected.precision, t: one.corrected.thresholds}
   : {...rates[f], t: one.thresholds});
@@ -42,20 +42,20 @@ const at = (list, i) => list[Math.min(Math.max(i - 1, 0), list.length - 1)];
 const unit = {x: [0, 1], y: [0, 1]};
 const banded = (low, high) => files.flatMap((one, series) => one.band
   ? [{series, x: one.band.grid, low: one.band[low], high: one.band[high]}] : []);
-const tell = (f, i) => `${several ? names[f] + ": " : ""}recall ${shown(at(drawn[f].recall, i), 3)}, ` +
-  `precision ${shown(at(drawn[f].precision, i), 3)}, ${pu && !corrected ? "of U called" : "false-positive rate"} ` +
-  `${shown(at(drawn[f].fall, i), 3)}, from ${shown(at(drawn[f].t, i))} on`;
+const describe = (f, i) => `${several ? names[f] + ": " : ""}recall ${shown(at(drawn[f].recall, i), 3)}, ` +
+  `precision ${shown(at(drawn[f].precision, i), 3)}, ${pu && !corrected ? "of U predicted positive" : "false-positive rate"} ` +
+  `${shown(at(drawn[f].fall, i), 3)}, at threshold ${shown(at(drawn[f].t, i))}`;
 const chance = DATA.chance;
 const pr = lineChart({...unit, label: "precision by recall", xLabel: "recall",
-  yLabel: pu && !corrected ? "known positives among those called" : "precision",
+  yLabel: pu && !corrected ? "known positives among predicted positives" : "precision",
   series: drawn.map((one) => ({x: [0, ...one.recall], y: [one.precision[0], ...one.precision], step: true})),
   bands: banded("precision_low", "precision_high"), chance: [[0, chance], [1, chance]],
-  hint: "Point at the chart to read it.", read: tell});
-const roc = lineChart({...unit, label: "ROC curve", xLabel: pu && !corrected ? "fraction of U called positive" : "false-positive rate",
+  hint: "Point at the chart to read it.", read: describe});
+const roc = lineChart({...unit, label: "ROC curve", xLabel: pu && !corrected ? "fraction of U predicted positive" : "false-positive rate",
   yLabel: "recall",
   series: drawn.map((one) => ({x: [0, ...one.fall, 1], y: [0, ...one.recall, 1]})),
   bands: banded("tpr_low", "tpr_high"), chance: [[0, 0], [1, 1]],
-  hint: "Point at the chart to read it.", read: tell});
+  hint: "Point at the chart to read it.", read: describe});
 const listed = (name) => legend(files.map((one) =>
   one.figures[name] === undefined ? one.file : `${one.file}: ${shown(one.figures[name], 3)}`));
 page.append(make("div", {class: "pair"},
@@ -65,8 +65,8 @@ page.append(make("div", {class: "pair"},
     listed(corrected ? "corrected_roc_auc" : pu ? "roc_auc_pu" : "roc_auc"), roc.element)));
 
 /* The threshold. */
-const slider = make("input", {type: "range", id: "threshold", min: 0, step: 1, "aria-describedby": "calls"});
-const calls = make("output", {id: "calls", for: "threshold"});
+const slider = make("input", {type: "range", id: "threshold", min: 0, step: 1, "aria-describedby": "predicted"});
+const predicted = make("output", {id: "predicted", for: "threshold"});
 const chooser = make("select", {id: "file", "aria-label": "file"}, ...names.map((name, f) => make("option", {value: f}, name)));
 const live = {};
 const cell = (name, label) => {
@@ -74,14 +74,14 @@ const cell = (name, label) => {
   return make("div", {}, make("span", {}, label), live[name]);
 };
 const cells = pu
-  ? [cell("tp", "known positives called"), cell("fp", "unlabeled called"), cell("recall", "recall"),
-    cell("fraction", "fraction called"), cell("pu_score", "pu_score"),
+  ? [cell("tp", "known positives predicted positive"), cell("fp", "unlabeled rows predicted positive"), cell("recall", "recall"),
+    cell("fraction", "fraction predicted positive"), cell("pu_score", "pu_score"),
     ...(corrected ? [cell("true_precision", "precision, corrected"), cell("true_recall", "recall, corrected")] : [])]
   : [cell("tp", "true positives"), cell("fp", "false positives"), cell("fn", "false negatives"), cell("tn", "true negatives"),
     cell("precision", "precision"), cell("recall", "recall"), cell("f1", "F1"), cell("mcc", "MCC")];
 page.append(make("section", {class: "threshold"}, make("h2", {}, "Move the threshold"),
   ...(several ? [chooser] : []),
-  make("label", {for: "threshold"}, "Positive: ", calls), slider,
+  make("label", {for: "threshold"}, "Predicted positive: ", predicted), slider,
   make("div", {class: "live"}, ...cells)));
 
 const spread = make("section", {});
@@ -100,7 +100,7 @@ function choose(f) {
   chosen = f;
   const one = files[f];
   histogram = mirrorChart({label: "scores by class", edges: one.histogram.edges, counts: [one.histogram.positive, one.histogram.other],
-    names: ["positive", other], xLabel: "decision value", yLabel: `share: positive up, ${other} down`,
+    names: ["positive", other], xLabel: "decision value", yLabel: `fraction: positive up, ${other} down`,
     hint: spreadHint(one.histogram.edges)});
   spread.replaceChildren(make("h2", {}, "Decision values by class"), legend(["positive", other], true), histogram.element);
   slider.max = one.thresholds.length;
@@ -112,7 +112,7 @@ function move() {
   const tp = i ? one.tp[i - 1] : 0, fp = i ? one.fp[i - 1] : 0;
   const fn = one.n_pos - tp, tn = one.n_other - fp, all = one.n_pos + one.n_other;
   const value = i ? one.thresholds[i - 1] : null;
-  calls.textContent = i ? (i === one.start ? `above T = ${Number(one.figures.threshold.toPrecision(6))}` : `from ${shown(value)} on`) : "nothing";
+  predicted.textContent = i ? (i === one.start ? `above T = ${Number(one.figures.threshold.toPrecision(6))}` : `${shown(value)} and above`) : "nothing";
   const margins = [tp + fp, tp + fn, tn + fp, tn + fn];
   const numbers = {tp, fp, fn, tn, recall: tp / one.n_pos, precision: tp + fp ? tp / (tp + fp) : 0,
     f1: 2 * tp / (2 * tp + fp + fn), fraction: (tp + fp) / all,
@@ -152,14 +152,14 @@ const rows = DATA.rows.filter(([name]) => files.some((one) => one.figures[name] 
 page.append(make("section", {}, make("h2", {}, "All figures"),
   table(["", ...(several ? names : ["value", "95 %"])], rows)));
 if (several && files[1].differences.length) {
-  page.append(make("section", {}, make("h2", {}, `Difference to ${names[0]}, same rows resampled`),
+  page.append(make("section", {}, make("h2", {}, `Difference from ${names[0]}, with the same rows resampled`),
     table(["", ...names.slice(1)], files[1].differences.map(([label], row) =>
       [label, ...files.slice(1).map((one) => {
         const [, value, low, high] = one.differences[row];
         return `${shown(value)} (${shown(low)} to ${shown(high)})`;
       })]))));
 }
-page.append(make("section", {}, make("h2", {}, "How it was made"),
-  ...DATA.assumptions.map((told) => make("p", {class: "quiet"}, `Assumed: ${told}.`)),
+page.append(make("section", {}, make("h2", {}, "How this page was made"),
+  ...DATA.assumptions.map((text) => make("p", {class: "quiet"}, `Assumption: ${text}.`)),
   ...(pu ? files.map((one) => make("p", {class: "quiet"}, `${one.file}: values are ${one.provenance}.`)) : []),
-  ...DATA.made.map((told) => make("p", {class: "quiet"}, told))));
+  ...DATA.made.map((text) => make("p", {class: "quiet"}, text))));

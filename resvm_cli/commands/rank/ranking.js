@@ -1,4 +1,4 @@
-/* The page of resvm rank: a list to search and sort, page by page, and what stands behind it. */
+/* The page of resvm rank: a table to search and sort, page by page, and charts. */
 
 const main = document.getElementById("page");
 const KINDS = ["unlabeled", "known", "suspect"];
@@ -6,7 +6,7 @@ const PAGE_ROWS = 50;
 
 main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.data));
 if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
-for (const told of DATA.notes) main.append(make("p", {class: "warning"}, told));
+for (const text of DATA.notes) main.append(make("p", {class: "warning"}, text));
 main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
   make("div", {class: "tile"}, make("span", {}, label), make("b", {}, typeof value === "string" ? value : shown(value))))));
 
@@ -116,7 +116,7 @@ const charts = [];
 if (DATA.histogram) {
   const spread = mirrorChart({label: "out-of-bag values of P and U", edges: DATA.histogram.edges,
     counts: [DATA.histogram.positive, DATA.histogram.other], names: ["known positives", "unlabeled"],
-    xLabel: "out-of-bag decision value", yLabel: "share: P up, U down",
+    xLabel: "out-of-bag decision value", yLabel: "fraction: P up, U down",
     hint: spreadHint(DATA.histogram.edges)});
   charts.push(make("section", {}, make("h2", {}, "Out-of-bag values"), legend(["known positives", "unlabeled"], true), spread.element));
 }
@@ -135,7 +135,7 @@ if (DATA.recovery) {
       xLabel: "fraction of U screened", yLabel: "known positives found",
       series: [{x, y}], chance: [[0, 0], [end, end]], hint: "Point at the chart to read it.",
       read: (_, i) => `the first ${shown(Math.round(x[i] * DATA.n_unl))} rows (${shown(100 * x[i], 2)} %) hold ` +
-        `${shown(100 * y[x.lastIndexOf(x[i])], 1)} % of the known positives, judged as if they were unlabeled`}).element);
+        `${shown(100 * y[x.lastIndexOf(x[i])], 1)} % of the known positives, scored as if they were unlabeled`}).element);
   };
   depth.addEventListener("change", show);
   show();
@@ -146,5 +146,5 @@ main.append(make("section", {}, make("h2", {}, DATA.audit ? "Known positives" : 
 if (DATA.known) {
   main.append(make("section", {}, make("h2", {}, "Known positives, most suspicious first"), listTable(DATA.known, "known")));
 }
-main.append(make("section", {}, make("h2", {}, "How it was made"),
-  ...DATA.made.map((told) => make("p", {class: "quiet"}, told))));
+main.append(make("section", {}, make("h2", {}, "How this page was made"),
+  ...DATA.made.map((text) => make("p", {class: "quiet"}, text))));
