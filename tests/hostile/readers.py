@@ -357,7 +357,7 @@ def _scheduler(path: str) -> None:
 
 
 def _grids(path: str) -> None:
-    from resvm_cli.benchmark.grids import read_grids
+    from resvm_cli.benchmark.cells import read_grids
 
     read_grids(path)
 
