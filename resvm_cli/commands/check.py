@@ -139,7 +139,7 @@ def check_file(
         nonlocal n_bad
         n_bad += 1
         if len(bad) < most:
-            bad.append(str(line.error(name).message))
+            bad.append(terminal.in_options(line.error(name).message))
 
     seen = _Seen()
     matrix = _KernelMatrix(name) if precomputed else None
@@ -159,7 +159,8 @@ def check_file(
                 seen.add(block.rows, block.labels)
             run.progress(f"checking {name}", seen.n_rows, None)
     except ForeignFormat as error:  # other files are checked all the same
-        bad = [f"{error.message}; {error.hint}"]
+        told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
+        bad = ["; ".join(told)]
     if matrix is not None:
         wrong = matrix.wrong(seen.max_index)
         n_bad += len(wrong)
@@ -245,7 +246,7 @@ class _KernelMatrix:
             try:
                 gram.kernel_matrix(Rows.concatenate(self._kept))
             except DataError as error:
-                found.append(f"{self._name}: {error.message}")
+                found.append(f"{self._name}: {terminal.in_options(error.message)}")
         return found
 
 

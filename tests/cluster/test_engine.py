@@ -64,7 +64,7 @@ def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp
     ("content", "words"),
     [
         (None, "no such file"),
-        ("", "is not JSON"),
+        ("", "not JSON"),
         ('{"address": "tcp://127.0.0.1:9"}', "no Dask scheduler answers at tcp://127.0.0.1:9"),
     ],
 )
