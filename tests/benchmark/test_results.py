@@ -105,14 +105,14 @@ def test_a_damaged_line_is_reported_by_number(tmp_path, text):
         handle.write(text + "\n" + json.dumps(fake.line(repetition=1)) + "\n")
     with pytest.raises(DataError, match=r"results\.jsonl:2: the line is damaged") as caught:
         read_benchmark(str(folder))
-    assert "--resume" in caught.value.hint
+    assert "resume=True" in str(caught.value.hint)
 
 
 def test_numbers_that_overflow_are_errors(tmp_path):
     folder = fake.write(tmp_path / "run", [fake.line()])
     text = (folder / "results.jsonl").read_text()
     (folder / "results.jsonl").write_text(text.replace('"roc_auc": 0.95', '"roc_auc": 1e999'))
-    with pytest.raises(DataError, match=r"results\.jsonl:1: roc_auc is Infinity"):
+    with pytest.raises(DataError, match=r"results\.jsonl:1: .*too large for a double"):
         read_benchmark(str(folder))
 
 
