@@ -230,8 +230,8 @@ def test_a_figure_needs_runs_of_one_task_and_protocol(varied, tmp_path):
     ("words", "code", "said"),
     [
         (["resample", "-o", "a.svg"], 2, "NAME is 'resample'; resampling, densities, curves or"),
-        (["resampling", "-o", "a.gif"], 2, "-o must end in .png, .svg or .pdf, got 'a.gif'"),
-        (["resampling", "-o", "-"], 2, "got '-'"),
+        (["resampling", "-o", "a.gif"], 2, "-o must end in .png, .svg or .pdf"),
+        (["resampling", "-o", "-"], 2, "-o must end in"),
         (["resampling", "b", "-o", "a.svg"], 2, "DIR is for contamination, not for resampling"),
         (["resampling", "--seed", 1, "-o", "a.svg"], 2, "--seed is for curves and densities"),
         (["densities", "--task", "cancer", "-o", "a.svg"], 2, "--task is for curves, not for"),

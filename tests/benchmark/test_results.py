@@ -112,7 +112,7 @@ def test_numbers_that_overflow_are_errors(tmp_path):
     folder = fake.write(tmp_path / "run", [fake.line()])
     text = (folder / "results.jsonl").read_text()
     (folder / "results.jsonl").write_text(text.replace('"roc_auc": 0.95', '"roc_auc": 1e999'))
-    with pytest.raises(DataError, match=r"results\.jsonl:1: the line is damaged: a number is too large"):
+    with pytest.raises(DataError, match=r"results\.jsonl:1: .*too large for a double"):
         read_benchmark(str(folder))
 
 
