@@ -12,11 +12,11 @@ import numpy as np
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.rows import IntArray, Rows, distinct
 from resvm_cli.running import parallel
-from resvm_cli.svm import gram, libsvm, smo
-from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm import kernels, libsvm, smo
+from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.problem import LinearSolution, Problem
 from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+from resvm_cli.svm.solver_libraries import NodeArray
 
 # A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
 BATCH_ROWS = 1000
@@ -92,8 +92,8 @@ def fit_by(
         tick()
     kernel = problems[0].kernel
     pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
-    if kernel.looks_up:
-        pool = gram.serial_rows(pool)
+    if kernel.is_precomputed:
+        pool = kernels.serial_rows(pool)
     return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
 
 
@@ -159,12 +159,12 @@ class Trainer:
         return Trainer(rows, self._drawn, self._n_positives, self._inner_threads)
 
     @cached_property
-    def _arena(self) -> Arena:
-        return Arena(self.rows)
+    def _arena(self) -> NodeArray:
+        return NodeArray(self.rows)
 
     @cached_property
-    def _linear_arena(self) -> LinearArena:
-        return LinearArena(self.rows)
+    def _linear_arena(self) -> LinearTrainer:
+        return LinearTrainer(self.rows)
 
     @cached_property
     def _bag_rows(self) -> BagRows:
@@ -189,7 +189,7 @@ class Trainer:
         if bag is not None:
             values = bag_values(problem.kernel, bag)
             places = place[: len(positive)], place[len(positive) :]
-            solved = smo.solve(values, smo.Bags.of([places]), [[problem]])
+            solved = smo.solve(values, smo.Bags.from_parts([places]), [[problem]])
             solved.require_sound(0)
             solution = solved.solution(0)
         else:
@@ -199,7 +199,7 @@ class Trainer:
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            rows = bag or SparseBag.of(self.rows.take(numbers))
+            rows = bag or SparseBag.from_rows(self.rows.take(numbers))
             weights = rows.combined(coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)
         used = np.zeros(len(numbers), bool)

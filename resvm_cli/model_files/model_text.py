@@ -23,7 +23,7 @@ from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.svmlight import format_rows, parse_pieces
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.rows import Rows
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel
 
 Text: TypeAlias = bytes | memoryview
@@ -102,7 +102,7 @@ def parse_members(
                 f"{name}: not a member of this model: {error}", "train the model again"
             ) from None
     pool = _parse_lines(shared)
-    if groups[0].kernel.looks_up and (wrong := gram.wrong_serials(pool)):
+    if groups[0].kernel.is_precomputed and (wrong := kernels.wrong_serials(pool)):
         raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(groups), pool, members, single)
 

@@ -134,7 +134,7 @@ class TrainingRunOptions(RunningOptions):
         if self.member_timeout is not None:
             if not self.member_timeout > 0:
                 raise CommandLineError("--member-timeout must be above 0")
-            from resvm_cli.svm.deadline import limit_members
+            from resvm_cli.svm.problem import limit_members
 
             limit_members(self.member_timeout)
         return super().progress()

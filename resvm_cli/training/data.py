@@ -28,7 +28,7 @@ from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.rows import IntArray, Rows
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
 
 Progress: TypeAlias = Callable[[str, int, "int | None"], None]
@@ -162,10 +162,10 @@ class TrainingData(PUData):
 
     def _look_at_serials(self, block: Block, name: str) -> None:
         """Refuse a row without one; whether there is a column for each is known at the end."""
-        if wrong := gram.wrong_serials(block.rows):
+        if wrong := kernels.wrong_serials(block.rows):
             row, fault = wrong[0]
-            raise DataError(f"{name}:{block.lines[row]}: {fault}", gram.ROW_FORMAT)
-        numbers = gram.serials(block.rows)
+            raise DataError(f"{name}:{block.lines[row]}: {fault}", kernels.ROW_FORMAT)
+        numbers = kernels.serials(block.rows)
         last = int(numbers.argmax())
         if numbers[last] > self._last_serial[0]:
             self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
@@ -176,7 +176,7 @@ class TrainingData(PUData):
             raise DataError(
                 f"{place}: its serial number is {serial:,}, and rows have kernel values with"
                 f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
-                gram.ROW_FORMAT,
+                kernels.ROW_FORMAT,
             )
 
     def _read_positives(self, path: str) -> None:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.rows import Rows
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.libsvm import _library
+from resvm_cli.svm.libsvm import library
 from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
 from tests.conftest import train_arguments, write_svm
 
@@ -100,7 +100,7 @@ def test_minmax_refuses_what_cannot_be_a_count():
         lambda: kernel_products(rows, kernel),
         lambda: bag_values(kernel, bag),
     ):
-        with pytest.raises(DataError, match=r"is -3 in some row; the minmax kernel"):
+        with pytest.raises(DataError, match=r"feature 2 is -3 in some row; the minmax kernel"):
             attempt()
 
 
@@ -108,14 +108,14 @@ def test_a_bag_too_large_for_its_matrix_is_refused_and_one_that_libsvm_could_do_
     monkeypatch,
 ):
     rows = Rows.from_dense(counts(40, 0.7))
-    monkeypatch.setattr(products, "MOST_ROWS", 10)
-    monkeypatch.setattr(products, "MOST_CELLS", 10)
+    monkeypatch.setattr(products, "MAX_ROWS", 10)
+    monkeypatch.setattr(products, "MAX_CELLS", 10)
     assert BagRows(rows).bag(np.arange(40), Kernel("rbf", 1.0)) is None
     bag = BagRows(rows).bag(np.arange(40), Kernel("tanimoto"))
     expected = matrix("tanimoto", counts(40, 0.7), counts(40, 0.7))
     np.testing.assert_allclose(bag_values(Kernel("tanimoto"), bag), expected, rtol=1e-14)
-    monkeypatch.setattr(products, "MOST_MATRIX_ROWS", 39)
-    with pytest.raises(CommandLineError, match="a bag has 40 rows; with the tanimoto kernel"):
+    monkeypatch.setattr(products, "MAX_MATRIX_ROWS", 39)
+    with pytest.raises(ParameterError, match="a bag has 40 rows, but at most 39 .* tanimoto"):
         BagRows(rows).bag(np.arange(40), Kernel("tanimoto"))
 
 
@@ -175,10 +175,10 @@ def test_a_member_says_that_libsvm_cannot_use_it_and_libsvm_refuses_it(
     member = model / "members" / "00000.model"
     lines = member.read_text().splitlines()
     assert lines[:3] == [f"not_a_kernel_of_libsvm {name}", "svm_type c_svc", f"kernel_type {name}"]
-    library = ctypes.CDLL(_library()._name)
-    library.svm_load_model.argtypes = [ctypes.c_char_p]
-    library.svm_load_model.restype = ctypes.c_void_p
-    assert not library.svm_load_model(str(member).encode())
+    code = ctypes.CDLL(library().path)
+    code.svm_load_model.argtypes = [ctypes.c_char_p]
+    code.svm_load_model.restype = ctypes.c_void_p
+    assert not code.svm_load_model(str(member).encode())
     assert "[not_a_kernel_of_libsvm]" in capfd.readouterr().err
 
 

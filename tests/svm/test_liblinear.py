@@ -13,9 +13,9 @@ from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.solver_libraries import NodeArray
 from tests.conftest import train_arguments
 from tests.programs import Ran, run, script_command
 
@@ -33,7 +33,7 @@ def problem(**changes) -> Problem:
 
 
 def train(first_index: int = 1, **changes) -> LinearSolution:
-    arena = LinearArena(Rows.from_dense(X, first_index))
+    arena = LinearTrainer(Rows.from_dense(X, first_index))
     return arena.train(problem(**changes), POSITIVE, UNLABELED)
 
 
@@ -49,7 +49,7 @@ def test_the_same_machine_as_scikit_learn():
 
 
 def test_a_large_bias_feature_gives_libsvms_unpenalised_optimum():
-    exact = libsvm.train(problem(), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+    exact = libsvm.train(problem(), NodeArray(Rows.from_dense(X)), POSITIVE, UNLABELED)
     bag = np.concatenate([POSITIVE, UNLABELED])
     weights = exact.coefficients @ X[bag[exact.support]]
     found = train(bias=12.0)
@@ -77,12 +77,12 @@ def test_the_seed_decides_and_nothing_else():
     loose = {"tolerance": 0.5}
     first = train(**loose).weights.values.tobytes()
     assert train(seed=6, **loose).weights.values.tobytes() != first
-    libsvm.train(problem(), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+    libsvm.train(problem(), NodeArray(Rows.from_dense(X)), POSITIVE, UNLABELED)
     assert train(**loose).weights.values.tobytes() == first
 
 
 def test_one_arena_serves_bags_of_different_bias():
-    arena = LinearArena(Rows.from_dense(X))
+    arena = LinearTrainer(Rows.from_dense(X))
     first = arena.train(problem(bias=3.0), POSITIVE, UNLABELED)
     arena.train(problem(bias=50.0), POSITIVE[:9], UNLABELED[:40])
     again = arena.train(problem(bias=3.0), POSITIVE, UNLABELED)
@@ -95,7 +95,7 @@ def test_not_converging_is_noticed():
 
 
 def test_what_liblinear_refuses_becomes_an_error_with_its_words():
-    with pytest.raises(SolverError, match="LIBLINEAR refuses the problem: eps <= 0"):
+    with pytest.raises(SolverError, match="LIBLINEAR rejects the problem: eps <= 0"):
         train(tolerance=-1.0)
 
 

@@ -13,8 +13,8 @@ from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.nodes import NODE, Arena
 from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.solver_libraries import NODE, NodeArray
 from tests.programs import run, script_command
 
 RNG = np.random.default_rng(5)
@@ -35,7 +35,9 @@ def problem(kernel: Kernel, **changes) -> Problem:
 
 
 def train(kernel: Kernel, **changes) -> Solution:
-    return libsvm.train(problem(kernel, **changes), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+    return libsvm.train(
+        problem(kernel, **changes), NodeArray(Rows.from_dense(X)), POSITIVE, UNLABELED
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -70,7 +72,7 @@ def test_positives_have_positive_coefficients_bounded_by_their_penalty():
 
 
 def test_what_libsvm_refuses_becomes_an_error_with_its_words():
-    with pytest.raises(SolverError, match="LIBSVM refuses the problem: eps <= 0"):
+    with pytest.raises(SolverError, match="LIBSVM rejects the problem: eps <= 0"):
         train(KERNELS[0], tolerance=-1.0)
     with pytest.raises(SolverError, match="gamma < 0"):
         train(Kernel("rbf", gamma=-1.0))
@@ -152,7 +154,7 @@ print(resident() - before)
 
 def test_the_arena_closes_every_row():
     rows = Rows.from_dense(np.array([[1.0, 0, 2], [0, 0, 0], [0, 3, 0]]))
-    arena = Arena(rows)
+    arena = NodeArray(rows)
     assert arena._nodes["index"].tolist() == [1, 3, -1, -1, 2, -1]
     assert arena._nodes["value"].tolist() == [1, 2, 0, 0, 3, 0]
     addresses = arena.pointers(np.array([2, 0, 0]))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, pool
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
-from resvm_cli.svm.weights import Weights
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, SupportIndex, Weights
 
 RNG = np.random.default_rng(5)
 
@@ -20,7 +19,7 @@ def pooled_sums(kernel, support, coefficients, queries, dense):
     """Through a Pool; ``coefficients`` is support rows x members."""
     rows = Rows.from_dense(support, first_index=0)
     row, member = np.nonzero(coefficients)
-    uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
+    uses = SupportIndex.from_entries(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
     made = Pool([(kernel, uses)], rows, Columns(rows.indices), dense=dense)
     return made.sums(block)
@@ -51,7 +50,7 @@ def test_rbf_values_are_added_line_by_line_as_by_separate_passes():
     together, apart = np.zeros((5, 11)), np.zeros((5, 11))
     block = dots.copy()
     _blocks.exponents(block, queries, norms, 0.7)
-    _blocks.powers(block)
+    _blocks.exp(block)
     _blocks.add(block, starts, members, coefficients, apart, 11)
     _blocks.add_rbf(dots, queries, norms, 0.7, starts, members, coefficients, together)
     assert together.tobytes() == apart.tobytes()
@@ -63,7 +62,9 @@ def test_rbf_values_are_added_line_by_line_as_by_separate_passes():
 
 
 def test_an_entry_given_twice_counts_twice():
-    uses = Uses.of(np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1)
+    uses = SupportIndex.from_entries(
+        np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1
+    )
     assert uses.starts.tolist() == [0, 1, 3]
     assert uses.coefficients.tolist() == [5.0, 2.0, 3.0]
 
@@ -153,9 +154,9 @@ def test_sparse_weights_of_a_row_a_member_are_those_that_are_added_up():
     queries = Rows.from_dense(RNG.standard_normal((5, 4)), first_index=0)
     numbers, members = np.array([2, 0, 1, 0]), np.arange(4)
     coefficients = np.array([0.3, 1.0, -1.0, 2.0])
-    alone = Uses.of(numbers, members, coefficients, 3, 4)
+    alone = SupportIndex.from_entries(numbers, members, coefficients, 3, 4)
     # a member of two rows has all added up
-    added = Uses.of(
+    added = SupportIndex.from_entries(
         np.append(numbers, [0, 1]),
         np.append(members, [4, 4]),
         np.append(coefficients, [1, 1]),

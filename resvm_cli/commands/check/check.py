@@ -16,7 +16,7 @@ from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
 from resvm_cli.rows import Rows
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 
 MOST_KEPT = 1 << 22  # kernel values that are kept to be compared with each other
 NAMED = 20  # features and labels listed by name
@@ -86,7 +86,7 @@ def check(
         ):
             if matrix is not None:
                 matrix.add(block)
-                rows = block.rows.entries(block.rows.indices != gram.SERIAL)
+                rows = block.rows.entries(block.rows.indices != kernels.SERIAL)
                 seen.add(rows, block.labels)
             else:
                 seen.add(block.rows, block.labels)
@@ -140,7 +140,7 @@ class _KernelMatrix:
         self._n_kept = 0
 
     def add(self, block: Block) -> None:
-        wrong = gram.wrong_serials(block.rows)
+        wrong = kernels.wrong_serials(block.rows)
         self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
         if wrong:
             self._kept = None
@@ -148,7 +148,7 @@ class _KernelMatrix:
         rows, lines = block.rows, block.lines
         if not len(rows):
             return
-        numbers = gram.serials(rows)
+        numbers = kernels.serials(rows)
         self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
         self._n_kept += len(rows.values)
         if self._n_kept > MOST_KEPT:
@@ -167,7 +167,7 @@ class _KernelMatrix:
             )
         elif self._kept and not found:
             try:
-                gram.kernel_matrix(Rows.concatenate(self._kept))
+                kernels.precomputed_matrix(Rows.concatenate(self._kept))
             except DataError as error:
                 found.append(f"{self._name}: {error.message}")
         return found
