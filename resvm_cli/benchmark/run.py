@@ -36,8 +36,7 @@ from resvm_cli.files.task_files import SavedShare, TaskFiles
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.parallel import available_workers
-from resvm_cli.svm import liblinear, libsvm
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.solver_libraries import package_version, silenced
 from resvm_cli.training.data import Progress
 
 MOST_REPETITIONS = 10_000
@@ -400,8 +399,8 @@ class _Runner:
             "versions": {
                 "resvm": __version__,
                 "numpy": np.__version__,
-                "libsvm": libsvm.version(),
-                "liblinear": liblinear.version(),
+                "libsvm": package_version("libsvm"),
+                "liblinear": package_version("liblinear"),
             },
         }
         self._require_same_data(before)

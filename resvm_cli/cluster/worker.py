@@ -21,7 +21,7 @@ from resvm_cli.files.row_files import read_rows
 from resvm_cli.model.ensemble import numeric_fingerprint
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.solver_libraries import package_version
 
 HELD_SECONDS = 20.0  # a worker waits so long for what it has not been sent
 MOST_HELD = 2  # shared objects that a worker keeps
@@ -75,8 +75,8 @@ def identity() -> dict[str, str]:
     return {
         "resvm": __version__,
         "numpy": np.__version__,
-        "libsvm": libsvm.version(),
-        "liblinear": liblinear.version(),
+        "libsvm": package_version("libsvm"),
+        "liblinear": package_version("liblinear"),
         FINGERPRINT: numeric_fingerprint(),
         PROCESS: str(os.getpid()),
     }

@@ -145,7 +145,7 @@ class Trainer:
         return cls(rows, drawn, len(positives), inner_threads)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_arena", "_linear_arena", "_bag_rows")
+        made = ("_nodes", "_linear_trainer", "_bag_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def rows_apart(self) -> tuple[Trainer, list[Rows]]:
@@ -159,11 +159,11 @@ class Trainer:
         return Trainer(rows, self._drawn, self._n_positives, self._inner_threads)
 
     @cached_property
-    def _arena(self) -> NodeArray:
+    def _nodes(self) -> NodeArray:
         return NodeArray(self.rows)
 
     @cached_property
-    def _linear_arena(self) -> LinearTrainer:
+    def _linear_trainer(self) -> LinearTrainer:
         return LinearTrainer(self.rows)
 
     @cached_property
@@ -176,7 +176,7 @@ class Trainer:
     def train(self, problem: Problem) -> KernelSolution | LinearSolution:
         unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
         if problem.solver == "liblinear":
-            return self._linear_arena.train(problem, problem.positive, unlabeled)
+            return self._linear_trainer.train(problem, problem.positive, unlabeled)
         return self._train_kernel(problem, problem.positive, unlabeled)
 
     def _train_kernel(
@@ -194,7 +194,7 @@ class Trainer:
             solution = solved.solution(0)
         else:
             libsvm.use_threads(self._inner_threads)
-            solution = libsvm.train(problem, self._arena, positive, unlabeled)
+            solution = libsvm.train(problem, self._nodes, positive, unlabeled)
         coefficients = np.bincount(
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)

@@ -80,14 +80,8 @@ class Kernel:
 
     def description(self) -> dict[str, Any]:
         """For the manifest: the name, and the parameters that it uses."""
-        content: dict[str, Any] = {"name": self.name}
-        if self.uses_gamma:
-            content["gamma"] = self.gamma
-        if self.uses_coef0:
-            content["coef0"] = self.coef0
-        if self.uses_degree:
-            content["degree"] = self.degree
-        return content
+        used = {"gamma": self.uses_gamma, "coef0": self.uses_coef0, "degree": self.uses_degree}
+        return {"name": self.name} | {name: getattr(self, name) for name in used if used[name]}
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Kernel:
@@ -213,15 +207,11 @@ def serials(rows: Rows) -> IntArray:
     return rows.values[rows.indptr[:-1]].astype(np.int64)
 
 
-def with_serials(rows: Rows, first: int = 1) -> Rows:
-    """Rows of kernel values, each with the next serial number put before them."""
-    starts = rows.indptr[:-1]
-    own = np.arange(first, first + len(rows), dtype=np.float64)
-    return Rows(
-        rows.indptr + np.arange(len(rows) + 1),
-        np.insert(rows.indices, starts, SERIAL).astype(np.int32),
-        np.insert(rows.values, starts, own),
-    )
+def with_serials(rows: Rows) -> Rows:
+    """Rows of kernel values with serial numbers from 1 on put before them."""
+    starts, numbers = rows.indptr[:-1], np.arange(len(rows) + 1)
+    indices = np.insert(rows.indices, starts, SERIAL).astype(np.int32)
+    return Rows(rows.indptr + numbers, indices, np.insert(rows.values, starts, numbers[1:] * 1.0))
 
 
 def serial_rows(rows: Rows) -> Rows:

@@ -24,7 +24,6 @@ from resvm_cli.svm.solver_libraries import (
     bag_labels,
     copied_numbers,
     fields,
-    package_version,
 )
 
 L2R_L1LOSS_SVC_DUAL = 3
@@ -67,11 +66,6 @@ def _read_output(text: bytes) -> None:
     # LIBLINEAR reports convergence only in what it prints; none of it goes to stdout
     if WARNING in text:
         _printed.warning = True
-
-
-def version() -> str:
-    """The version of liblinear-official in use."""
-    return package_version("liblinear")
 
 
 @cache

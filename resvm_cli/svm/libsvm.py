@@ -22,7 +22,6 @@ from resvm_cli.svm.solver_libraries import (
     copied_numbers,
     fields,
     inside_libsvm,
-    package_version,
 )
 
 C_SVC = 0
@@ -55,11 +54,6 @@ class _Model(Structure):
         (POINTER(c_int), "sv_indices label nSV"),
         (c_int, "free_sv"),
     )
-
-
-def version() -> str:
-    """The version of libsvm-official in use."""
-    return package_version("libsvm")
 
 
 @cache

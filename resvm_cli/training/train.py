@@ -24,9 +24,8 @@ from resvm_cli.parameters import ResvmParams, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.parallel import available_workers
-from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.solver_libraries import package_version, silenced
 from resvm_cli.training import memory
 from resvm_cli.training.data import Progress, TrainingData
 from resvm_cli.training.expected_performance import Outlook, warnings_of
@@ -386,7 +385,6 @@ def _takes_long(plan: ModelPlan, data: PUData) -> bool:
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
     """The manifest, without what follows from members: no time, place or paths in it."""
     solvers = dict.fromkeys(each.solver for each in plan.plans)
-    versions = {"libsvm": libsvm.version, "liblinear": liblinear.version}
     return {
         **plan.description(groups),
         "decision": None,
@@ -399,7 +397,7 @@ def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str
         "versions": {
             "resvm": __version__,
             "numpy": np.__version__,
-            **{solver: versions[solver]() for solver in solvers},
+            **{solver: package_version(solver) for solver in solvers},
         },
         "numeric_fingerprint": numeric_fingerprint(),
     }

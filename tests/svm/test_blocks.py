@@ -1,4 +1,4 @@
-"""The C arithmetic over rows and blocks: against plain numpy, and refusing what does not fit."""
+"""The C arithmetic over rows and blocks: against plain numpy, and rejecting what does not fit."""
 
 from __future__ import annotations
 
@@ -68,35 +68,35 @@ def test_every_bit_of_a_value_counts_in_its_rank():
     assert np.array_equal(np.argsort(ranks), np.argsort(line, kind="stable"))
 
 
-def powers(exponents):
+def exponentials(exponents):
     block = np.array(exponents, np.float64)
     _blocks.exp(block)
     return block
 
 
 @pytest.mark.parametrize("reach", [1e-12, 1.0, 40.0, 708.0])
-def test_powers_are_within_one_unit_in_the_last_place(reach):
+def test_exponentials_are_within_one_unit_in_the_last_place(reach):
     exponents = -reach * RNG.random(100_001)
     exact = np.exp(exponents.astype(np.longdouble))
-    units = np.abs(powers(exponents) - exact) / np.spacing(exact.astype(np.float64))
+    units = np.abs(exponentials(exponents) - exact) / np.spacing(exact.astype(np.float64))
     assert units.max() < 1
 
 
-def test_powers_of_what_is_very_small_or_no_number():
-    assert powers([0.0, -0.0, -np.inf, -746.5, -1e308]).tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
-    assert np.isnan(powers([np.nan])).all()
-    # powers that are subnormal come in whole steps of the smallest number
-    steps = powers([-710.0, -730.0, -745.0]) / 5e-324
+def test_exponentials_of_very_small_numbers_and_nan():
+    assert exponentials([0.0, -0.0, -np.inf, -746.5, -1e308]).tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
+    assert np.isnan(exponentials([np.nan])).all()
+    # subnormal results come in whole steps of the smallest number
+    steps = exponentials([-710.0, -730.0, -745.0]) / 5e-324
     np.testing.assert_allclose(steps, np.exp([-710.0, -730.0, -745.0]) / 5e-324, atol=1)
 
 
-def test_a_power_does_not_depend_on_its_place():
+def test_an_exponential_does_not_depend_on_its_position():
     exponents = -50 * RNG.random(37)
-    together = powers(exponents)
-    assert together.tolist() == [powers([one])[0] for one in exponents]
+    together = exponentials(exponents)
+    assert together.tolist() == [exponentials([one])[0] for one in exponents]
 
 
-def test_a_build_without_its_own_powers_takes_those_of_numpy(monkeypatch):
+def test_a_build_without_its_own_exp_uses_numpys(monkeypatch):
     monkeypatch.setattr(_blocks, "HAS_EXP", 0)
     monkeypatch.delattr(_blocks, "exp")
     monkeypatch.delattr(_blocks, "add_rbf")
@@ -114,7 +114,7 @@ def test_a_build_without_its_own_powers_takes_those_of_numpy(monkeypatch):
 
 
 @pytest.mark.parametrize("n_members", [1, 7, 8, 9, 31, 32, 33, 40, 71])
-def test_rows_are_weighed_in_the_order_of_their_entries(n_members):
+def test_weights_are_multiplied_in_the_order_of_a_rows_entries(n_members):
     weights = RNG.standard_normal((n_members, 25))  # rows have five features more
     pool = Rows.from_dense(weights, 0)
     numbers = np.arange(n_members)
@@ -161,7 +161,7 @@ def test_a_sparse_matrix_is_multiplied_entry_by_entry():
     assert block[2].tolist() == [functools.reduce(lambda t, v: t + v * 5.0, s, 0.0) for s in sums]
 
 
-def test_the_smaller_number_may_stand_for_a_product():
+def test_the_smaller_number_may_replace_a_product():
     matrix = (np.array([0, 1, 2]), np.array([0, 2], np.int32), np.array([3.0, 0.5]))
     block = np.full((3, 40), np.nan)
     _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)), True)
@@ -172,7 +172,7 @@ def test_the_smaller_number_may_stand_for_a_product():
     ]
 
 
-def test_what_rows_have_in_common_becomes_its_share_of_what_either_has():
+def test_common_sums_become_tanimoto_similarities():
     block = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
     _blocks.tanimoto(block, np.array([1.0, 0.0, 4.0]), np.array([2.0, 0.0]))
     assert block.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 3.0]]
@@ -290,13 +290,13 @@ def is_written(function, name):
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_kinds_are_refused_by_name(function, name):
+def test_arrays_of_other_types_are_rejected_by_name(function, name):
     for other in of_other_kinds(CALLS[function][1][name]):
         assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
+def test_arrays_with_gaps_or_on_odd_addresses_are_rejected_by_name(function, name):
     for said, other in laid_out_otherwise(CALLS[function][1][name]):
         assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
 
@@ -312,7 +312,7 @@ def test_only_arrays_that_are_read_may_be_read_only(function, name):
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
+def test_arrays_that_are_too_short_or_empty_are_rejected_by_name(function, name):
     if (function, name) in OF_ANY_LENGTH:
         return
     whole = CALLS[function][1][name].reshape(-1)
@@ -321,7 +321,7 @@ def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
+def test_arrays_that_are_written_must_not_be_too_long(function, name):
     longer = np.zeros(CALLS[function][1][name].size + 1, CALLS[function][1][name].dtype)
     may_be_longer = {*OF_ANY_LENGTH, ("mark", "marks"), ("transpose", "column_starts")}
     may_be_longer |= {("solve", "scratch")}
@@ -378,7 +378,7 @@ def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
         ("solve", "n_positive", [1, -1]),
     ],
 )
-def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
+def test_numbers_that_point_beyond_an_array_are_rejected(function, name, values):
     kind = CALLS[function][1][name].dtype
     assert_refused(CALLS, function, name, np.array(values, kind), ValueError, "does not fit")
 
@@ -400,21 +400,21 @@ def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
         ("solve", "height", 2**62, "values does not fit height"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(function, name, value, said):
+def test_sizes_that_do_not_fit_are_rejected(function, name, value, said):
     call, arguments = CALLS[function]
     with pytest.raises(ValueError, match=said):
         call(*{**arguments, name: value}.values())
 
 
-def test_each_thread_hears_of_its_own_iterations():
-    tell = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_blocks.print_function())
-    heard = []
+def test_each_thread_has_its_own_iterations():
+    printed = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_blocks.print_function())
+    seen = []
 
     def train(count):
-        tell(b"\noptimization finished, #iter = %d\n" % count)
-        tell(b"nu = 0.5\n")
+        printed(b"\noptimization finished, #iter = %d\n" % count)
+        printed(b"nu = 0.5\n")
         ready.wait(PATIENCE_SECONDS)
-        heard.append((count, _blocks.iterations(), _blocks.iterations()))
+        seen.append((count, _blocks.iterations(), _blocks.iterations()))
 
     ready = threading.Barrier(2)
     threads = [threading.Thread(target=train, args=(count,)) for count in (17, 10_000_001)]
@@ -422,4 +422,4 @@ def test_each_thread_hears_of_its_own_iterations():
         thread.start()
     for thread in threads:
         thread.join(PATIENCE_SECONDS)
-    assert sorted(heard) == [(17, 17, 0), (10_000_001, 10_000_001, 0)]
+    assert sorted(seen) == [(17, 17, 0), (10_000_001, 10_000_001, 0)]

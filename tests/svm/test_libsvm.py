@@ -41,7 +41,7 @@ def train(kernel: Kernel, **changes) -> Solution:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_the_same_machine_as_scikit_learn(kernel):
+def test_the_same_model_as_scikit_learn(kernel):
     solution = train(kernel)
     theirs = SVC(
         C=1.0,
@@ -71,7 +71,7 @@ def test_positives_have_positive_coefficients_bounded_by_their_penalty():
     assert of_unlabeled.min() >= -1.5
 
 
-def test_what_libsvm_refuses_becomes_an_error_with_its_words():
+def test_an_objection_of_libsvm_is_an_error_that_quotes_it():
     with pytest.raises(SolverError, match="LIBSVM rejects the problem: eps <= 0"):
         train(KERNELS[0], tolerance=-1.0)
     with pytest.raises(SolverError, match="gamma < 0"):
@@ -152,12 +152,12 @@ print(resident() - before)
     assert int(ran.out) < 3000, ran.err
 
 
-def test_the_arena_closes_every_row():
+def test_a_node_array_ends_every_row():
     rows = Rows.from_dense(np.array([[1.0, 0, 2], [0, 0, 0], [0, 3, 0]]))
-    arena = NodeArray(rows)
-    assert arena._nodes["index"].tolist() == [1, 3, -1, -1, 2, -1]
-    assert arena._nodes["value"].tolist() == [1, 2, 0, 0, 3, 0]
-    addresses = arena.pointers(np.array([2, 0, 0]))
-    start = arena._nodes.ctypes.data
+    nodes = NodeArray(rows)
+    assert nodes._nodes["index"].tolist() == [1, 3, -1, -1, 2, -1]
+    assert nodes._nodes["value"].tolist() == [1, 2, 0, 0, 3, 0]
+    addresses = nodes.pointers(np.array([2, 0, 0]))
+    start = nodes._nodes.ctypes.data
     assert ((addresses - start) // NODE.itemsize).tolist() == [4, 0, 0]
     assert NODE.itemsize == 16

@@ -1,4 +1,4 @@
-"""Pooled kernel sums: against plain numpy, and refusing what does not fit."""
+"""Pooled kernel sums: against plain numpy, and rejecting what does not fit."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def entries(starts=(0, 1, 2), members=(0, 1)):
         (np.zeros(0, np.int64), np.zeros(2, np.int32), np.ones(2)),
     ],
 )
-def test_entries_out_of_range_are_refused(bad):
+def test_entries_out_of_range_are_rejected(bad):
     with pytest.raises(ValueError, match="does not fit"):
         _blocks.add(np.ones((2, 4)), *bad, np.zeros((2, 4)), 4)
 
 
-def test_blocks_of_other_sizes_are_refused():
+def test_blocks_of_other_sizes_are_rejected():
     starts, members, coefficients = entries()
     for block, sums, width in (
         (np.ones((3, 4)), np.zeros((2, 4)), 4),
@@ -145,11 +145,11 @@ def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):
     )
 
 
-def test_a_block_is_a_multiple_of_what_blas_takes_at_a_time():
+def test_block_sizes_are_multiples_of_blas_micro_kernels():
     assert BLOCK_ROWS % 24 == BLOCK_ROWS % 16 == pool.CHUNK % pool.COLUMN_STEP == 0
 
 
-def test_sparse_weights_of_a_row_a_member_are_those_that_are_added_up():
+def test_sparse_weights_of_one_row_per_member_equal_those_that_are_summed():
     rows = Rows.from_dense(np.array([[1.0, 0, -2, 0], [0, 3, 0, 0.1], [7, 0, 0, 0]]), first_index=0)
     queries = Rows.from_dense(RNG.standard_normal((5, 4)), first_index=0)
     numbers, members = np.array([2, 0, 1, 0]), np.arange(4)

@@ -46,7 +46,7 @@ def test_kernel_values_have_the_solution_that_libsvm_finds_from_rows(name, kind,
     assert pooled.rho == pytest.approx(plain.rho, abs=1e-4)
 
 
-def test_only_features_that_are_present_take_room():
+def test_only_features_that_are_present_take_memory():
     rows = Rows(np.array([0, 2, 3]), np.array([5, 900, 5], np.int32), np.array([1.0, 2.0, 3.0]))
     bag = whole_bag(rows)
     assert bag.features.tolist() == [5, 900]
@@ -87,7 +87,7 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, kernel, monkeypatch):
+def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kernel, monkeypatch):
     positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
     bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
     params = ResvmParams(method=method, kernel=kernel, tolerance=1e-7, **bags)
@@ -95,7 +95,7 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
     tasks = list(problems(plan, range(plan.n_models)))
     drawn = fitting.rows_drawn(tasks)
 
-    def judged():
+    def predicted():
         fitted = fitting.fit(
             tasks,
             positives,
@@ -108,14 +108,14 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
         assert fitted.n_unconverged == 0
         return Predictor(fitted.ensemble).member_values(Rows.from_dense(X))
 
-    by_product = judged()
+    by_product = predicted()
     monkeypatch.setattr(products, "MAX_ROWS", 0)
     monkeypatch.setattr(smo, "solve", None)  # must not be used now
-    by_rows = judged()
+    by_rows = predicted()
     np.testing.assert_allclose(by_rows, by_product, atol=1e-5)
 
 
-def test_rows_drawn_twice_take_no_more_room(monkeypatch):
+def test_rows_drawn_twice_take_no_more_memory(monkeypatch):
     params = ResvmParams(n_models=2, n_pos=50, n_unl=150)
     plan = settle(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(2)))

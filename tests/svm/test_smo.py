@@ -99,7 +99,7 @@ def test_lines_that_differ_from_columns_in_their_last_bits_are_read_as_libsvm_re
     assert_same_bits(solve(values, bag, 40, given_problem), expected)
 
 
-def test_lines_that_make_way_for_others_change_nothing():
+def test_replacing_cached_lines_changes_nothing():
     rng = np.random.default_rng(6)
     values = kernel_of("rbf", rng.standard_normal((160, 4)))
     wide = problem(8.0, 4.0, 1e-4)
@@ -158,12 +158,12 @@ def test_pieces_of_bags_hold_each_bag_once_and_keep_its_rows(monkeypatch):
     assert part.n_positive.tolist() == [25, 3]
 
 
-def test_a_solution_that_hits_the_limit_of_steps_did_not_converge(monkeypatch):
+def test_a_solution_at_the_iteration_limit_did_not_converge(monkeypatch):
     monkeypatch.setattr(smo, "iteration_limit", lambda n_rows: 10)
     assert not solve(VALUES, np.arange(90), 30, problem()).converged
 
 
-def test_what_is_no_solution_is_an_error():
+def test_an_invalid_solution_is_an_error():
     with pytest.raises(SolverError, match="before it found a support vector"):
         solve(VALUES, np.arange(90), 30, problem(tolerance=3.0))
     with pytest.raises(SolverError, match="before it found a support vector"):

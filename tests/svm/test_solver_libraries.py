@@ -8,7 +8,7 @@ import sys
 from resvm_cli.svm.solver_libraries import silenced
 from tests.programs import run, script_command
 
-TALKING = """
+BOTH_WRITE = """
 import os, sys
 from resvm_cli.svm.solver_libraries import silenced, inside_libsvm
 print("before", file=sys.stderr)
@@ -22,13 +22,13 @@ os.write(2, b"raw\\n")
 """
 
 
-def test_what_c_code_writes_goes_nowhere_and_what_python_writes_is_seen():
-    ran = run(script_command(TALKING))
+def test_output_of_c_code_is_discarded_and_output_of_python_is_not():
+    ran = run(script_command(BOTH_WRITE))
     assert ran.code == 0, ran.err
     assert ran.err.split() == ["before", "OpenBLAS", "meanwhile", "after", "raw"]
 
 
-LEFT_AT_WORK = """
+ABANDONED = """
 import os, threading
 from resvm_cli.svm.solver_libraries import silenced, inside_libsvm
 inside, done = threading.Event(), threading.Event()
@@ -47,12 +47,12 @@ os.write(2, b"end\\n")
 """
 
 
-def test_a_solver_that_is_left_at_work_does_not_keep_stderr():
-    ran = run(script_command(LEFT_AT_WORK))
+def test_an_abandoned_solver_does_not_keep_stderr():
+    ran = run(script_command(ABANDONED))
     assert (ran.code, ran.err) == (0, "after\nend\n")
 
 
-def test_without_address_space_there_is_a_code_and_a_word(problem, tmp_path):
+def test_without_address_space_there_is_an_exit_code_and_a_message(problem, tmp_path):
     script = (
         "import resource, sys\n"
         "limit = int(sys.argv.pop(1)) << 20\n"
@@ -72,7 +72,7 @@ def test_without_address_space_there_is_a_code_and_a_word(problem, tmp_path):
         assert "this is a bug" not in ran.err, (megabytes, ran.err)
 
 
-def test_a_stream_of_another_kind_is_left_alone(capsys):
+def test_a_replaced_stderr_is_left_alone(capsys):
     before = sys.stderr
     with silenced():
         assert sys.stderr is before
@@ -80,7 +80,7 @@ def test_a_stream_of_another_kind_is_left_alone(capsys):
     assert capsys.readouterr().err == "said\n"
 
 
-def test_no_descriptor_is_left_open_where_stderr_is_no_file(monkeypatch):
+def test_no_descriptor_stays_open_if_stderr_is_not_a_file(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     count = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for _ in range(5):
