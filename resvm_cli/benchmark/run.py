@@ -41,8 +41,7 @@ from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
-from resvm_cli.svm import liblinear, libsvm
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.solver_libraries import package_version, silenced
 
 MAX_REPETITIONS = 10_000
 
@@ -340,8 +339,8 @@ class _Runner:
             versions={
                 "resvm": __version__,
                 "numpy": np.__version__,
-                "libsvm": libsvm.version(),
-                "liblinear": liblinear.version(),
+                "libsvm": package_version("libsvm"),
+                "liblinear": package_version("liblinear"),
             },
             data={task: bench.data.description(task) for task in bench.families},
         )

@@ -129,7 +129,7 @@ def check_file(
     from resvm_cli.files.file_kinds import ForeignFormat
     from resvm_cli.files.streams import name_of, read_pieces
     from resvm_cli.files.svmlight import format_number, parse_pieces
-    from resvm_cli.svm import gram
+    from resvm_cli.svm import kernels
 
     name = name_of(path)
     bad: list[str] = []
@@ -153,7 +153,7 @@ def check_file(
         ):
             if matrix is not None:
                 matrix.add(block)
-                rows = block.rows.entries(block.rows.indices != gram.SERIAL)
+                rows = block.rows.entries(block.rows.indices != kernels.SERIAL)
                 seen.add(rows, block.labels)
             else:
                 seen.add(block.rows, block.labels)
@@ -212,9 +212,9 @@ class _KernelMatrix:
     def add(self, block: Block) -> None:
         import numpy as np
 
-        from resvm_cli.svm import gram
+        from resvm_cli.svm import kernels
 
-        wrong = gram.wrong_serials(block.rows)
+        wrong = kernels.wrong_serials(block.rows)
         self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
         if wrong:
             self._kept = None
@@ -222,7 +222,7 @@ class _KernelMatrix:
         rows, lines = block.rows, block.lines
         if not len(rows):
             return
-        numbers = gram.serials(rows)
+        numbers = kernels.serials(rows)
         self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
         self._n_kept += len(rows.values)
         if self._n_kept > MAX_KEPT:
@@ -233,7 +233,7 @@ class _KernelMatrix:
     def wrong(self, n_columns: int) -> list[str]:
         """The faults of lines, and of the matrix unless the file is large."""
         from resvm_cli.rows import Rows
-        from resvm_cli.svm import gram
+        from resvm_cli.svm import kernels
 
         found = list(self._wrong)
         serial, line = self._last
@@ -244,7 +244,7 @@ class _KernelMatrix:
             )
         elif self._kept and not found:
             try:
-                gram.kernel_matrix(Rows.concatenate(self._kept))
+                kernels.precomputed_matrix(Rows.concatenate(self._kept))
             except DataError as error:
                 found.append(f"{self._name}: {terminal.in_options(error.message)}")
         return found

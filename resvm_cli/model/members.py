@@ -12,11 +12,11 @@ import numpy as np
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.rows import IntArray, Rows, distinct
 from resvm_cli.running.run import Run
-from resvm_cli.svm import gram, libsvm, smo
-from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm import kernels, libsvm, smo
+from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.problem import LinearSolution, Problem
 from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+from resvm_cli.svm.solver_libraries import NodeArray
 
 # A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
 BATCH_ROWS = 1000
@@ -94,8 +94,8 @@ def fit_by(
         tick()
     kernel = problems[0].kernel
     pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
-    if kernel.looks_up:
-        pool = gram.serial_rows(pool)
+    if kernel.is_precomputed:
+        pool = kernels.serial_rows(pool)
     return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
 
 
@@ -147,16 +147,16 @@ class Trainer:
         return cls(rows, drawn, len(positives), inner_threads)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_arena", "_linear_arena", "_bag_rows")
+        made = ("_nodes", "_linear_trainer", "_bag_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @cached_property
-    def _arena(self) -> Arena:
-        return Arena(self.rows)
+    def _nodes(self) -> NodeArray:
+        return NodeArray(self.rows)
 
     @cached_property
-    def _linear_arena(self) -> LinearArena:
-        return LinearArena(self.rows)
+    def _linear_trainer(self) -> LinearTrainer:
+        return LinearTrainer(self.rows)
 
     @cached_property
     def _bag_rows(self) -> BagRows:
@@ -168,7 +168,7 @@ class Trainer:
     def train(self, problem: Problem) -> KernelSolution | LinearSolution:
         unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
         if problem.solver == "liblinear":
-            return self._linear_arena.train(problem, problem.positive, unlabeled)
+            return self._linear_trainer.train(problem, problem.positive, unlabeled)
         return self._train_kernel(problem, problem.positive, unlabeled)
 
     def _train_kernel(
@@ -181,17 +181,17 @@ class Trainer:
         if bag is not None:
             values = bag_values(problem.kernel, bag)
             places = place[: len(positive)], place[len(positive) :]
-            solved = smo.solve(values, smo.Bags.of([places]), [[problem]])
+            solved = smo.solve(values, smo.Bags.from_parts([places]), [[problem]])
             solved.require_sound(0)
             solution = solved.solution(0)
         else:
             libsvm.use_threads(self._inner_threads)
-            solution = libsvm.train(problem, self._arena, positive, unlabeled)
+            solution = libsvm.train(problem, self._nodes, positive, unlabeled)
         coefficients = np.bincount(
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            rows = bag or SparseBag.of(self.rows.take(numbers))
+            rows = bag or SparseBag.from_rows(self.rows.take(numbers))
             weights = rows.combined(coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)
         used = np.zeros(len(numbers), bool)

@@ -17,7 +17,7 @@ from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct, quantiles
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 
 if TYPE_CHECKING:
     from resvm_cli.commands.predict.predict import PredictRequest
@@ -62,7 +62,7 @@ class BlockJudge:
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def judge(self, block: Block) -> Answer:
-        if self.stored.ensemble.looks_up:
+        if self.stored.ensemble.is_precomputed:
             self._require_kernel_values(block)
         member_values = self.predictor.member_values(block.rows)
         decisions = self.predictor.decide(member_values)
@@ -103,12 +103,12 @@ class BlockJudge:
 
     def _require_kernel_values(self, block: Block) -> None:
         """Refuse rows of features; what number a row has makes no difference here."""
-        unnumbered = np.setdiff1d(np.arange(len(block)), gram.has_serial(block.rows))
+        unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
         if len(unnumbered):
             place = f"{name_of(self.request.source)}:{block.lines[unnumbered[0]]}"
             raise DataError(
                 f"{place}: the model has a precomputed kernel, and index 0 is missing",
-                f"{gram.ROW_FORMAT}; here any number will do as serial",
+                f"{kernels.ROW_FORMAT}; here any number will do as serial",
             )
 
     def _written(

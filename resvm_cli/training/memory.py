@@ -23,7 +23,11 @@ from resvm_cli.model.rank_intervals import n_resamples
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm.products import LEAST_DENSITY, MOST_CELLS, MOST_ROWS
+from resvm_cli.svm.products import (
+    MAX_CELLS,
+    MAX_ROWS,
+    MIN_DENSITY,
+)
 from resvm_cli.training.data import KEPT_NONZEROS
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.settings import TuningSettings
@@ -190,15 +194,15 @@ class _Rows:
 
     def bag_bytes(self, n_rows: float, pairs: float, cache_mb: float) -> float:
         """What a thread holds of a bag: its kernel matrix, or LIBSVM's cache alone."""
-        if n_rows > MOST_ROWS:
+        if n_rows > MAX_ROWS:
             return min(cache_mb * 1e6, CACHED_BYTES * pairs)
         cells = n_rows * self.width if self._dense else 3 * n_rows * self.of_unl
         lines = min(cache_mb * 1e6, LINE_BYTES * pairs)
-        return lines + MATRIX_BYTES * n_rows**2 + 8 * min(cells, MOST_CELLS)
+        return lines + MATRIX_BYTES * n_rows**2 + 8 * min(cells, MAX_CELLS)
 
     @property
     def _dense(self) -> bool:
-        return self.of_unl >= LEAST_DENSITY * self.width
+        return self.of_unl >= MIN_DENSITY * self.width
 
 
 def _distinct(n_rows: int, n_draws: int) -> float:
@@ -230,7 +234,7 @@ def training_need(
     numbers = len(data.positives) * rows.of_pos + drawn * rows.of_unl
     held = BASE_BYTES + rows.held + DRAWN_BYTES * numbers
     sizes = [(_in_bag(each), each) for each in plan.plans]
-    if any(size > MOST_ROWS or each.solver == "liblinear" for size, each in sizes):
+    if any(size > MAX_ROWS or each.solver == "liblinear" for size, each in sizes):
         held += NODE_BYTES * numbers
     by_libsvm = [(size, each) for size, each in sizes if each.solver == "libsvm"]
     bags = [rows.bag_bytes(size, each.bag_size**2, each.cache_mb) for size, each in by_libsvm]

@@ -23,9 +23,8 @@ from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.solver_libraries import package_version, silenced
 from resvm_cli.training import memory
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
@@ -324,7 +323,6 @@ def _takes_long(plan: ModelPlan, data: PUData) -> bool:
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
     """The manifest, without what follows from members: no time, place or paths in it."""
     solvers = dict.fromkeys(each.solver for each in plan.plans)
-    versions = {"libsvm": libsvm.version, "liblinear": liblinear.version}
     return {
         **plan.description(groups),
         "decision": None,
@@ -337,7 +335,7 @@ def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str
         "versions": {
             "resvm": __version__,
             "numpy": np.__version__,
-            **{solver: versions[solver]() for solver in solvers},
+            **{solver: package_version(solver) for solver in solvers},
         },
         "numeric_fingerprint": numeric_fingerprint(),
     }
