@@ -146,7 +146,7 @@ WIDEST static const char *add_weighted(const double *block, size_t height, size_
         for (int64_t entry = first; entry < last; entry++) {
             int32_t member = members[entry];
             if (member < 0 || (size_t)member >= n_members)
-                return "members does not fit: sums has no line for one";
+                return "members does not fit sums: there is no such line";
             double *sum = sums + (size_t)member * width;
             const double coefficient = coefficients[entry];
             for (size_t i = 0; i < width; i++)
@@ -233,7 +233,7 @@ add_row(const struct rows *rows, size_t number, const struct weights *weights, s
         if (place < 0)
             continue;
         if ((size_t)place >= weights->n_lines)
-            return "places does not fit: weights has no line for one";
+            return "places does not fit weights: there is no such line";
         const double *line = lines + (size_t)place * tile;
         const double value = rows->values[entry];
         for (size_t i = 0; i < tile; i++)
@@ -293,7 +293,7 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                 if (place < 0)
                     continue;
                 if ((size_t)place >= matrix->count)
-                    return "places does not fit: column_starts has no column for one";
+                    return "places does not fit column_starts: there is no such column";
                 int64_t from = matrix->starts[place], to = matrix->starts[place + 1];
                 if (from < 0 || to < from || (uint64_t)to > matrix->n_entries)
                     return "column_starts does not fit: it must ascend from 0 or more to the lines";
@@ -301,7 +301,7 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                 for (int64_t other = from; other < to; other++) {
                     size_t line = (uint32_t)matrix->lines[other];
                     if (line >= height)
-                        return "lines does not fit: block has no such line";
+                        return "lines does not fit block: there is no such line";
                     const double held = matrix->values[other];
                     sums[line] += !minimum ? value * held : value < held ? value : held;
                 }
@@ -328,7 +328,7 @@ static const char *mark_features(const struct rows *rows, const int64_t *numbers
         for (size_t entry = first; entry < last; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry];
             if (index >= reach)
-                return "indices does not fit: marks is too short for one";
+                return "indices does not fit marks: there is no such index";
             marks[index] = 1;
         }
         *count += (int64_t)(last - first);
@@ -349,9 +349,9 @@ static const char *spread_rows(const struct rows *rows, const int64_t *numbers, 
         for (size_t entry = first; entry < last; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry];
             if (index >= reach)
-                return "indices does not fit: places has none for one";
+                return "indices does not fit places: there is no such index";
             if (places[index] < 0 || (size_t)places[index] >= width)
-                return "places does not fit: matrix is not as wide as one";
+                return "places does not fit width: there is no such column";
             matrix[i * width + (size_t)places[index]] = rows->values[entry];
         }
     }
@@ -367,7 +367,7 @@ static const char *transpose_rows(const struct rows *rows, int64_t *starts, size
     for (size_t entry = 0; entry < rows->n_entries; entry++) {
         uint32_t column = (uint32_t)rows->indices[entry];
         if (column >= n_columns)
-            return "indices does not fit: column_starts has no column for one";
+            return "indices does not fit column_starts: there is no such column";
         starts[column + 1]++;
     }
     for (size_t column = 0; column < n_columns; column++)
