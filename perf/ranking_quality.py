@@ -95,11 +95,10 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     """As resvm rank judges: default parameters, rows also by their content, the mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
-    trained = train_on(
+    part, model = train_on(
         data, TrainingChoice.from_params(MethodParameters(method=method, seed=seed)), Run(jobs=1)
     )
-    part = trained.part
-    predictor = Predictor(trained.ensemble)
+    predictor = Predictor(model.ensemble)
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
     judge = OutOfBagJudge(
         predictor,
@@ -113,7 +112,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     naive = tuple(
         predictor.decisions(rows).by("mean") for rows in (drawn.positives, drawn.unlabeled)
     )
-    return Values(trained.plan.plans[0], (of_pos, of_unl), (naive[0], naive[1]))
+    return Values(part.plan.plans[0], (of_pos, of_unl), (naive[0], naive[1]))
 
 
 def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:

@@ -27,6 +27,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.training.best_json import parameters_of
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.tune import tune_on
 
 CURVE_DECIMALS = 4
@@ -121,12 +122,13 @@ def tested(bench: Bench, work: Work) -> Tested:
         drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
     )
     choice, found = _tuned(bench, work, data)
-    trained = train_on(data, choice, Run(jobs=1))
+    run = Run(jobs=1)
+    part, model = train_on(data, choose_settings(data, choice, run), run)
     if not found:
-        found = _chosen_by_training(trained.plan, choice.params)
+        found = _chosen_by_training(part.plan, choice.params)
     started = time.process_time()
-    predictor = Predictor(trained.ensemble, data.scaling)
-    values = predictor.decisions(drawn.test).by(trained.conclusion.rule.rule)
+    predictor = Predictor(model.ensemble, data.scaling)
+    values = predictor.decisions(drawn.test).by(model.decision.rule)
     return Tested(drawn.truth, values, found, time.process_time() - started)
 
 

@@ -11,9 +11,13 @@ SPECIAL = {
     "unchecked": "--no-check",
     "feature_map": "--map",
 }
+# Flags that switch something off.
+SWITCHED_OFF = {"intervals": "--no-interval"}
 
 
 def option_name(parameter: str, value: str = "") -> str:
     """A parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``."""
+    if value == "False" and parameter in SWITCHED_OFF:
+        return SWITCHED_OFF[parameter]
     option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"
     return option if value in ("", "True") else f"{option} {value}"

@@ -27,7 +27,7 @@ def warm_up() -> None:
         "benchmark.report", "benchmark.run", "commands.check.check", "commands.convert.convert",
         "commands.inspect.inspect", "commands.predict.many_files", "commands.rank.rank",
         "commands.score.compare", "commands.score.score", "commands.simulate.simulate",
-        "tables.features", "training.merge", "tuning.tasks",
+        "tables.features", "training.parts", "tuning.tasks",
     ):  # fmt: skip
         __import__(f"resvm_cli.{name}")
     __import__("scipy.sparse")

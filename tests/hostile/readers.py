@@ -217,7 +217,7 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
     """A part joined to the rest of its model; members that are read must be members."""
     from resvm_cli.commands.predict.predict import model_dir
     from resvm_cli.errors import ResvmError
-    from resvm_cli.training.merge import merge
+    from resvm_cli.training.parts import merge
 
     target = folder / "merged"
     shutil.rmtree(target, ignore_errors=True)

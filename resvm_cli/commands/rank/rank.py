@@ -24,7 +24,7 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import rows_drawn
+from resvm_cli.model.members import Part, rows_drawn
 from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
@@ -36,9 +36,9 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import memory
 from resvm_cli.training.data import TrainingData, as_stored, require_same_data
-from resvm_cli.training.train import Trained, save, train_on
+from resvm_cli.training.resource_budget import kept_nonzeros, ranking_threads
+from resvm_cli.training.train import make_plan, save, train_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, run, memory.kept_nonzeros(run.memory_mb)) as data,
+        TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
     ):
         return rank_on(data, request, run, stored, negatives)
 
@@ -117,36 +117,36 @@ def _trained(
     groups: IntArray | None,
     run: Run,
 ) -> tuple[ModelPlan, OutOfBagJudge]:
-    trained = train_on(
-        data,
-        request.choice,
-        run,
-        ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
-    )
+    choice = request.choice
+    if choice.auto is not None:
+        from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
+
+        choice = choose_settings(data, choice, run)
+    if run.memory_mb is not None:  # before training, which takes long
+        _scoring_run(request, make_plan(data, choice), data, run)
+    part, model = train_on(data, choice, run)
     if request.target is not None:
-        save(trained, request.target, force=request.force)
-    within = _judging_run(request, trained.plan, data, run)
-    return trained.plan, judge_of(trained, data, groups, request.rule, within)
+        save(model, request.target, force=request.force)
+    within = _scoring_run(request, part.plan, data, run)
+    return part.plan, judge_of(part, model, data, groups, request.rule, within)
 
 
-def _judging_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """With as many threads as there is room for while every row is judged."""
-    stage = memory.ranking_stage(plan, data, request.intervals)
-    need = memory.training_need(plan, data, plan.n_models, [stage])
-    return replace(run, jobs=max(1, need.threads_within(run.memory_mb, run.threads())))
+def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
+    """The run with the threads that its memory allows while every row is scored."""
+    return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
 
 
 def judge_of(
-    trained: Trained,
+    part: Part,
+    model: model_dir.StoredModel,
     data: PUData,
     groups: IntArray | None,
     rule: RuleName,
     run: Run,
 ) -> OutOfBagJudge:
     """Judges the rows that a model was trained on."""
-    part = trained.part
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
-    predictor = Predictor(trained.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble, data.scaling)
     return _judge(predictor, part.problems, training_rows, rule, run)
 
 
@@ -167,7 +167,7 @@ def _loaded(
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    within = _judging_run(request, plan, data, run)
+    within = _scoring_run(request, plan, data, run)
     return plan, _judge(predictor, tasks, training_rows, request.rule, within)
 
 

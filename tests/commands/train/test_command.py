@@ -315,7 +315,10 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "--n-pos", "0"], "--n-pos must be at least 1, got 0"),
         (["-P", "x", "-U", "y", "--n-unl", "0"], "--n-unl must be at least 1, got 0"),
         (["-P", "x", "-U", "y", "--no-check"], "--no-check needs --features"),
-        (["-P", "x", "-U", "y", "--no-check", "--features", "5"], "--no-check needs a number for --gamma"),
+        (
+            ["-P", "x", "-U", "y", "--no-check", "--features", "5"],
+            "needs a number for --gamma",
+        ),
         (
             ["-P", "x", "-U", "y", "--no-check", "--features", "5", "-g", "1", "--scale", "minmax"],
             "--no-check needs --scale none",
