@@ -25,7 +25,7 @@ def warm_up() -> None:
     cli.app_of(cli.COMMANDS)
     for name in (
         "benchmark.report", "benchmark.run", "commands.check.check", "commands.convert.convert",
-        "commands.inspect.inspect", "commands.predict.many_files", "commands.rank.rank",
+        "commands.inspect.inspect", "commands.predict.predict", "commands.rank.rank",
         "commands.score.compare", "commands.score.score", "commands.simulate.simulate",
         "tables.features", "training.parts", "tuning.tasks",
     ):  # fmt: skip

@@ -22,10 +22,10 @@ from resvm_cli.metrics.class_mixture import (
     ClassMixture,
     Share,
 )
+from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.model.out_of_bag import OutOfBagJudge
 from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
 from resvm_cli.rows import FloatArray, IntArray, Rows
-from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, range_seen
 
 ROUNDING = 1e-12
 
@@ -111,7 +111,7 @@ def negatives_unlike(
     judge: OutOfBagJudge, known: FloatArray | None, unlabeled: FloatArray
 ) -> int | None:
     """How many trusted negatives lie beyond the values of P and U out of bag; None: unknown."""
-    seen = range_seen(unlabeled if known is None else known, unlabeled)
+    seen = usual_range(unlabeled if known is None else known, unlabeled)
     if judge.negatives is None or seen is None:
         return None
     decisions = judge.predictor.decide(judge.negatives.member_values)
@@ -122,7 +122,7 @@ def negatives_unlike(
 def doubtful_negatives(promise: Promise) -> list[str]:
     """What to say of trusted negatives that are no sample of those in U."""
     count, n_unlike = promise.n_negatives, promise.n_unlike
-    if count is None or n_unlike is None or n_unlike < max(LEAST_FAR, FAR_SHARE * count):
+    if count is None or n_unlike is None or not are_unlike(n_unlike, count):
         return []
     return [
         f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their values"
