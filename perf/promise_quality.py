@@ -20,9 +20,9 @@ from perf.audit_peers import CLASSIFIERS
 from perf.promise_draws import CONTAMINATIONS, LABELLINGS, Cell
 from perf.pu_tasks import TASKS
 from perf.table import put_between_marks
+from resvm_cli.commands.rank.out_of_bag_scores import TrustedNegatives, benjamini_hochberg
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
 from resvm_cli.svm.kernels import Kernel
 
 FDR = 0.1

@@ -24,11 +24,12 @@ from sklearn.metrics import average_precision_score
 
 from perf.paper_sets import load
 from perf.table import put_between_marks
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import Plan
-from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, TrainingRows
+from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodName, MethodParameters
 from resvm_cli.rows import Rows, Survey, variance
@@ -100,7 +101,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     )
     predictor = Predictor(model.ensemble)
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
-    judge = OutOfBagJudge(
+    judge = OutOfBagScorer(
         predictor,
         Absences(part.problems, training_rows),
         n_pos,

@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.methods import Plan
-from resvm_cli.model.out_of_bag import CELLS_AT_ONCE
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model.rank_intervals import n_resamples
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MOST_CELLS, MOST_ROWS
 from resvm_cli.training.data import KEPT_NONZEROS
@@ -24,8 +22,6 @@ MARGIN = 1.15  # for what the allocator does not give back
 BASE_BYTES = 60e6  # Python, numpy and the solvers
 KEPT_BYTES = 12  # for each number of a row in memory: an index and a value
 DRAWN_BYTES = 120  # for each number of a row that bags draw from: copies, nodes and text
-SCORE_BYTES = 24  # for each value of a member on a row
-LISTED_BYTES = 150  # for each row of a ranking
 FRACTION_FOR_ROWS = 8  # at most 1/8 of a limit goes to rows of U that stay in memory
 
 
@@ -74,18 +70,6 @@ def training_budget(
         if not in_rounds or members == 1:
             raise limit_too_small(run, estimate, "smaller bags ({n_pos}, {n_unl})")
         members = (members + 1) // 2
-
-
-def ranking_threads(plan: ModelPlan, data: PUData, run: Run, *, intervals: bool) -> int:
-    """Threads within the run's limit while every row is scored."""
-    n_rows = plan.rows_pos + plan.rows_unl
-    held = training_estimate(plan, data, plan.n_models).held + LISTED_BYTES * n_rows
-    if intervals:
-        held += 4.0 * n_rows * n_resamples(n_rows)
-    estimate = MemoryEstimate(held, SCORE_BYTES * min(CELLS_AT_ONCE, plan.n_models * n_rows))
-    if threads := estimate.threads_within(run.memory_mb, run.threads()):
-        return threads
-    raise limit_too_small(run, estimate, "smaller bags ({n_pos}, {n_unl}), or {intervals:False}")
 
 
 def limit_too_small(run: Run, estimate: MemoryEstimate, advice: str) -> ParameterError:

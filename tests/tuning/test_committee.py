@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from resvm_cli.commands.rank.out_of_bag_scores import MemberResamples
 from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
 from resvm_cli.model.out_of_bag import decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.rank_intervals import MemberResamples
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.model_text import format_members
 from resvm_cli.parameters import MethodParameters, Setting

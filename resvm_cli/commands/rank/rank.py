@@ -17,6 +17,13 @@ from resvm_cli.commands.rank.fdr import (
     scored_negatives,
 )
 from resvm_cli.commands.rank.listing import Recovery, listings
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    MemberResamples,
+    OutOfBagScorer,
+    OutOfBagScores,
+    n_resamples,
+    ranking_threads,
+)
 from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.commands.rank.request import RankRequest
@@ -25,10 +32,9 @@ from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import Part, rows_drawn
-from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
+from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import IntArray, Rows
@@ -37,7 +43,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.data import TrainingData, as_stored, require_same_data
-from resvm_cli.training.resource_budget import kept_nonzeros, ranking_threads
+from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.training.train import make_plan, save, train_on
 
 
@@ -116,7 +122,7 @@ def _trained(
     data: PUData,
     groups: IntArray | None,
     run: Run,
-) -> tuple[ModelPlan, OutOfBagJudge]:
+) -> tuple[ModelPlan, OutOfBagScorer]:
     choice = request.choice
     if choice.auto is not None:
         from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
@@ -143,7 +149,7 @@ def judge_of(
     groups: IntArray | None,
     rule: RuleName,
     run: Run,
-) -> OutOfBagJudge:
+) -> OutOfBagScorer:
     """Judges the rows that a model was trained on."""
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
     predictor = Predictor(model.ensemble, data.scaling)
@@ -156,7 +162,7 @@ def _loaded(
     data: PUData,
     groups: IntArray | None,
     run: Run,
-) -> tuple[ModelPlan, OutOfBagJudge]:
+) -> tuple[ModelPlan, OutOfBagScorer]:
     assert request.model is not None
     plan = model_dir.stored_plan(stored, request.model)
     require_same_data(stored, request.model, data, run)
@@ -177,24 +183,24 @@ def _judge(
     training_rows: TrainingRows,
     rule: RuleName,
     run: Run,
-) -> OutOfBagJudge:
+) -> OutOfBagScorer:
     absences = Absences(tasks, training_rows)
-    return OutOfBagJudge(predictor, absences, training_rows.n_positives, rule, run)
+    return OutOfBagScorer(predictor, absences, training_rows.n_positives, rule, run)
 
 
 def _ranked(
     request: RankRequest,
     data: PUData,
     plan: ModelPlan,
-    judge: OutOfBagJudge,
+    judge: OutOfBagScorer,
     run: Run,
 ) -> RankResult:
     known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
     classes = None
     if known is not None and unlabeled is not None:
         classes = ClassMixture.fit(
-            known.values[known.judged],
-            unlabeled.values[unlabeled.judged],
+            known.values[known.scored],
+            unlabeled.values[unlabeled.scored],
             request.contamination_pos,
             request.contamination_unl,
             REPLICATES if request.intervals else 0,
@@ -217,8 +223,8 @@ def _ranked(
     if known is not None or judge.negatives is not None:
         n_unlike = negatives_unlike(
             judge,
-            None if known is None else known.values[known.judged],
-            unlabeled.values[unlabeled.judged],
+            None if known is None else known.values[known.scored],
+            unlabeled.values[unlabeled.scored],
         )
         promise = Promise.of(classes, judge.negatives, n_unlike)
         for text in doubtful_negatives(promise):
@@ -229,9 +235,9 @@ def _ranked(
                 run.notice(doubt)
     histogram = None
     if request.page and known is not None and unlabeled is not None:
-        both = OutOfBagValues.joined(known, unlabeled)
+        both = OutOfBagScores.joined(known, unlabeled)
         of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
+        histogram = Histogram.of(of_pos[both.scored], both.values[both.scored])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
         n_listed,
@@ -252,8 +258,8 @@ def _ranked(
 
 
 def _judged_sets(
-    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagJudge
-) -> tuple[OutOfBagValues | None, OutOfBagValues, int]:
+    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagScorer
+) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
     """P, where that can be judged, and U, and how many resamples their ranks have."""
     n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
         0 if request.audit else plan.rows_unl
