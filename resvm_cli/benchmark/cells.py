@@ -36,6 +36,7 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.best_json import parameters_of
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
 from resvm_cli.tuning.tune import tune_on
@@ -283,12 +284,13 @@ def score_cell(bench: Bench, cell: Cell) -> CellScores:
         drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
     )
     choice, chosen = _tune(bench, cell, data)
-    trained = train_on(data, choice, Run(jobs=1))
+    run = Run(jobs=1)
+    part, model = train_on(data, choose_settings(data, choice, run), run)
     if not chosen:
-        chosen = _chosen_by_training(trained.plan, choice.params)
+        chosen = _chosen_by_training(part.plan, choice.params)
     started = time.process_time()
-    predictor = Predictor(trained.ensemble, data.scaling)
-    values = predictor.decisions(drawn.test).by(trained.conclusion.rule.rule)
+    predictor = Predictor(model.ensemble, data.scaling)
+    values = predictor.decisions(drawn.test).by(model.decision.rule)
     return CellScores(drawn.truth, values, chosen, time.process_time() - started)
 
 

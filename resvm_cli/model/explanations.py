@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.model.ensemble import Ensemble, cut
-from resvm_cli.model.out_of_bag import BoolArray
-from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
+from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
 from resvm_cli.svm.products import SparseMatrix

@@ -209,7 +209,7 @@ class _BagByBag(KernelTrainer):
         for problems in ensembles:
             single = len(problems) == 1
             try:
-                fitted = fit(
+                ensemble, _ = fit(
                     problems,
                     self._kernels.positives,
                     unlabeled,
@@ -220,4 +220,4 @@ class _BagByBag(KernelTrainer):
             except SolverError as error:
                 yield error
             else:
-                yield Predictor(fitted.ensemble).member_values(judged).T
+                yield Predictor(ensemble).member_values(judged).T

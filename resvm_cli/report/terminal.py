@@ -202,12 +202,13 @@ SPECIAL = {
     "unchecked": "--no-check",
     "feature_map": "--map",
 }
+SWITCHED_OFF = {"intervals": "--no-interval"}
 
 
 def option_name(parameter: str, value: str = "") -> str:
     """A parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``, ``--no-header``."""
     if value == "False":
-        return f"--no-{parameter.replace('_', '-')}"
+        return SWITCHED_OFF.get(parameter) or f"--no-{parameter.replace('_', '-')}"
     option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"
     return option if value in ("", "True") else f"{option} {value}"
 

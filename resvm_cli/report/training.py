@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from resvm_cli.model.methods import Plan
     from resvm_cli.model.plan import ModelPlan
     from resvm_cli.svm.kernels import Kernel
-    from resvm_cli.training.expected_performance import Outlook
+    from resvm_cli.training.expected_performance import ExpectedPerformance
     from resvm_cli.training.train import TrainResult
 
 
@@ -31,7 +31,7 @@ def show_training(result: TrainResult) -> None:
     ]
     if scaling := result.manifest["scaling"]:
         rows.insert(2, ("features", f"scaled by {scaling['kind']}"))
-    rows += _outlook(result.outlook)
+    rows += _expected(result.expected)
     for name, text in rows:
         say(f"{name:>10}  {text}")
     say(f"{'model':>10}  {result.path}")
@@ -97,17 +97,17 @@ def bags_of(plans: Sequence[Plan]) -> str:
     return f"{span(n_pos)} positive and {span(n_unl)} unlabeled rows"
 
 
-def _outlook(outlook: Outlook) -> list[tuple[str, str]]:
-    """The threshold, and the out-of-bag ROC area of P against U."""
-    threshold = outlook.threshold
-    text = f"{outlook.rule} above {threshold.value:.4g}"
+def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
+    """The threshold, and how well P is separated from U out of bag."""
+    threshold = expected.threshold
+    text = f"{expected.rule} above {threshold.value:.4g}"
     if threshold.recall is not None and threshold.share is not None:
         text += (
             f": {100 * threshold.recall:.0f} % of P and {100 * threshold.share:.3g} % of U"
             " out of bag"
         )
     rows = [("positive", text)]
-    if (area := outlook.roc_auc) is not None:
+    if (area := expected.roc_auc) is not None:
         rows.append(
             ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
         )
@@ -121,7 +121,7 @@ def print_training(result: TrainResult) -> None:
         {
             "model": result.path,
             "notes": list(result.notes),
-            "outlook": asdict(result.outlook),
+            "outlook": asdict(result.expected),
             "manifest": result.manifest,
         },
     )

@@ -277,9 +277,10 @@ def test_a_pipe_in_the_place_of_a_scheduler_file_is_not_waited_for(problem, tmp_
 def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
     reader, problem, model, tmp_path, monkeypatch
 ):
+
     from resvm_cli import api
-    from resvm_cli.commands.predict.many_files import predict_files
-    from resvm_cli.commands.predict.predict import PredictRequest, ThresholdRule, predict
+    from resvm_cli.commands.predict.predict import predict, predict_files
+    from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
     from resvm_cli.model_files import directory
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
