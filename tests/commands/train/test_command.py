@@ -439,7 +439,7 @@ def test_an_existing_model_needs_force_and_other_directories_are_safe(problem, r
     before = snapshot(target)
     ran = resvm(*common, "--seed", 1)
     assert ran.code == 2
-    assert "add --force" in ran.err
+    assert "use --force" in ran.err
     assert snapshot(target) == before
     assert resvm(*common, "--seed", 1, "--force").code == 0
     assert snapshot(target) != before
