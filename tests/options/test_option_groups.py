@@ -1,4 +1,4 @@
-"""Families of options: spelled out for the command line, folded back for the command."""
+"""Groups of options: spelled out for the command line, folded back for the command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 from resvm_cli.errors import CommandLineError
 from resvm_cli.model.methods import MethodParameters
 from resvm_cli.options.data import DataOptions
-from resvm_cli.options.method import CHOOSERS, MethodOptions
+from resvm_cli.options.method import MethodOptions
 from resvm_cli.options.option_groups import (
     explicit_options,
     fold_options,
     names_of,
-    option_family,
+    option_group,
     option_text,
     place_option,
 )
@@ -26,7 +26,7 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 
 
-@option_family
+@option_group
 class Fruit:
     pears: Annotated[int, typer.Option("-p", "--pears")] = 3
     fruit: Annotated[str | None, typer.Option()] = None
@@ -41,7 +41,7 @@ def run(command: Any, *arguments: str) -> str:
     return done.output
 
 
-def test_a_family_comes_back_with_the_values_of_its_options():
+def test_a_group_comes_back_with_the_values_of_its_options():
     received = []
 
     @fold_options
@@ -58,12 +58,12 @@ def test_a_family_comes_back_with_the_values_of_its_options():
     assert received == [(1, 7, "fig", False, "x"), (2, 3, None, True, "y")]
 
 
-def test_a_family_does_not_change():
+def test_a_group_does_not_change():
     with pytest.raises(AttributeError):
         Fruit().pears = 4
 
 
-def test_options_are_listed_where_the_family_stands_or_where_they_are_placed():
+def test_options_are_listed_where_the_group_stands_or_where_they_are_placed():
     @fold_options
     def basket(
         *,
@@ -83,8 +83,8 @@ def test_options_are_listed_where_the_family_stands_or_where_they_are_placed():
     assert listed() == ["--size", "--pears", "--last", "--fruit", "--ripe"]
 
 
-def test_a_name_that_two_families_share_is_refused_when_the_command_is_defined():
-    @option_family
+def test_a_name_that_two_groups_share_is_refused_when_the_command_is_defined():
+    @option_group
     class Vegetables:
         ripe: bool = True
 
@@ -128,18 +128,24 @@ PARAMETERS = {
 
 
 def test_every_option_of_the_method_reaches_the_parameters():
-    assert set(names_of(MethodOptions)) == {*PARAMETERS, *CHOOSERS}
-    options = MethodOptions(**{**PARAMETERS, "gamma": "0.25", "kernel": "1"})
-    choice, scale = options.choose((), scale="minmax", seed=11)
-    assert choice == TrainingChoice.from_params(MethodParameters(**PARAMETERS, seed=11))
+    assert set(names_of(MethodOptions)) == {*PARAMETERS, "auto", "params", "decision"}
+    given = {**PARAMETERS, "gamma": "0.25", "kernel": "1"}
+    del given["c_pos"]  # not for bagging
+    del given["w_pos"], given["n_pos"], given["bias"]
+    options = MethodOptions(**given)
+    choice, scale = options.choice({"scale": "minmax", "seed": 11}, {*given, "scale", "seed"})
+    expected = {name: PARAMETERS[name] for name in given}
+    assert choice == TrainingChoice.from_params(MethodParameters(**expected, seed=11))
     assert scale == "minmax"
-    assert MethodOptions().choose((), scale="none", seed=0)[0] == TrainingChoice()
+    assert MethodOptions().choice({}, ()) == (TrainingChoice(), None)
 
 
 def test_auto_keeps_what_was_given_and_leaves_the_scaling_open_where_it_was_not():
-    choice, scale = MethodOptions(auto="single").choose(("gamma",), scale="none", seed=0)
-    assert (choice.auto, choice.kept, scale) == ("single", ("gamma",), "auto")
-    assert MethodOptions(auto="committee").choose(("scale",), scale="none", seed=0)[1] == "none"
+    options = MethodOptions(auto="single", gamma="0.5")
+    choice, scale = options.choice({"scale": "none"}, ("auto", "gamma"))
+    assert (choice.auto, choice.kept, scale) == ("single", ("auto", "gamma"), "auto")
+    options = MethodOptions(auto="committee")
+    assert options.choice({"scale": "none"}, ("auto", "scale"))[1] is None
 
 
 def test_every_option_of_the_data_reaches_the_training_input():
@@ -147,7 +153,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
     source = DataOptions(**values).training_input("standard", groups="g", keep_ids=True)
     values["scale"] = "standard"
     assert source == TrainingInput(**values, groups="g", keep_ids=True)
-    assert DataOptions().training_input("none") == TrainingInput()
+    assert DataOptions().training_input(None) == TrainingInput()
 
 
 def test_a_choice_is_refused_with_the_names_to_choose_from():

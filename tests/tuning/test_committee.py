@@ -24,7 +24,7 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.merge import merge
 from resvm_cli.training.parts import train_members
 from resvm_cli.training.train import save, train_on
-from resvm_cli.tuning.auto import MAX_MEMBERS
+from resvm_cli.tuning.auto import MAX_POOLED
 from resvm_cli.tuning.committee import (
     KEPT,
     TEMPERATURE,
@@ -139,7 +139,7 @@ def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
     results = results_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
     found = pooled(results, candidates()[0])
     assert [one.result.number for one in found] == [0, 7, 6, 5]
-    assert sum(one.n_models for one in found) == 110 == MAX_MEMBERS
+    assert sum(one.n_models for one in found) == 110 == MAX_POOLED
     assert f"informed {KEPT}, else 1" in " ".join(resvm("tune", "--help").out.decode().split())
 
 

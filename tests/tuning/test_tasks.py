@@ -90,9 +90,9 @@ def test_tasks_of_another_command_and_damaged_ones_are_refused(problem, resvm, t
 def test_a_task_that_is_stopped_keeps_what_it_has_judged(problem, tmp_path):
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
     request = TuneRequest(
-        source,
-        str(tmp_path / "t"),
-        out_of_bag=True,
+        source=source,
+        target=str(tmp_path / "t"),
+        oob=True,
         trials=40,
         n_models=3,
         max_extensions=0,

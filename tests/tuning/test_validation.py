@@ -194,7 +194,7 @@ def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
     made = judge(out_of_bag=True, groups=np.zeros(104, np.int64), n_folds=1)
     (answer,) = made.scores([Task(huge, 3)], Run())
     assert isinstance(answer, DataError)
-    assert "none can be judged out of bag" in answer.message
+    assert "none can be scored out of bag" in answer.message
 
 
 @pytest.mark.parametrize("gram_mb", [100, 0])
