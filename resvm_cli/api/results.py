@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.api.matrices import Matrix, PathName, as_matrix
-from resvm_cli.commands.rank.fdr import Promise
-from resvm_cli.commands.rank.ranked_rows import Listing, RankingFormat, format_ranking
+from resvm_cli.commands.rank.fdr import FdrEstimate
+from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
@@ -197,7 +197,7 @@ class Ranking:
     listing: Listing
     n_suspects: int | None  # known positives that look wrong
     notes: tuple[str, ...]
-    promise: Promise | None = None  # what is expected of U, and of the list that fdr chose
+    promise: FdrEstimate | None = None  # what is expected of U, and of the list that fdr chose
     reasons: tuple[Reasons, ...] = ()  # of the first rows, where why asks; ids count rows from 1
 
     def __len__(self) -> int:

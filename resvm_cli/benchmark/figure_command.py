@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.data import data_option
 from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import (
     Json,
@@ -16,6 +15,7 @@ from resvm_cli.options.running import (
     output_option,
     running_option,
 )
+from resvm_cli.options.training import data_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import json_output as machine
 

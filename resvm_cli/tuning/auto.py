@@ -15,13 +15,14 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training import memory
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Task
+from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import TrialLog, run_search
 from resvm_cli.tuning.tune import Winner, winner_of
+from resvm_cli.tuning.validation import CandidateScorer
 
-MAX_POOLED = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
+MAX_POOLED = committee.UNTUNED_MEMBERS + (committee.MAX_SETTINGS - 1) * committee.OTHER_MEMBERS
 
 
 def tune_quickly(
@@ -48,13 +49,13 @@ def tune_quickly(
         axes=tuple(_fixed_axes(params, kept)),
         oob=True,
         search="informed",
-        committee=1 if single else committee.KEPT,
+        committee=1 if single else committee.MAX_SETTINGS,
         n_models=params.n_models,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )
     settings.check()
-    sample = TuningSample.of(data, settings, run.silent())
+    sample = TuningSample.from_data(data, settings, run.silent())
     training = memory.training_need(_largest_committee(data, params), data, MAX_POOLED)
     sample, settings, run = memory.tuning_within(data, sample, settings, run, [training])
     log = TrialLog(
@@ -98,9 +99,9 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     scores = []
     for scaling in (learned, None):
         data.scaling = scaling
-        sample = TuningSample.of(data, settings, run.silent())
-        untuned = Task(sample.informed(settings)[0], SCREENING_MEMBERS)
-        (score,) = sample.judge(settings).scores([untuned], run)
+        sample = TuningSample.from_data(data, settings, run.silent())
+        untuned = ScoringTask(sample.informed(settings)[0], SCREENING_MEMBERS)
+        (score,) = CandidateScorer(sample, settings).scores([untuned], run)
         scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None

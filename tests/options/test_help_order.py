@@ -6,8 +6,8 @@ import pytest
 
 from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.commands.convert.convert import FORMATS
-from resvm_cli.commands.rank.ranked_rows import RANKING_FORMATS
-from resvm_cli.options.help_order import ADVANCED, RARELY_NEEDED, panel_of
+from resvm_cli.commands.rank.listing import RANKING_FORMATS
+from resvm_cli.options.option_groups import ADVANCED, RARELY_NEEDED, panel_of
 from resvm_cli.parameters import (
     AUTO_NAMES,
     KERNEL_NAMES,

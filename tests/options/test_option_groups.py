@@ -10,8 +10,6 @@ from typer.testing import CliRunner
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.model.methods import MethodParameters
-from resvm_cli.options.data import DataOptions
-from resvm_cli.options.method import MethodOptions
 from resvm_cli.options.option_groups import (
     explicit_options,
     fold_options,
@@ -20,6 +18,7 @@ from resvm_cli.options.option_groups import (
     option_text,
     place_option,
 )
+from resvm_cli.options.training import DataOptions, MethodOptions
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS
 from resvm_cli.training.choice import TrainingChoice

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.array_tasks import parse_members, parse_task
+from resvm_cli.options.values import parse_members, parse_task
 from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
 
 

@@ -8,12 +8,10 @@ import typer
 
 from resvm_cli.commands.predict import report
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.array_tasks import Task, parse_task
-from resvm_cli.options.data import ZeroBased
-from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options
-from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, output_option
-from resvm_cli.options.values import offered, parse_choice, parse_number
+from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task, output_option
+from resvm_cli.options.training import ZeroBased, method_option
+from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.report import json_output as machine
 from resvm_cli.report import terminal
 from resvm_cli.running import interruption

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, output_option, running_option
+from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import json_output as machine
 from resvm_cli.report.terminal import note, say

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.commands.rank.listing import Recovery
-from resvm_cli.commands.rank.rank import rank
-from resvm_cli.commands.rank.request import RankRequest
+from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.methods import problems, settle
 from resvm_cli.parameters import MethodParameters

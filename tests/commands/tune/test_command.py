@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from resvm_cli import randomness
-from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.sample import Folds
 from tests.conftest import train_arguments, write_svm
 from tests.programs import start_resvm, until
 
@@ -174,7 +174,7 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("-c", "10..1"), "reversed"),
         (("-c", ""), "a number is missing"),
         (("-g", "x"), "'x' is not a number"),
-        (("-v", "5000"), "-v is 5000, but there are only"),
+        (("-v", "5000"), "--folds is 5000, but there are only"),
         (("--metric", "accuracy"), "--metric must be"),
         (("--search", "bayes"), "--search must be"),
         (("--method", "bagging", "--oob"), "--oob scores resvm only"),
@@ -368,11 +368,11 @@ def test_a_search_sees_nothing_of_the_outer_fold_that_judges_it(more, problem, r
     assert told[0] < said[0]  # positives that look like negatives, to the fold that judges
 
 
-def test_only_some_rows_of_a_large_u_are_judged(problem, resvm, tmp_path):
+def test_only_some_rows_of_a_large_u_are_scored(problem, resvm, tmp_path):
     arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
     ran = resvm(*arguments, "--max-unl", 50)
     assert ran.code == 0, ran.err
-    assert "judging on 50 of" in ran.err
+    assert "scoring on 50 of" in ran.err
     assert all(one["n_judged"] <= 50 + 100 for one in lines(tmp_path / "t"))
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.errors import ParameterError, DataError
-from resvm_cli.tuning.folds import Folds
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.tuning.sample import Folds
 
 
 @given(st.integers(2, 8), st.integers(8, 40), st.integers(0, 60), st.integers(0, 2**40))
