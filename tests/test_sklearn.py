@@ -307,7 +307,7 @@ def test_the_positive_label_may_be_the_smaller_one(rows):
 def test_texts_of_which_the_frequent_one_would_be_positive_are_warned_of(rows):
     X, y = rows
     names = np.where(np.asarray(y) == np.max(y), "hit", "unknown")
-    with pytest.warns(UserWarning, match="'unknown' is taken for the label of known positives"):
+    with pytest.warns(UserWarning, match="'unknown' is taken as the label of known positives"):
         RESVMClassifier(n_models=2).fit(X, names)
 
 

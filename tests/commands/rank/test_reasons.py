@@ -125,10 +125,10 @@ def test_a_page_has_the_reasons_to_click(problem, resvm, tmp_path):
     page = tmp_path / "page.html"
     assert resvm(*quick(problem, "--why", 2, "--html", page)).code == 0
     text = page.read_text()
-    assert '"known positives that speak for it"' in text
+    assert '"known positives that support it"' in text
     assert "reasonsOf" in text
     assert resvm(*quick(problem, "--html", page)).code == 0
-    assert '"known positives that speak for it"' not in page.read_text()
+    assert '"known positives that support it"' not in page.read_text()
 
 
 def test_python_has_reasons_too(problem):

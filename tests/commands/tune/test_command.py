@@ -145,7 +145,7 @@ def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
         running.send_signal(signal.SIGINT)
         said = running.communicate()[1]
     assert running.returncode == 130
-    assert b"--resume goes on" in said
+    assert b"--resume continues" in said
     assert lines(tmp_path / "t")
     assert not (tmp_path / "t" / "best.json").exists()
 
