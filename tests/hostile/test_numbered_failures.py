@@ -191,8 +191,7 @@ def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
 
 @pytest.mark.parametrize("value", STRANGE, ids=str)
 def test_no_manifest_is_a_bug_for_ranking(value, model, problem, tmp_path, monkeypatch):
-    from resvm_cli.commands.rank.rank import rank
-    from resvm_cli.commands.rank.request import RankRequest
+    from resvm_cli.commands.rank.rank import RankRequest, rank
     from resvm_cli.errors import ResvmError
     from resvm_cli.training.input import TrainingInput
 
