@@ -65,7 +65,14 @@ def test_sys_exit_is_called_in_cli_alone():
 
 FRONT_ENDS = ("cli.py", "__main__.py", "benchmark/", "commands/", "options/", "report/")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+|(?<![\w/.-])-[A-Za-z](?![\w-])")
-SHELL = ("ulimit", "dask ")  # commands of others, which have options
+SHELL = (
+    "ulimit",
+    "dask ",
+    "sbatch",
+    "iconv",
+    "sort -u",
+    "mkdir -p",
+)  # of others
 
 
 def strings(tree: ast.AST) -> Iterator[str]:

@@ -239,7 +239,7 @@ def _how_to_complete(parts: Sequence[PartDirectory], missing: Sequence[int], tot
     if counts or count is None:
         return "train the parts that have them"
     tasks = as_ranges(shares_holding(missing, total, count))
-    return f"run these tasks of {count} again: {tasks}"
+    return f"run these tasks of {count} again: {tasks} (Slurm: sbatch --array={tasks} ...)"
 
 
 def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:

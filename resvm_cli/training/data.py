@@ -171,8 +171,8 @@ class TrainingData(PUData):
         serial, place = self._last_serial
         if self.input.precomputed and serial >= self.n_features:
             raise DataError(
-                f"{place}: its serial number is {serial:,}, and rows have kernel values with"
-                f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
+                f"{place}: the serial number is {serial:,}, but rows have kernel values with only"
+                f" {self.n_features - 1:,} rows",
                 kernels.ROW_FORMAT,
             )
 

@@ -72,7 +72,7 @@ def test_missing_tasks_are_named_as_an_array_takes_them(problem, resvm, tmp_path
     ran = resvm("merge", *parts[:2], "-o", tmp_path / "joined")
     assert ran.code == 4
     assert "7 of 10 members are missing: 3-9" in ran.err
-    assert "run these tasks of 5 again: 2-5\n" in ran.err
+    assert "run these tasks of 5 again: 2-5 (Slurm: sbatch --array=2-5 ..." in ran.err
     # of parts by number, whose tasks nobody knows, the members are named alone
     common = [*train_arguments(problem), "--n-models", 10]
     assert resvm(*common, "--members", "0:4", "-o", tmp_path / "by-number").code == 0
@@ -97,7 +97,7 @@ def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
 
 
 def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
-    from tests.model.test_parts import _edit
+    from tests.training.test_parts import _edit
 
     parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
     _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))

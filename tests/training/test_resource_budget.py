@@ -118,7 +118,7 @@ def test_members_are_trained_in_rounds_where_their_rows_do_not_fit():
 def test_candidates_share_no_kernel_values_where_there_is_no_room_for_them():
     data = MemoryData(rows(100), rows(3000, seed=1))
     settings = TuningSettings(oob=True)
-    sample = TuningSample.of(data, settings, Run())
+    sample = TuningSample.from_data(data, settings, Run())
     notes: list[str] = []
 
     def within(limit):

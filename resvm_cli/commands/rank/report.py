@@ -235,7 +235,7 @@ def render_page(
             "other": histogram.other.tolist(),
         },
     }
-    return page(f"resvm rank: {data['heading']}", "ranking.js", data)
+    return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 
 def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
