@@ -220,7 +220,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             )
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has only the class {self.classes_[0]!r}; two are needed")
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         numbers = self._positive_last(numbers)
         label = self.classes_[1]
         if isinstance(label, (np.number, np.bool_, float, int)):
