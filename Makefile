@@ -103,7 +103,7 @@ check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo
 dist: $(BIN)/python ## build sdist and wheel, and try each in a clean environment
 	sh packaging/build.sh $(BIN)/python
 
-bench: $(VENV)/.bench ## measure resvm beside its peers; BENCH_ARGS="--quick", see perf/
+bench: $(VENV)/.bench ## measure the speed of resvm beside its peers; BENCH_ARGS="--quick", see perf/
 	$(BIN)/python -m perf $(BENCH_ARGS)
 
 clean: ## remove what was built

@@ -15,6 +15,7 @@ from perf.data import Data
 from perf.programs import PROGRAMS
 from perf.sizes import FULL, QUICK
 from perf.work import KINDS
+from studies.markdown import put_between_marks
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -56,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     if given.json is not None:
         given.json.write_text(table.as_json(tables, sizes, given.quick))
     if given.markdown is not None:
-        table.put_markdown(given.markdown, tables, given.quick)
+        put_between_marks(given.markdown, table.markdown(tables, given.quick))
     rows = [row for section in tables for outcome in section.outcomes for row in outcome.rows]
     return 0 if all(row.agrees for row in rows) else 1
 

@@ -148,7 +148,7 @@ def _terrain(rng: np.random.Generator, n_rows: int) -> Block:
     features[rows, 10 + rng.integers(0, 4, n_rows)] = 1.0
     features[rows, 14 + rng.integers(0, 40, n_rows)] = 1.0
     bend = features[:, 0] + np.sin(6 * features[:, 1]) * features[:, 2]
-    return Block.of(Rows.from_dense(features), np.where(bend > np.median(bend), 1, 2))
+    return Block.from_rows(Rows.from_dense(features), np.where(bend > np.median(bend), 1, 2))
 
 
 def _pictures(rng: np.random.Generator, n_rows: int) -> Block:
@@ -158,7 +158,7 @@ def _pictures(rng: np.random.Generator, n_rows: int) -> Block:
     labels = rng.integers(0, 10, n_rows)
     present = rng.random((n_rows, 780)) < chances[labels]
     levels = np.round(rng.integers(1, 256, (n_rows, 780)) / 255, 6)
-    return Block.of(Rows.from_dense(levels * present), labels)
+    return Block.from_rows(Rows.from_dense(levels * present), labels)
 
 
 def _signals(rng: np.random.Generator, n_rows: int) -> Block:
@@ -167,4 +167,6 @@ def _signals(rng: np.random.Generator, n_rows: int) -> Block:
     features[np.arange(n_rows), rng.integers(0, 10, n_rows)] = 1.0
     features[:, 10:] = np.round(rng.normal(0.0, 0.3, (n_rows, 12)), 6)
     ring = (features[:, 10:14] ** 2).sum(axis=1)
-    return Block.of(Rows.from_dense(features), np.where(ring > np.quantile(ring, 0.9), 1, -1))
+    return Block.from_rows(
+        Rows.from_dense(features), np.where(ring > np.quantile(ring, 0.9), 1, -1)
+    )

@@ -122,7 +122,7 @@ class Ensemble:
             ):
                 rows = positives.concatenate([positives.take(pos), unlabeled.take(unl)])
                 paths.append(folder / f"{number:05d}.svm")
-                paths[-1].write_bytes(format_block(Block.of(rows, labels)))
+                paths[-1].write_bytes(format_block(Block.from_rows(rows, labels)))
         return paths
 
     @cached_property

@@ -22,7 +22,6 @@ PACKAGES = (
     "liblinear-official",
     "pulearn",
 )
-BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->"
 
 
 @dataclass(frozen=True)
@@ -79,27 +78,6 @@ def markdown(tables: Sequence[Table], quick: bool) -> str:
             if outcome.verdicts:
                 lines += ["", *(f"- {verdict}" for verdict in outcome.verdicts)]
     return "\n".join(lines) + "\n"
-
-
-def put_markdown(path: Path, tables: Sequence[Table], quick: bool) -> None:
-    """Write the tables between the marks of a document, or as a document where there are none."""
-    put_between_marks(path, markdown(tables, quick))
-
-
-def put_between_marks(path: Path, written: str) -> None:
-    """Replace what lies between the marks of a document, or all of it where there are none."""
-    document = path.read_text() if path.exists() else ""
-    before, mark, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if mark and end:
-        written = f"{before}{BEGIN}\n\n{written}\n{END}{after}"
-    path.write_text(written)
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Names to the left, figures to the right."""
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def as_json(tables: Sequence[Table], sizes: Sizes, quick: bool) -> str:

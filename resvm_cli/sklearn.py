@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from resvm_cli import api
 from resvm_cli.api.matrices import PathName
 from resvm_cli.errors import ModelError, ParameterError
-from resvm_cli.metrics.pu import pu_score as pu_score_of
+from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.model.methods import Plan
 from resvm_cli.parameters import (

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sklearn.datasets import load_digits
 
-from resvm_cli.commands.simulate.simulate import SimulateRequest, simulate
+from resvm_cli.commands.simulate import SimulateRequest, write_simulation
 from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.model.drawing import Sizes
 from resvm_cli.rows import Rows
@@ -119,7 +119,7 @@ def make_genome(folder: Path) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    simulate(
+    write_simulation(
         SimulateRequest(
             target=str(folder / "synthetic"),
             sizes=Sizes(100, 200, 0.3, 0.3, test_pos=500, test_neg=500),
@@ -133,8 +133,8 @@ def main() -> None:
     names = [f"image-{number}" for number in range(len(digit))]
     with tempfile.TemporaryDirectory() as temporary:
         labelled = Path(temporary) / "digits.svm"
-        labelled.write_bytes(format_block(Block.of(Rows.from_dense(features), digit, names)))
-        simulate(
+        labelled.write_bytes(format_block(Block.from_rows(Rows.from_dense(features), digit, names)))
+        write_simulation(
             SimulateRequest(
                 target=str(folder / "digits"),
                 sizes=Sizes(50, 700, 0.1, 0.1),

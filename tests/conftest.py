@@ -32,7 +32,7 @@ THOROUGH = ("api/test_functions.py", "metrics/test_contamination_correction.py")
 THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "model/test_parts.py")
 THOROUGH += ("training/test_expected_performance.py", "test_sklearn.py")
 STARTS_OR_MEASURES = re.compile(
-    r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|perf\b)", re.MULTILINE
+    r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|(perf|studies)\b)", re.MULTILINE
 )
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +77,7 @@ def make_block(
     first_index: int = 1,
 ) -> Block:
     written = np.zeros(len(features)) if labels is None else labels
-    return Block.of(Rows.from_dense(features, first_index), written, comments)
+    return Block.from_rows(Rows.from_dense(features, first_index), written, comments)
 
 
 def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None, **more) -> Path:

@@ -19,15 +19,16 @@ from resvm_cli.api.matrices import Label, LabeledMatrix, Matrix, PathName, as_ma
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
 from resvm_cli.errors import DataError, ParameterError, Text
+from resvm_cli.model.members import Part
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files import directory
-from resvm_cli.model_files.directory import StoredModel
+from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING_NAMES, training_choice
-from resvm_cli.training.train import Trained, stored_table, train_on
+from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
 
@@ -90,16 +91,9 @@ def fit(
         choice, scale = training_choice(parameters)
         labeled = LabeledMatrix.from_arrays(X, y, positive_label)
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
-        trained = train_on(data, choice, run)
-        stored = StoredModel(
-            trained.description,
-            trained.plan,
-            trained.conclusion.rule,
-            trained.ensemble,
-            data.scaling,
-        )
-        unseen = _out_of_bag(trained, data, labeled, run) if oob else None
-        return Model(stored, stored_table(trained.conclusion), unseen, _notes(run), run.jobs)
+        part, stored = train_on(data, choose_settings(data, choice, run), run)
+        unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
+        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs)
 
 
 def tune(
@@ -238,7 +232,7 @@ def load(path: PathName) -> Model:
     -------
     Model
     """
-    return Model(*directory.load_with_out_of_bag(os.fspath(path), required=False))
+    return Model(*load_with_out_of_bag(os.fspath(path), required=False))
 
 
 def read_svmlight(
@@ -319,31 +313,27 @@ def _name_of(model: Model | PathName) -> str:
 
 
 def _out_of_bag(
-    trained: Trained,
-    data: MemoryData,
-    labeled: LabeledMatrix,
-    run: Run,
+    part: Part, stored: StoredModel, data: MemoryData, labeled: LabeledMatrix, run: Run
 ) -> OutOfBagRows | None:
     """Decision values of the training rows from members that have not seen them."""
-    plan, scored = trained.plan, trained.conclusion.judged
+    plan, table = part.plan, stored.out_of_bag
     if plan.method == "cwsvm":
         return None  # it has seen every row
-    rule = trained.conclusion.rule.rule
+    rule = stored.decision.rule
     values = np.full(len(labeled.positive), np.nan)
     members = np.zeros(len(values), np.int64)
     order = labeled.order
-    if len(scored) == len(values):  # the model has scored all of them
-        numbers = order[np.concatenate([scored.positive, plan.rows_pos + scored.unlabeled])]
-        decisions = trained.conclusion.decisions
-        values[numbers], members[numbers] = decisions.by(rule), decisions.n_members
+    if table is not None and len(part.sample) == len(values):  # the model has scored all of them
+        numbers = order[table.rows - 1 + np.where(table.positive, 0, plan.rows_pos)]
+        values[numbers] = table.values if rule == "votes" else table.means
+        members[numbers] = table.members
         return OutOfBagRows(values, members)
-    scorer = replace(out_of_bag_scorer(trained, data, data.groups(), rule, run), break_ties=False)
+    scorer = out_of_bag_scorer(part, stored, data, data.groups(), rule, run)
+    scorer = replace(scorer, break_ties=False)
     if plan.method == "resvm":
         known, rows = scorer.positives(data.positives, None), order[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members
-    unlabeled, rows = (
-        scorer.unlabeled(data.unlabeled(), plan.rows_unl, None),
-        order[plan.rows_pos :],
-    )
+    unlabeled = scorer.unlabeled(data.unlabeled(), plan.rows_unl, None)
+    rows = order[plan.rows_pos :]
     values[rows], members[rows] = unlabeled.values, unlabeled.n_members
     return OutOfBagRows(values, members)

@@ -18,9 +18,8 @@ from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
 from resvm_cli.model.ensemble import Decisions, Predictor
-from resvm_cli.model_files import directory
-from resvm_cli.model_files.directory import StoredModel
-from resvm_cli.model_files.model_text import format_members
+from resvm_cli.model_files.directory import FORMAT, StoredModel, check_model_target, save_model
+from resvm_cli.model_files.members import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -109,10 +108,10 @@ class Model:
         return Predictor(self.stored.ensemble, self.stored.scaling)
 
     def _each_block(self, X: Matrix, apply: Callable[[Rows], Any]) -> list[Any]:
-        counted_from_0 = self.stored.zero_based and not self.stored.ensemble.looks_up
+        counted_from_0 = self.stored.zero_based and not self.stored.ensemble.is_precomputed
         matrix = as_matrix(X)
         # sparse rows may leave out features, an array has them all
-        whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.looks_up)
+        whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.is_precomputed)
         if whole and matrix.shape[1] < self.n_features:
             raise DataError(
                 f"X has {matrix.shape[1]:,} columns, and the model was trained on"
@@ -161,14 +160,14 @@ class Model:
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory for the commands, and return its manifest."""
-        if self.stored.manifest.get("format", directory.FORMAT) != directory.FORMAT:
+        if self.stored.manifest.get("format", FORMAT) != FORMAT:
             raise ModelError(
                 f"the model has format {self.stored.manifest['format']}, and format"
-                f" {directory.FORMAT} is written",
+                f" {FORMAT} is written",
                 "copy its directory, or fit it again",
             )
-        directory.check_target(os.fspath(path), force=force)
-        return directory.save(
+        check_model_target(os.fspath(path), force=force)
+        return save_model(
             os.fspath(path),
             format_members(self.stored.ensemble),
             self.manifest,

@@ -1,12 +1,14 @@
-"""Arrays in files: NumPy's, Matrix Market, Parquet and HDF5, each by the package that knows it.
+"""Matrices in files: NumPy, Matrix Market, Parquet and HDF5, each read by its own package.
 
-Nothing in them is executed: arrays of Python objects are refused. A file that is plain on disk is
-mapped or read in parts; one that is compressed or comes by a pipe is taken into memory.
+Nothing in them is executed: arrays of Python objects are errors. A plain file is mapped or read in
+parts; a compressed one, or one from a pipe, is read into memory. Matrix Market text is parsed here,
+as scipy's compiled reader crashes on truncated files.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,21 +21,20 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message
 from resvm_cli.files.compression import MAGICS
+from resvm_cli.files.delimited import Column, Table, TableBlock, rows_at_once, unique_column_names
 from resvm_cli.files.file_kinds import Kind
-from resvm_cli.files.matrix_market import parse_matrix_market
 from resvm_cli.files.streams import STDIN, comes_at_once
 from resvm_cli.files.svmlight import Block
-from resvm_cli.files.tables import Column, Table, TableBlock, rows_at_once, unique_names
-from resvm_cli.rows import FloatArray, Rows
+from resvm_cli.rows import FloatArray, IntArray, Rows
 
-LABELS, IDS = "labels", "ids"  # beside the arrays of a sparse matrix that resvm writes
+LABELS, IDS = "labels", "ids"  # stored with the arrays of a sparse matrix
 SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # of scipy.sparse.save_npz
 BATCH_ROWS = 1 << 12
-MOST_FEATURES = 2**31 - 2
-# What a file that was cut short or changed makes the packages raise.
-DAMAGES = (
+MAX_FEATURES = MAX_SIZE = 2**31 - 2
+# Raised by the packages for a truncated or damaged file.
+READ_ERRORS = (
     ValueError,
     TypeError,
     OSError,
@@ -48,12 +49,26 @@ DAMAGES = (
     struct.error,
     zlib.error,
 )
+_BANNER = re.compile(
+    rb"%%MatrixMarket\s+matrix\s+(coordinate|array)\s+(real|double|integer|pattern)"
+    rb"\s+(general|symmetric|skew-symmetric)\s*",
+    re.IGNORECASE,
+)
+
+_PLAIN = re.compile(rb"[-+.0-9eE\s]*")
 
 ArrayFile: TypeAlias = "str | BinaryIO"
 
 
+def _located(table: Table, start: int) -> Callable[[int, int], str]:
+    """Where the cells of a block are that begins with this row."""
+    return lambda row, column: (
+        f"{table.name}: row {start + row + 1}, column {table.columns[column]}"
+    )
+
+
 class ArrayTable(Table):
-    """A matrix whose columns go by number, and arrays of as many rows that go by name."""
+    """A matrix whose columns are numbered, and named arrays with one value per row."""
 
     def __init__(self, name: str, matrix: Any, beside: Mapping[str, Any]) -> None:
         self.name = name
@@ -68,14 +83,9 @@ class ArrayTable(Table):
                 part = np.asarray(self._matrix[start : start + size], np.float64)
                 columns: list[Column] = list(part.T)
                 columns += [_column(array[start : start + size]) for array in self._beside.values()]
-            except DAMAGES as problem:  # of a file that is read as rows are asked for
+            except READ_ERRORS as problem:  # the file is read as rows are needed
                 raise _damaged(self.name, "HDF5", problem) from None
-            yield TableBlock(columns, len(part), self._places(start))
-
-    def _places(self, start: int) -> Callable[[int, int], str]:
-        return lambda row, column: (
-            f"{self.name}: row {start + row + 1}, column {self.columns[column]}"
-        )
+            yield TableBlock(columns, len(part), _located(self, start))
 
 
 class ParquetTable(Table):
@@ -87,14 +97,14 @@ class ParquetTable(Table):
         try:
             self._file = parquet.ParquetFile(file)
             names = list(self._file.schema_arrow.names)
-        except DAMAGES as problem:  # those of pyarrow are among them
+        except READ_ERRORS as problem:  # includes those of pyarrow
             raise _damaged(self.name, "Parquet", problem) from None
-        self.columns = unique_names(names, lambda number: self.name)
+        self.columns = unique_column_names(names, lambda number: self.name)
 
     def blocks(self) -> Iterator[TableBlock]:
         start = 0
         for columns, n_rows in self._batches():
-            yield TableBlock(columns, n_rows, self._places(start))
+            yield TableBlock(columns, n_rows, _located(self, start))
             start += n_rows
 
     def _batches(self) -> Iterator[tuple[list[Column], int]]:
@@ -102,7 +112,7 @@ class ParquetTable(Table):
             for batch in self._file.iter_batches(batch_size=BATCH_ROWS):
                 columns = [self._numbers_or_texts(column) for column in batch.columns]
                 yield columns, batch.num_rows
-        except DAMAGES as problem:
+        except READ_ERRORS as problem:
             raise _damaged(self.name, "Parquet", problem) from None
 
     def _numbers_or_texts(self, column: Any) -> Column:
@@ -118,15 +128,10 @@ class ParquetTable(Table):
             return np.asarray(column.cast("uint8").cast("float64").to_numpy(zero_copy_only=False))
         return ["" if one is None else str(one) for one in column.to_pylist()]
 
-    def _places(self, start: int) -> Callable[[int, int], str]:
-        return lambda row, column: (
-            f"{self.name}: row {start + row + 1}, column {self.columns[column]}"
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class SparseFile:
-    """A sparse matrix, with labels and ids where they were stored beside it."""
+    """A sparse matrix, with labels and ids if they were stored with it."""
 
     name: str
     rows: Rows
@@ -135,12 +140,12 @@ class SparseFile:
     ids: list[str] | None = None
 
     def block(self) -> Block:
-        """All of it, as rows of svmlight text are."""
-        return Block.of(self.rows, self.labels, self.ids)
+        """All rows as one block."""
+        return Block.from_rows(self.rows, self.labels, self.ids)
 
 
 def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Table | SparseFile:
-    """The matrix of a file, which ``array`` names where it has several."""
+    """The matrix in a file; ``array`` names it if there are several."""
     if kind == "parquet":
         return ParquetTable(name, file)
     if kind == "matrix market":
@@ -150,11 +155,11 @@ def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Ta
     mapped: Literal["r"] | None = "r" if kind == "npy" and isinstance(file, str) else None
     try:
         content = np.load(file, mmap_mode=mapped, allow_pickle=False)
-        if kind == "npy":
-            return ArrayTable(name, _matrix(content, name), {})
-        arrays = {key: content[key] for key in content.files}
-    except DAMAGES as problem:
-        raise _damaged(name, "NumPy's", problem) from None
+        arrays = {} if kind == "npy" else {key: content[key] for key in content.files}
+    except READ_ERRORS as problem:
+        raise _damaged(name, "a NumPy file", problem) from None
+    if kind == "npy":
+        return ArrayTable(name, _matrix(content, name), {})
     if set(arrays) >= SPARSE_KEYS:
         return _sparse_npz(name, file, arrays)
     return _from_arrays(name, arrays, array)
@@ -167,19 +172,19 @@ def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFil
         file.seek(0)
     try:
         matrix = scipy.sparse.load_npz(file)
-        # else its compiled code would follow indices out of the arrays; it does not look at rows
-        # whose bounds fall where the last bound is 0
+        # scipy's compiled code would follow bad indices out of the arrays, and its check misses
+        # decreasing row bounds if the last one is 0
         if np.diff(matrix.indptr.astype(np.int64)).min(initial=0) < 0:
-            raise ValueError("the bounds of its rows fall")
+            raise ValueError("its row bounds decrease")
         matrix.check_format(full_check=True)
         matrix = matrix.tocsr()
         labels = np.asarray(arrays[LABELS], np.float64) if LABELS in arrays else None
         ids = [str(one) for one in arrays[IDS]] if IDS in arrays else None
         for beside in (labels, ids):
             if beside is not None and np.shape(beside) != (matrix.shape[0],):
-                raise ValueError(f"labels or ids are not {matrix.shape[0]:,}, one a row")
-    except DAMAGES as problem:
-        raise _damaged(name, "scipy's", problem) from None
+                raise ValueError(f"expected {matrix.shape[0]:,} labels and ids, one per row")
+    except READ_ERRORS as problem:
+        raise _damaged(name, "a sparse matrix of scipy", problem) from None
     return _sparse(name, matrix, labels, ids)
 
 
@@ -198,7 +203,7 @@ def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
 
 
 def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
-    h5py = _package("h5py", "h5py", name, "a HDF5 file")
+    h5py = _package("h5py", "h5py", name, "an HDF5 file")
     found: dict[str, Any] = {}
 
     def take(key: str, item: Any) -> None:
@@ -206,7 +211,7 @@ def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
             return
         if item.external is not None or item.is_virtual:
             raise DataError(
-                f"{name}: '{key}' lies in other files, which are not opened",
+                f"{name}: '{key}' is stored in other files, which are not opened",
                 "copy it into one file first, or convert those files",
             )
         found[key] = item.asstr() if h5py.check_string_dtype(item.dtype) else item
@@ -214,25 +219,27 @@ def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
     try:
         h5py.File(path, "r").visititems(take)
         return _from_arrays(name, found, array)
-    except DAMAGES as problem:
+    except DataError:
+        raise
+    except READ_ERRORS as problem:
         raise _damaged(name, "HDF5", problem) from None
 
 
 def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table:
-    """The matrix among named arrays, and those of one dimension that have a value a row."""
+    """The matrix among named arrays, and the arrays with one value per row."""
     matrices = {key for key, one in arrays.items() if len(_shape(one)) == 2}
     if wanted is None:
         if len(matrices) != 1:
             there = ", ".join(sorted(matrices)) or ", ".join(arrays) or "nothing"
             raise DataError(
-                f"{name}: holds {len(matrices)} matrices: {there}",
-                "say which has the features: --array NAME",
+                f"{name}: has {len(matrices)} matrices: {there}",
+                Message("name the one with the features: {array}"),
             )
         (wanted,) = matrices
     if wanted not in matrices:
         raise DataError(
             f"{name}: has no matrix '{wanted}'",
-            f"matrices that are there: {', '.join(sorted(matrices)) or 'none'}",
+            f"its matrices: {', '.join(sorted(matrices)) or 'none'}",
         )
     matrix = _matrix(arrays[wanted], name)
     beside = {
@@ -244,7 +251,7 @@ def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table
 
 
 def _shape(array: Any) -> tuple[int, ...]:
-    # what h5py gives for texts has a length and no shape
+    # h5py's arrays of texts have a length but no shape
     return tuple(array.shape) if hasattr(array, "shape") else (len(array),)
 
 
@@ -253,7 +260,7 @@ def _matrix(array: Any, name: str) -> Any:
     if len(shape) != 2 or array.dtype.kind not in "buif":
         raise DataError(
             f"{name}: an array of {len(shape)} dimensions of type {array.dtype}",
-            "a matrix of real numbers was expected: a row an example, a column a feature",
+            "expected a matrix of real numbers, one row per example and one column per feature",
         )
     return array
 
@@ -269,23 +276,23 @@ def _sparse(
     name: str, matrix: Any, labels: FloatArray | None = None, ids: list[str] | None = None
 ) -> SparseFile:
     if matrix.dtype.kind not in "buif":
-        raise DataError(f"{name}: numbers of type {matrix.dtype}; real ones were expected")
-    if matrix.shape[1] > MOST_FEATURES:
-        raise DataError(f"{name}: {matrix.shape[1]:,} columns; {MOST_FEATURES:,} features at most")
+        raise DataError(f"{name}: numbers of type {matrix.dtype}; expected real numbers")
+    if matrix.shape[1] > MAX_FEATURES:
+        raise DataError(f"{name}: {matrix.shape[1]:,} columns (at most {MAX_FEATURES:,})")
     rows = Rows.from_matrix(matrix)
     bad = np.flatnonzero(~np.isfinite(rows.values))
     if len(bad):
         row = int(np.searchsorted(rows.indptr, bad[0], "right"))
         raise DataError(
             f"{name}: row {row}, column {rows.indices[bad[0]]}: {rows.values[bad[0]]:g};"
-            " every number must be finite",
+            " expected a finite number",
             "leave unknown values out (they count as 0) or impute them first",
         )
     return SparseFile(name, rows, matrix.shape[1], labels, ids)
 
 
 def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:
-    """What scipy.sparse.load_npz reads, with labels and ids beside it."""
+    """Write a file for scipy.sparse.load_npz, with labels and ids."""
     rows = block.rows
     beside: dict[str, Any] = {}
     if labels:
@@ -304,7 +311,7 @@ def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, id
 
 
 def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
-    """The features as a dense matrix."""
+    """Write the features as a dense matrix."""
     rows = block.rows
     matrix = np.zeros((len(rows), n_features))
     matrix[rows.row_numbers, rows.indices - 1] = rows.values
@@ -312,7 +319,7 @@ def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
 
 
 def array_file(path: str, pieces: Iterable[bytes]) -> ArrayFile:
-    """A file where it lies, or all of its text in memory where it cannot be read there."""
+    """The path of a plain file, or the content of any other input in memory."""
     if path != STDIN and comes_at_once(path):
         with open(path, "rb") as file:
             head = file.read(8)
@@ -328,13 +335,95 @@ def _package(module: str, package: str, name: str, what: str) -> ModuleType:
         return import_module(module)
     except ImportError:
         raise DataError(
-            f"{name}: {what}, and the package that reads it is not installed: {package}",
+            f"{name}: {what}, which needs the package {package}",
             f"pip install {package}, or resvm-cli[convert]",
         ) from None
 
 
 def _damaged(name: str, kind: str, problem: Exception) -> DataError:
     return DataError(
-        f"{name}: cannot be read as a file of {kind} format: {problem}",
-        "the file may have been cut short, or hold Python objects, which are never loaded",
+        f"{name}: cannot be read as {kind}: {problem}",
+        "it may be truncated, or contain Python objects, which are never loaded",
     )
+
+
+def parse_matrix_market(text: bytes) -> Any:
+    """A dense matrix or a sparse one of scipy; ValueError says what is wrong.
+
+    Memory is bounded by the numbers present, except that the number of rows is trusted.
+    """
+    banner, _, rest = text.partition(b"\n")
+    words = _BANNER.fullmatch(banner)
+    if words is None:
+        raise ValueError(
+            "expected a first line '%%MatrixMarket matrix', then coordinate or array; real, integer"
+            " or pattern; general, symmetric or skew-symmetric"
+        )
+    form, field, symmetry = (word.lower().decode() for word in words.groups())
+    while True:
+        line, newline, rest = rest.partition(b"\n")
+        if line.strip() and not line.startswith(b"%"):
+            break
+        if not newline:
+            raise ValueError("the size line is missing")
+    sizes = line.split()
+    if len(sizes) != (3 if form == "coordinate" else 2) or not all(map(_is_count, sizes)):
+        raise ValueError(f"the size line is {line[:60]!r}")
+    n_rows, n_columns, *entries = map(int, sizes)
+    if n_rows > MAX_SIZE or n_columns > MAX_SIZE:
+        raise ValueError(f"{n_rows:,} rows of {n_columns:,} columns are too many")
+    if not _PLAIN.fullmatch(rest):
+        raise ValueError("expected plain numbers after the size")
+    numbers = np.array(rest.split(), np.float64)
+    if symmetry != "general" and n_rows != n_columns:
+        raise ValueError(f"{symmetry}, but not square")
+    if form == "array":
+        if field == "pattern" or symmetry != "general":
+            raise ValueError("a dense matrix must be general")
+        if len(numbers) != n_rows * n_columns:
+            raise ValueError(f"expected {n_rows * n_columns:,} numbers, got {len(numbers):,}")
+        return numbers.reshape(n_columns, n_rows).T
+    return _entries(numbers, n_rows, n_columns, entries[0], field == "pattern", symmetry)
+
+
+def _is_count(word: bytes) -> bool:
+    return word.isdigit() and len(word) < 19
+
+
+def _entries(
+    numbers: FloatArray,
+    n_rows: int,
+    n_columns: int,
+    n_entries: int,
+    pattern: bool,
+    symmetry: str,
+) -> Any:
+    import scipy.sparse
+
+    width = 2 if pattern else 3
+    if len(numbers) != width * n_entries:
+        raise ValueError(
+            f"expected {n_entries:,} entries of {width} numbers, got {len(numbers):,} numbers"
+        )
+    table = numbers.reshape(-1, width)
+    rows, columns = _indices(table[:, 0], n_rows), _indices(table[:, 1], n_columns)
+    values = np.ones(len(table)) if pattern else table[:, 2]
+    if symmetry != "general":
+        mirrored = rows != columns
+        sign = -1.0 if symmetry == "skew-symmetric" else 1.0
+        values = np.concatenate([values, sign * values[mirrored]])
+        rows, columns = (
+            np.concatenate([rows, columns[mirrored]]),
+            np.concatenate([columns, rows[mirrored]]),
+        )
+    return scipy.sparse.coo_matrix((values, (rows, columns)), shape=(n_rows, n_columns))
+
+
+def _indices(numbers: FloatArray, limit: int) -> IntArray:
+    """Row or column numbers, counted from 0."""
+    if len(numbers) and not (numbers.min() >= 1 and numbers.max() <= limit):
+        raise ValueError(f"a row or column number is not from 1 to {limit:,}")
+    whole = numbers.astype(np.int64)
+    if (whole != numbers).any():
+        raise ValueError("a row or column number is not whole")
+    return whole - 1

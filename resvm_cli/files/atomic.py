@@ -1,7 +1,7 @@
-"""Writing that happens whole or not at all: beside the target, synced, renamed.
+"""Atomic writes: files and directories are written beside the target, synced and renamed.
 
-What a killed process leaves beside the target carries the process's number, and is removed by the
-next one that writes there.
+The name of a temporary contains the number of its process: what a killed process leaves is removed
+by the next one that writes there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from resvm_cli.errors import FileError, ModelError
-from resvm_cli.files.stdout import STDOUT, write_stdout
-from resvm_cli.files.streams import cannot
+from resvm_cli.files.streams import STDOUT, cannot, write_stdout
 from resvm_cli.running import interruption, parallel
 
 Result = TypeVar("Result")
@@ -26,38 +25,36 @@ Result = TypeVar("Result")
 # Beside a target, so that a rename stays on one file system.
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
-SYNCING_THREADS = 8  # each mostly waits for the disk, which takes several files at a time
-READING_AGAIN = 20  # times, where the file system cannot lock
+SYNC_THREADS = 8  # each mostly waits for the disk, which handles several files at a time
+MAX_READS = 20  # of a directory that is being replaced
 
-_unfinished: set[str] = set()  # what this process would leave behind if it ended now
-_swapped_here: set[tuple[Path, int]] = (
-    set()
-)  # what a thread has locked: it must not wait for itself
-_swept: set[str] = set()  # folders where it has looked for what others left
+_unfinished: set[str] = set()  # temporaries that exist now
+_locked_here: set[tuple[Path, int]] = set()  # by thread, which must not wait for itself
+_swept: set[str] = set()  # folders in which leftovers of others were removed
 
 
 def remove_unfinished() -> None:
-    """Remove what this process has begun to write, before it ends at once."""
+    """Remove the temporaries of this process, before it exits immediately."""
     for path in list(_unfinished):
         _remove(path)
 
 
 def _machine() -> str:
-    """This machine and, in a container, its numbering of processes: numbers mean nothing beyond."""
-    place = os.uname().nodename
+    """A code for this machine and its process namespace, within which process numbers are valid."""
+    name = os.uname().nodename
     with suppress(OSError):
-        place += f" {os.stat('/proc/self/ns/pid').st_ino}"
-    return f"{binascii.crc32(os.fsencode(place)):08x}"
+        name += f" {os.stat('/proc/self/ns/pid').st_ino}"
+    return f"{binascii.crc32(os.fsencode(name)):08x}"
 
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[str]:
-    """A name beside the target for what is written first; removed where it was not renamed."""
+    """A path beside the target to write to; removed unless it was renamed."""
     folder = str(target.parent)
     if folder not in _swept:  # once: a folder may hold thousands of members
         _swept.add(folder)
         remove_left_behind(folder)
-    path = passing_name(folder)
+    path = temporary_path(folder)
     try:
         yield path
     finally:
@@ -65,8 +62,8 @@ def _temporary(target: Path) -> Iterator[str]:
         _unfinished.discard(path)
 
 
-def passing_name(folder: str) -> str:
-    """A name for what lives no longer than this process, however that ends."""
+def temporary_path(folder: str) -> str:
+    """A new path in a folder for a file that is removed when this process ends, even if killed."""
     name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
     path = os.path.join(folder, name)
     _unfinished.add(path)
@@ -74,7 +71,7 @@ def passing_name(folder: str) -> str:
 
 
 def remove_left_behind(folder: str) -> None:
-    """Remove what processes of this machine that are gone have left in a folder."""
+    """Remove the temporaries in a folder whose processes, of this machine, have ended."""
     with suppress(OSError), os.scandir(folder) as entries:
         left = [entry.name for entry in entries if is_left_behind(entry.name)]
         for name in left:
@@ -82,7 +79,7 @@ def remove_left_behind(folder: str) -> None:
 
 
 def is_left_behind(name: str) -> bool:
-    """Whether this is the name of a temporary whose process is gone."""
+    """Whether this is the name of a temporary whose process has ended."""
     machine, _, rest = name.removeprefix(TEMPORARY).partition("-")
     number = rest.partition("-")[0]
     if not name.startswith(TEMPORARY) or machine != _machine() or not number.isdecimal():
@@ -93,13 +90,13 @@ def is_left_behind(name: str) -> bool:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it runs, for somebody else
+    except OSError:  # it belongs to another user
         return False
     return False
 
 
 def _remove(path: str) -> None:
-    """Remove a file, or a directory with all it holds, even where that was made read-only."""
+    """Remove a file, or a directory with its content, even if read-only."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -116,7 +113,7 @@ def _remove(path: str) -> None:
 
 def _make_writable(folder: str) -> None:
     with suppress(OSError):
-        if not os.path.islink(folder):  # what it leads to is not ours
+        if not os.path.islink(folder):  # its target is not ours
             os.chmod(folder, stat.S_IRWXU)
 
 
@@ -129,13 +126,13 @@ def _true_path(path: str) -> Path:
 
 @contextmanager
 def whole_file(path: str) -> Iterator[BinaryIO]:
-    """A file to write; it appears at ``path`` only when everything has been written."""
+    """A file to write to; it appears at ``path`` when it is complete."""
     try:
         there = os.stat(path)
     except OSError:
         there = None
     if there is not None and not stat.S_ISREG(there.st_mode):
-        # a device or a pipe cannot be replaced, only written to
+        # a device or a pipe is written to, not replaced
         try:
             with open(path, "wb") as device:
                 yield device
@@ -163,8 +160,8 @@ def _private(path: str, flags: int) -> int:
 
 @contextmanager
 def output(path: str) -> Iterator[Callable[[bytes], object]]:
-    """Where to write: stdout for ``-``, else a file that appears when it is complete."""
-    if path in (STDOUT, "/dev/stdout"):  # also where that is a file, which must not be replaced
+    """A function that writes: to stdout for ``-``, else to a file that appears when complete."""
+    if path in (STDOUT, "/dev/stdout"):  # also if it is a file: not to be replaced
         yield write_stdout
         return
     with whole_file(path) as handle:
@@ -173,10 +170,10 @@ def output(path: str) -> Iterator[Callable[[bytes], object]]:
 
 @contextmanager
 def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
-    """A directory to fill; it appears at ``path`` only when complete.
+    """A directory to fill; it appears at ``path`` when it is complete.
 
-    An old directory there, if it may be replaced, is moved aside first and removed last; an
-    interruption in between leaves it aside, where ``recover`` finds it.
+    A directory that it replaces is moved aside first and removed last; after an interruption in
+    between, ``recover`` moves it back.
     """
     target = _true_path(path)
     try:
@@ -186,7 +183,7 @@ def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterat
             yield temporary
             _sync_tree(temporary)
             os.chmod(temporary, _usual_mode(0o777))
-            with _swapping(target), interruption.held(path):
+            with _lock(target), interruption.held(path):
                 _swap(temporary, target, path, may_replace)
     except OSError as error:
         raise cannot("write", path, error) from None
@@ -197,11 +194,11 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
     replaced = os.path.lexists(target)
     if replaced:
         if not may_replace(target):
-            raise FileError(f"{path}: appeared while we were working", "nothing was overwritten")
+            raise FileError(f"{path}: appeared during the run", "nothing was overwritten")
         if os.path.lexists(aside):
             if not may_replace(aside):
                 raise FileError(
-                    f"{aside}: is in the way, and not of resvm", "move it elsewhere first"
+                    f"{aside}: is in the way and is not a resvm model", "move it elsewhere first"
                 )
             _discard(aside)
         os.rename(target, aside)
@@ -218,21 +215,21 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
 
 
 def _discard(aside: Path) -> None:
-    """Remove an old directory under a name of ours: half removed it would be no model any more."""
+    """Remove an old directory under a temporary name, as half of it must not look like a model."""
     with suppress(OSError), _temporary(aside) as name:
         os.rename(aside, name)
 
 
 def write_directory(path: str, contents: dict[str, bytes]) -> None:
-    """A new directory of these files, all of them or none."""
+    """Write a new directory of these files, all of them or none."""
     with whole_directory(path, may_replace=lambda target: False) as directory:
         for name, content in contents.items():
             (directory / name).write_bytes(content)
 
 
 def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
-    """Put back a directory that an interrupted replacement left aside, or remove what is stale."""
-    with suppress(OSError):  # on a read-only file system there is no swapping
+    """Move back a directory that an interrupted replacement left aside, or remove it if stale."""
+    with suppress(OSError):  # a read-only file system: nothing to recover
         target = Path(os.path.realpath(path))
         _recover(target, _aside(target), is_ours)
 
@@ -240,7 +237,7 @@ def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
 def _recover(target: Path, aside: Path, is_ours: Callable[[Path], bool]) -> None:
     if not aside.is_dir():
         return
-    with _swapping(target):
+    with _lock(target):
         if not is_ours(aside):
             return
         if os.path.lexists(target):
@@ -249,17 +246,17 @@ def _recover(target: Path, aside: Path, is_ours: Callable[[Path], bool]) -> None
             os.rename(aside, target)
 
 
-def read_steadily(path: str, read: Callable[[], Result]) -> Result:
-    """Read a directory that may be replaced meanwhile: all of the old one, or all of the new."""
-    for _ in range(READING_AGAIN):
+def read_consistently(path: str, read: Callable[[], Result]) -> Result:
+    """Read a directory that may be replaced meanwhile: all of the old one or all of the new one."""
+    for _ in range(MAX_READS):
         before = _identity(path)
         try:
             return read()
         except ModelError:
             if before is not None and before == _identity(path):
                 raise
-        # whoever replaces it waits for this reader
-        with suppress(OSError), _swapping(Path(os.path.realpath(path))):
+        # under the lock, which a process that replaces it waits for
+        with suppress(OSError), _lock(Path(os.path.realpath(path))):
             before = _identity(path)
             try:
                 return read()
@@ -270,7 +267,7 @@ def read_steadily(path: str, read: Callable[[], Result]) -> Result:
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:
-    """What tells a directory from the one that replaces it."""
+    """Values that differ between a directory and the one that replaces it."""
     try:
         status = os.stat(path)
     except OSError:
@@ -279,22 +276,22 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 
 
 @contextmanager
-def _swapping(target: Path) -> Iterator[None]:
-    """One at a time: writers and readers that recover wait for each other here."""
+def _lock(target: Path) -> Iterator[None]:
+    """Lock a directory's parent: those who replace or recover a directory wait for each other."""
     import fcntl
 
     own = target, threading.get_ident()
-    if own in _swapped_here:
+    if own in _locked_here:
         yield
         return
     descriptor = os.open(target.parent, os.O_RDONLY)
     try:
         with suppress(OSError):  # some network file systems cannot lock
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _swapped_here.add(own)
+        _locked_here.add(own)
         yield
     finally:
-        _swapped_here.discard(own)
+        _locked_here.discard(own)
         os.close(descriptor)
 
 
@@ -303,7 +300,7 @@ def _aside(target: Path) -> Path:
 
 
 def _usual_mode(mode: int) -> int:
-    """The mode a plainly created file would have: temporary ones are private."""
+    """The mode of an ordinary new file; temporaries are private."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask
@@ -311,7 +308,7 @@ def _usual_mode(mode: int) -> int:
 
 def _sync_tree(directory: Path) -> None:
     names = [os.path.join(folder, name) for folder, _, some in os.walk(directory) for name in some]
-    for _ in parallel.run(_sync_file, names, SYNCING_THREADS):
+    for _ in parallel.run(_sync_file, names, SYNC_THREADS):
         pass
     for folder, _, _ in os.walk(directory):
         _sync_directory(Path(folder))
@@ -330,7 +327,7 @@ def _sync_directory(directory: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # some network file systems have no such call
+        # some network file systems cannot sync a directory
         if error.errno not in (errno.EINVAL, errno.EROFS):
             raise
     finally:

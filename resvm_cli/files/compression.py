@@ -1,4 +1,4 @@
-"""Compressed text: gzip, bzip2, xz and zstandard, known by their first bytes and not by name."""
+"""Decompression of gzip, bzip2, xz and zstandard, recognized by their first bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 from resvm_cli.errors import DataError
 
-PIECE = 1 << 20  # how much text is handed on at a time
+PIECE = 1 << 20  # bytes passed on at a time
 MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Pieces decompressed, where their first bytes say that they are compressed."""
+    """The pieces, decompressed if their first bytes show that they are compressed."""
     head = next(raw, b"")
-    # a pipe may give less than a magic at first; text is not held back for more
+    # a pipe may give less than a magic number at first; text is passed on at once
     while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
         more = next(raw, b"")
         if not more:
@@ -41,7 +41,7 @@ def _damaged(name: str, kind: str, reason: str) -> DataError:
 
 
 class _Decoder(Protocol):
-    """What bz2 and lzma offer, and the adapters below for the others."""
+    """The interface of bz2 and lzma, and of the adapters below."""
 
     @property
     def eof(self) -> bool: ...
@@ -53,7 +53,7 @@ class _Decoder(Protocol):
 
 
 class _Gzip:
-    """zlib behind the interface of bz2 and lzma; it checks the CRC itself (wbits 31)."""
+    """zlib with the interface of bz2 and lzma; it checks the CRC itself (wbits 31)."""
 
     def __init__(self) -> None:
         import zlib
@@ -73,9 +73,9 @@ class _Gzip:
 
 
 class _Zstandard:
-    """The zstandard package behind the same interface.
+    """The zstandard package with the same interface.
 
-    One call's output has no limit there, so it gets small bites: at worst one expands to 32 MB.
+    It cannot limit the output of a call, so its input comes in small steps: at most 32 MB each.
     """
 
     BITE = 1 << 10
@@ -108,7 +108,7 @@ class _Zstandard:
 def _decoder_for(
     head: bytes, name: str
 ) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
-    """Name, maker and errors of the decompressor that these first bytes ask for, if any."""
+    """Name, constructor and errors of the decompressor for these first bytes, if any."""
     if head.startswith(b"\x1f\x8b"):
         import zlib
 
@@ -126,15 +126,15 @@ def _decoder_for(
             import zstandard
         except ImportError:
             raise DataError(
-                f"{name}: zstandard data, and the package that reads it is not installed",
-                "pip install zstandard, or pipe it in: zstdcat FILE | resvm ...",
+                f"{name}: zstandard data, which needs the package zstandard",
+                "pip install zstandard, or use a pipe: zstdcat FILE | resvm ...",
             ) from None
         return "zstandard", _Zstandard, (zstandard.ZstdError,)
     return None
 
 
 class Inflated(Iterator[bytes]):
-    """Pieces that came out of a decompressor: their offsets are not those of the file."""
+    """Decompressed pieces: their offsets are not those of the file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -155,7 +155,7 @@ def _inflate(
         while piece:
             if decoder.eof:
                 if not piece.strip(b"\0"):
-                    break  # padding behind the last stream, as tapes and xz leave it
+                    break  # padding after the last stream, as tapes and xz add it
                 decoder = new()
             try:
                 text = decoder.decompress(piece, PIECE)

@@ -1,19 +1,51 @@
-"""Fields of a line that are parted by tabs or commas, quoted where they must be."""
+"""Delimited text: fields of a line, CSV tables with located cells, and fast numeric columns.
+
+A table comes in blocks of columns, each of texts or of numbers. The size of a block depends on the
+number of columns only, so that what is decided from the first block does not depend on how the text
+arrived.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+import io
+import itertools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from resvm_cli.errors import DataError
-from resvm_cli.files.streams import LONGEST_LINE
+import numpy as np
+import numpy.typing as npt
 
-# Its own limit of 131,072 is for whole programs, and says nothing that a line's does not.
-csv.field_size_limit(LONGEST_LINE + 1)
+from resvm_cli.errors import DataError, Message
+from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files.file_kinds import separator_of
+from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
+from resvm_cli.rows import FloatArray
+from resvm_cli.running import parallel
+
+CELLS_AT_ONCE = 1 << 14  # these stay in the cache
+MAX_ROWS = 1 << 12
+MIN_ROWS = 1 << 6
+MAX_COLUMNS = 1 << 20
+COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
+FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
+IS_IT_A_HEADER = Message("{header:False} if the columns have no names, {header:True} if they do")
+READING_THREADS = 2
+MIN_LINE = 2  # bytes: a digit and a newline
+BLANKS = "blanks"
+
+Column: TypeAlias = "Sequence[str] | FloatArray"  # nan for a missing number
+SmallArray: TypeAlias = npt.NDArray[np.float32]
+
+# The limit on lines protects us already; that of the csv module is lower.
+csv.field_size_limit(MAX_LINE + 1)
 
 
 def fields_of(line: str, separator: str, where: str) -> list[str]:
-    """The fields of one line; ``where`` is what a line that is none is refused by."""
+    """The fields of one line; ``where`` locates it in error messages."""
     try:
         return next(csv.reader([line.removesuffix("\r")], delimiter=separator), [])
     except csv.Error:
@@ -24,19 +56,338 @@ def fields_of(line: str, separator: str, where: str) -> list[str]:
 
 
 class _Echo:
-    """A file that hands back what is written to it."""
+    """A file that returns what is written to it."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
-    """Fields to a line, quoted where they must be."""
-    # both characters are named so that fields which hold either are quoted: Python before 3.13
-    # asks for no more than what ends a line
+    """A function that joins fields to a line, quoted if necessary."""
+    # Python before 3.13 quotes only fields that contain a character of the line terminator
     write = csv.writer(_Echo(), delimiter=separator, lineterminator="\r\n").writerow
 
     def line(fields: Iterable[object]) -> str:
         return str(write(fields))[:-2] + "\n"
 
     return line
+
+
+@dataclass(frozen=True, eq=False)
+class TableBlock:
+    """Some rows of a table, by column."""
+
+    columns: list[Column]
+    n_rows: int
+    where: Callable[[int, int], str]  # file:line:column of a row and a column, both from 0
+
+
+class Table(ABC):
+    """A table of named columns, read in blocks."""
+
+    name: str
+    columns: list[str]
+    unnamed: Sequence[str] = ()  # the names given to columns without one
+
+    @abstractmethod
+    def blocks(self) -> Iterator[TableBlock]:
+        """All rows from the beginning; possible only once for a table from a pipe."""
+
+
+def rows_at_once(n_columns: int) -> int:
+    """The number of rows per block."""
+    return max(MIN_ROWS, min(MAX_ROWS, CELLS_AT_ONCE // max(1, n_columns)))
+
+
+def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> list[str]:
+    """The names of columns, a number for each that has none; they must differ."""
+    found: dict[str, int] = {}
+    given = {text.strip() for text in names}
+    for number, text in enumerate(names):
+        name = text.strip() or name_unnamed(number, given)
+        if name in found:
+            raise DataError(
+                f"{where(number)}: column '{name}' comes twice, first as column {found[name] + 1}",
+                "give the columns different names",
+            )
+        found[name] = number
+    return list(found)
+
+
+def name_unnamed(number: int, given: Container[str]) -> str:
+    """A name for a column without one: its number, unless another column has that name."""
+    text = str(number + 1)
+    return f"unnamed {text}" if text in given else text
+
+
+def read_number(text: str) -> float:
+    """Python's float of a text, without Python's extensions; ValueError if it is not a number."""
+    if not is_plain(text):
+        raise ValueError(text)
+    return float(text)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is ASCII without underscores, which float() would accept."""
+    return "_" not in text and text.isascii()
+
+
+def is_number(text: str) -> bool:
+    try:
+        read_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+class TextTable(Table):
+    """CSV, TSV or the like, with CSV quoting and an optional header."""
+
+    def __init__(
+        self,
+        name: str,
+        pieces: Callable[[], Iterable[bytes]],
+        *,
+        separator: str | None = None,
+        header: bool | None = None,
+        decimal_comma: bool = False,
+    ) -> None:
+        """``pieces`` gives the text from the beginning; None means detect."""
+        self.name = name
+        self._pieces = pieces
+        self._separator = separator
+        self._header = header
+        self._decimal_comma = decimal_comma
+        self._started: Iterator[TableBlock] | None = self._read()
+        self.columns = []
+        self._first = next(self._started, None)
+        if not self.columns:
+            raise DataError(f"{name}: no rows", "the file is empty or has only blank lines")
+
+    def blocks(self) -> Iterator[TableBlock]:
+        if self._started is not None:
+            started, self._started = self._started, None
+            if self._first is not None:
+                yield self._first
+            yield from started
+            return
+        yield from self._read()
+
+    def _read(self) -> Iterator[TableBlock]:
+        kept: list[str] = []  # the lines of the rows being read, to locate their cells
+
+        def lines() -> Iterator[str]:
+            for piece in whole_lines(without_mark(iter(self._pieces()))):
+                for line in io.StringIO(piece.decode("utf-8", "surrogateescape"), newline="\n"):
+                    kept.append(line)
+                    yield line
+
+        text = lines()
+        blank = 0
+        for opening in text:
+            if opening.strip():
+                break
+            blank += 1
+        else:
+            return
+        separator = self._separator or separator_of(opening)
+        del kept[:-1]
+        reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)
+        record = self._records(reader, 1, blank)
+        names = record[0]
+        before = blank + reader.line_num
+        rows: list[list[str]] = []
+        if self._has_header(names, blank + 1):
+            if len(names) > MAX_COLUMNS:
+                raise DataError(
+                    f"{self.name}:{blank + 1}: {len(names):,} columns (at most {MAX_COLUMNS:,})"
+                )
+            located = _CellLocator(self.name, blank, kept[:], separator)
+            self.columns = unique_column_names(names, lambda column: located(0, column))
+            pairs = zip(names, self.columns, strict=True)
+            self.unnamed = [column for name, column in pairs if not name.strip()]
+        else:
+            self.columns = [str(number + 1) for number in range(len(names))]
+            rows, before = record, blank
+        size = rows_at_once(len(self.columns))
+        if not rows:
+            kept.clear()
+        while True:
+            rows = rows + self._records(reader, size - len(rows), blank)
+            if not rows:
+                return
+            yield self._block(rows, _CellLocator(self.name, before, kept[:], separator))
+            before = blank + reader.line_num
+            kept.clear()
+            rows = []
+
+    def _records(self, reader: Any, count: int, blank: int) -> list[list[str]]:
+        try:
+            return list(itertools.islice(reader, count))
+        except csv.Error as error:
+            raise DataError(
+                f"{self.name}:{blank + reader.line_num}: not valid CSV: {error}",
+                "is a quote not closed? inside quoted cells, quotes are doubled",
+            ) from None
+
+    def _has_header(self, names: list[str], line: int) -> bool:
+        if self._header is not None:
+            return self._header
+        shown = None
+        if len(names) > 1 and all(map(is_number, names)):
+            shown = "numbers only"
+        elif fractions := [text for text in names if FRACTION.fullmatch(text.strip())]:
+            shown = f"'{fractions[0].strip()}'"  # whole numbers may be names
+        if shown is not None:
+            raise DataError(
+                f"{self.name}:{line}: {shown} on the first line; are these column names?",
+                IS_IT_A_HEADER,
+            )
+        return True
+
+    def _block(self, rows: list[list[str]], where: _CellLocator) -> TableBlock:
+        width = len(self.columns)
+        if set(map(len, rows)) != {width}:
+            where.numbers = [number for number, row in enumerate(rows) if row]  # no blank lines
+            rows = [rows[number] for number in where.numbers]
+            for number, row in enumerate(rows):
+                if len(row) != width:
+                    raise DataError(
+                        f"{where(number, min(len(row), width) - 1)}: a row of {len(row):,} columns;"
+                        f" expected {width:,}",
+                        "is a separator missing, or part of a text that is not quoted?",
+                    )
+        columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
+        if self._decimal_comma:
+            columns = [list(map(_with_point, cells)) for cells in columns]
+        return TableBlock(columns, len(rows), where)
+
+
+class _CellLocator:
+    """Finds file:line:column of a cell by reading the lines again, only when it is asked for."""
+
+    def __init__(self, name: str, lines_before: int, lines: list[str], separator: str) -> None:
+        self._name = name
+        self._before = lines_before
+        self._lines = lines
+        self._separator = separator
+        self.numbers: list[int] | None = None  # of the rows that are not blank
+
+    def __call__(self, row: int, column: int) -> str:
+        record = row if self.numbers is None else self.numbers[row]
+        line = 0  # the first of the record
+        reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
+        for number, _ in enumerate(reader):
+            if number == record:
+                break
+            line = reader.line_num
+        quoted = False
+        fields = 0
+        start = (line, 1)
+        for number, text in enumerate(self._lines[line:], line):
+            for at, character in enumerate(text):
+                if fields == column:
+                    return self._text(*start)
+                if character == '"':
+                    quoted = not quoted
+                elif character == self._separator and not quoted:
+                    fields += 1
+                    start = (number, at + 2)
+            if not quoted:
+                break
+        return self._text(*start)
+
+    def _text(self, line: int, column: int) -> str:
+        return f"{self._name}:{self._before + line + 1}:{column}"
+
+
+def _with_point(cell: Any) -> str:
+    text = str(cell)
+    return text.replace(",", ".") if COMMA_NUMBER.fullmatch(text.strip()) else text
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How lines are split into fields, and which fields are wanted, counted from 0."""
+
+    separator: str  # one character, or BLANKS: any run of blanks, and # ends the line
+    first: int
+    second: int | None = None
+    what: str = "a number"  # the expected content, for messages
+
+
+def read_columns(
+    pieces: Iterable[bytes], name: str, layout: Layout, *, lines_before: int = 0
+) -> tuple[FloatArray, SmallArray | None]:
+    """The wanted columns of every line; a field that is not a number is an error.
+
+    The second column holds labels, for which single precision suffices.
+    """
+
+    def parse(text: bytes) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
+        return _parse_columns(text, layout)
+
+    firsts: list[FloatArray] = []
+    seconds: list[SmallArray] = []
+    line = lines_before
+    for first, second, n_lines, bad in parallel.stream(
+        parse, whole_lines(pieces, name=name), lambda: READING_THREADS
+    ):
+        firsts.append(first)
+        seconds.append(second)
+        line += n_lines
+        if bad is not None:
+            raise _bad_field(name, line + 1, layout, *bad)
+    both = layout.second is not None
+    return _concatenated(firsts, np.float64), _concatenated(seconds, np.float32) if both else None
+
+
+def _concatenated(parts: list[Any], kind: type[Any]) -> Any:
+    """One array; each part is freed as soon as it is copied."""
+    whole = np.empty(sum(map(len, parts)), kind)
+    start = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
+def _parse_columns(
+    text: bytes, layout: Layout
+) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
+    """Both columns, the number of lines, and status, column and token of a bad field."""
+    capacity = len(text) // MIN_LINE + 1
+    both = layout.second is not None
+    firsts, seconds = np.empty(capacity), np.empty(capacity if both else 0)
+    code = 0 if layout.separator == BLANKS else ord(layout.separator)
+    second = -1 if layout.second is None else layout.second
+    status, n_rows, _, n_lines, line_start, start, end = tokenizer.columns(
+        text, code, layout.first, second, firsts, seconds
+    )
+    bad = None
+    if status != tokenizer.OK:
+        bad = (status, start - line_start + 1, text[start:end])
+    with np.errstate(over="ignore"):  # inf is not a valid label either
+        labels = seconds[:n_rows].astype(np.float32)
+    return firsts[:n_rows].copy(), labels, n_lines, bad
+
+
+def _bad_field(
+    name: str, line: int, layout: Layout, status: int, column: int, token: bytes
+) -> DataError:
+    where = f"{name}:{line}:{column}"
+    shown = token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
+    if status == tokenizer.NUL_BYTE:
+        return DataError(f"{where}: a NUL byte; expected text", "the file is binary")
+    if status == tokenizer.NO_VALUE:
+        return DataError(f"{where}: the line ends too early; expected {layout.what}")
+    if status == tokenizer.NOT_FINITE:
+        return DataError(
+            f"{where}: '{shown}' has no rank; expected {layout.what}",
+            "find its cause, or remove such rows from both files",
+        )
+    if status == tokenizer.VALUE_OVERFLOW:
+        return DataError(f"{where}: '{shown}' is too large for a double")
+    return DataError(f"{where}: cannot read '{shown}'; expected {layout.what}")

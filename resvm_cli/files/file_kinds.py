@@ -1,7 +1,7 @@
-"""What a file is by its first bytes, whatever it is called.
+"""The kind of a file by its first bytes, whatever its name.
 
-Everything that trains or judges reads svmlight text. Another file is refused where it is opened,
-with the command that makes svmlight text of it, and not at a token of its first line.
+Rows are read from svmlight text. A file of another kind is an error when it is opened, with the
+command that converts it as the hint.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Literal, NoReturn, TypeAlias
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of
 
 Kind: TypeAlias = Literal[
@@ -19,11 +19,11 @@ Kind: TypeAlias = Literal[
 ]
 
 HEAD = 1 << 12
-# What columns are often called, by the option that says what they are.
+# Usual names of columns, by the parameter of convert that takes them.
 USUAL_NAMES = {
-    "--id-column": ("id", "name", "compound id", "compound_id", "molecule", "gene", "gene_id"),
-    "--smiles-column": ("smiles", "canonical_smiles", "canonical smiles"),
-    "--label-column": (
+    "id_column": ("id", "name", "compound id", "compound_id", "molecule", "gene", "gene_id"),
+    "smiles_column": ("smiles", "canonical_smiles", "canonical smiles"),
+    "label_column": (
         *("label", "labels", "y", "class", "target", "active", "activity", "hit"),
         *("outcome", "status", "response"),
     ),
@@ -38,27 +38,27 @@ _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # whichever was written first
+_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # any may come first
 _WORDS: dict[Kind, str] = {
     "table": "a table (CSV or the like)",
     "npy": "a NumPy array",
     "npz": "NumPy arrays (.npz)",
-    "hdf5": "a HDF5 file",
+    "hdf5": "an HDF5 file",
     "parquet": "a Parquet file",
     "matrix market": "a Matrix Market file",
     "excel": "an Excel workbook",
     "zip": "a zip archive",
-    "utf-16": "text written as UTF-16",
+    "utf-16": "text encoded as UTF-16",
 }
 _PAIR = re.compile(r"(?:\d+|qid):[-+.\w]")
 
 
 class ForeignFormat(DataError):
-    """A file of another kind than was asked for."""
+    """A file of another kind than expected."""
 
 
 def kind_of(head: bytes) -> Kind:
-    """What begins like this; text that is neither binary nor a table passes for svmlight."""
+    """The kind of a file that begins like this; unrecognized text counts as svmlight."""
     for magic, kind in _MAGICS:
         if head.startswith(magic):
             return kind
@@ -76,12 +76,12 @@ def kind_of(head: bytes) -> Kind:
 
 
 def has_pairs(line: str) -> bool:
-    """Whether a line has a pair index:value, as no first line of a table has."""
+    """Whether a line has a pair index:value, unlike the first line of a table."""
     return any(_PAIR.match(word) for word in line.split())
 
 
 def is_smiles(name: str, head: bytes) -> bool:
-    """Whether a file is called as lists of molecules are, and has no pairs index:value."""
+    """Whether a file is named like a list of molecules and has no pairs index:value."""
     stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name.lower())
     return stem.endswith(SMILES_ENDINGS) and not has_pairs(first_line(head))
 
@@ -96,18 +96,18 @@ def first_line(head: bytes) -> str:
 
 
 def separator_of(line: str) -> str:
-    """What separates the columns of a table: what its first line has most of, outside quotes."""
+    """The separator of a table: the most frequent candidate in its first line, outside quotes."""
     plain = re.sub(r'"[^"]*"', "", line)
     return max("\t,;|", key=plain.count) if any(mark in plain for mark in "\t,;|") else ","
 
 
 def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first line of a text, or as much as tells what it is; and all of its pieces."""
+    """The beginning of a text, enough to recognize it, and all of its pieces."""
     rest = iter(pieces)
     read: list[bytes] = []
     for piece in rest:
         read.append(piece)
-        # HDF5's magic has a newline
+        # the magic number of HDF5 contains a newline
         if (b"\n" in piece and not read[0].startswith(b"\x89")) or len(piece) >= HEAD:
             break
 
@@ -119,7 +119,7 @@ def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The same pieces, refused where they begin like another kind of file."""
+    """The same pieces; ForeignFormat if they begin like another kind of file."""
     head, text = with_head(pieces)
     if head and is_smiles(name, head):
         refuse_smiles(name, head)
@@ -129,42 +129,47 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def refuse_smiles(name: str, head: bytes) -> NoReturn:
-    """Such a list is SMILES and name, by a blank or a tab, mostly without column names."""
+    """Such a list has SMILES and name, separated by a blank or tab, mostly without header."""
     line = first_line(head).strip()
     separator = separator_of(line) if any(mark in line for mark in "\t,;|") else " "
     names = line.split(separator)
-    command = f"resvm convert {_path(name)}"
+    options: list[tuple[str, str]] = []
     if separator == " " and len(names) > 1:
-        command += " --separator ' '"
-    if names[0].lower() in USUAL_NAMES["--smiles-column"]:
+        options.append(("separator", "' '"))
+    if names[0].lower() in USUAL_NAMES["smiles_column"]:
         columns = [shlex.quote(text) for text in names]
     else:
-        command += " --no-header"
+        options.append(("header", "False"))
         columns = [str(number + 1) for number in range(len(names))]
-    command += f" --smiles-column {columns[0]}"
-    command += f" --id-column {columns[1]}" if len(columns) > 1 else ""
+    options += zip(("smiles_column", "id_column"), columns, strict=False)
     raise ForeignFormat(
         f"{name}: a list of molecules (SMILES), not svmlight text",
-        f"make fingerprints of it: {command} -o data.svm",
+        Message("compute fingerprints: {command}", command=_convert(name, options)),
     )
 
 
-def _path(name: str) -> str:
-    return STDIN if name == name_of(STDIN) else shlex.quote(name)
+def _convert(name: str, options: list[tuple[str, str]]) -> Message:
+    """The command that converts a file, with these parameters and their values."""
+    path = STDIN if name == name_of(STDIN) else shlex.quote(name)
+    template = "".join(f" {{{parameter}:{{{parameter}_value}}}}" for parameter, _ in options)
+    values = {f"{parameter}_value": value for parameter, value in options}
+    return Message(f"resvm convert {{path}}{template} {{output:data.svm}}", path=path, **values)
 
 
-def _advice(kind: Kind, head: bytes, name: str) -> str:
+def _advice(kind: Kind, head: bytes, name: str) -> Text:
     if kind == "excel":
-        return "save the sheet as CSV, then: resvm convert FILE.csv -o data.svm"
+        command = _convert("FILE.csv", [])
+        return Message("save the sheet as CSV, then: {command}", command=command)
     if kind == "zip":
         return f"unpack it first: unzip {shlex.quote(name)}"
     if kind == "utf-16":
-        return f"make UTF-8 of it: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)}"
-    command = f"resvm convert {_path(name)}"
+        return f"convert it to UTF-8: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)}"
+    options = []
     if kind == "table":
         line = first_line(head)
         names = [cell.strip().strip('"') for cell in line.split(separator_of(line))]
-        for option, usual in USUAL_NAMES.items():
+        for parameter, usual in USUAL_NAMES.items():
             column = next((cell for cell in names if cell.lower() in usual), None)
-            command += f" {option} {shlex.quote(column)}" if column else ""
-    return f"make svmlight text of it: {command} -o data.svm"
+            if column:
+                options.append((parameter, shlex.quote(column)))
+    return Message("convert it to svmlight text: {command}", command=_convert(name, options))

@@ -1,33 +1,57 @@
-"""A directory that grows while a long job runs: settings, and append-only logs of JSON lines.
+"""Directories of long jobs: settings with append-only logs, files of array tasks, and outputs.
 
-A line counts once it is complete: a process killed in the middle of one leaves a torn line, which
-the next run cuts off. One process at a time may write.
+Whatever a killed process leaves can be continued. A log line counts once it is complete: a cut-off
+last line is removed by the next run. One process at a time may write a log; each task of an array
+job writes a file of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from resvm_cli.errors import CommandLineError, FileError
-from resvm_cli.files.atomic import is_left_behind, whole_file
-from resvm_cli.files.json_objects import json_object
-from resvm_cli.files.streams import cannot
+from resvm_cli.errors import FileError, ParameterError
+from resvm_cli.files.atomic import TEMPORARY, is_left_behind, whole_file
+from resvm_cli.files.json_files import parse_object, read_sealed, write_sealed
+from resvm_cli.files.streams import cannot, file_digest, read_regular
 from resvm_cli.running import interruption
+from resvm_cli.running.array_tasks import Share
 
 SETTINGS = "settings.json"
 LOCK = ".lock"
-LARGEST_JSON = 1 << 24
-TASKS = "tasks"  # what tasks of an array job left here for the run
+TASKS = "tasks"  # files that tasks of an array job wrote for the run
+KIND = "resvm-task"
+FORMAT = 1
+SAVED_SECONDS = 30.0  # a killed task loses at most this much work
+START_AGAIN = "start again in another directory"
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    try:
+        return parse_object(text, allow_nan=True)
+    except ValueError:
+        return None
+
+
+def _require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to mix results of different settings."""
+    changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+    if changed:
+        raise ParameterError(
+            "{path}: was started with other settings: {names}",
+            "repeat the command unchanged, or start again with another {output}",
+            path=path,
+            names=", ".join(changed),
+        )
 
 
 class RunDirectory:
-    """The directory of one run; ``recorded`` holds the lines that an earlier part of it left."""
+    """The directory of one run: settings, and logs of JSON lines."""
 
     def __init__(
         self,
@@ -36,23 +60,24 @@ class RunDirectory:
         settings: dict[str, Any],
         *,
         resume: bool,
-        lines_stand_alone: bool = False,  # one that is damaged can be done again by itself
+        lines_stand_alone: bool = False,  # a damaged line can be computed again by itself
     ) -> None:
         self.path = path
-        self.damaged: list[str] = []  # lines that were taken out, by file and number
+        self.damaged: list[str] = []  # lines that were removed, by file and number
         self._lines_stand_alone = lines_stand_alone
-        self._settings = settings
+        self._settings = json.loads(json.dumps(settings))
         self._log_name = log
         self._directory = Path(path)
         self._logs: dict[str, int] = {}
         if os.path.lexists(path) and not resume and not self._has_not_begun():
-            raise CommandLineError(
-                f"{path}: already there",
-                "continue it with --resume, or choose another place with -o",
+            raise ParameterError(
+                "{path}: already there",
+                "continue it with {resume:True}, or choose another {output}",
+                path=path,
             )
 
     def _has_not_begun(self) -> bool:
-        """Whether it holds what tasks did for the run, or a killed one left, and no run yet."""
+        """Whether it holds no run yet, only files of tasks or what a killed run left."""
         try:
             return all(
                 name in (LOCK, TASKS) or is_left_behind(name) for name in os.listdir(self.path)
@@ -62,7 +87,7 @@ class RunDirectory:
 
     @contextmanager
     def opened(self) -> Iterator[list[dict[str, Any]]]:
-        """Make or continue the directory; yields what was recorded before."""
+        """Create or continue the directory; yields the records of earlier runs."""
         try:
             self._directory.mkdir(exist_ok=True)
         except FileNotFoundError:
@@ -74,23 +99,26 @@ class RunDirectory:
             raise cannot("write", self.path, error) from None
         self._refuse_foreign()
         with self._locked():
-            self._settle()
+            if os.path.lexists(self._directory / SETTINGS):
+                self._require_same_settings()
+            else:
+                self.write(SETTINGS, self._settings)
             records = self._recover(self._log_name)
             try:
                 yield records
             finally:
                 for descriptor in self._logs.values():
-                    with suppress(OSError):  # what could not be written was told
+                    with suppress(OSError):  # a failed write was reported already
                         os.close(descriptor)
 
     def _refuse_foreign(self) -> None:
-        """Leave a directory alone that is not of this command: not even a lock is put there."""
+        """Refuse a directory of something else before even a lock is put there."""
         if os.path.lexists(self._directory / SETTINGS) or self._has_not_begun():
             return
         if os.path.lexists(self._directory / self._log_name):
-            raise FileError(f"{self.path}: {SETTINGS} is gone", "begin again elsewhere")
-        raise CommandLineError(
-            f"{self.path}: is not a directory of this command", "choose another place with -o"
+            raise FileError(f"{self.path}: {SETTINGS} is missing", START_AGAIN)
+        raise ParameterError(
+            "{path}: not a directory of this command", "choose another {output}", path=self.path
         )
 
     @contextmanager
@@ -98,13 +126,13 @@ class RunDirectory:
         lock = self._directory / LOCK
         descriptor = None
         try:
-            with interruption.held(str(lock)):  # it is ours to remove as soon as it is made
+            with interruption.held(str(lock)):  # once created, it must be removed
                 descriptor = self._lock(lock)
             yield
         finally:
             if descriptor is not None:
                 with suppress(OSError):
-                    os.unlink(lock)  # while it is held, so that nobody else's is removed
+                    os.unlink(lock)  # while it is held: afterwards it could be someone else's
                 os.close(descriptor)
 
     def _lock(self, lock: Path) -> int:
@@ -120,44 +148,27 @@ class RunDirectory:
             except BlockingIOError:
                 os.close(descriptor)
                 raise FileError(
-                    f"{self.path}: another process is writing there", "wait for it to end"
+                    f"{self.path}: another process is writing there", "wait until it ends"
                 ) from None
             except OSError:
                 pass  # some network file systems cannot lock
             with suppress(OSError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
                     return descriptor
-            os.close(descriptor)  # its holder removed it just now: another may have made a new one
-
-    def _settle(self) -> None:
-        """Write the settings, or refuse to go on with others than it was begun with."""
-        if not os.path.lexists(self._directory / SETTINGS):
-            self.write(SETTINGS, self._settings)
-            return
-        self._require_same_settings()
+            os.close(descriptor)  # its holder has just removed it; there may be a new one
 
     def _require_same_settings(self) -> None:
-        path = self._directory / SETTINGS
-        before = _object(_read_regular(path))
-        if before is None:
-            raise FileError(f"{path}: is damaged", "begin again elsewhere")
-        now = json.loads(json.dumps(self._settings))
-        changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
-        if changed:
-            raise CommandLineError(
-                f"{self.path}: was begun with other settings: {', '.join(changed)}",
-                "repeat the command as it was, or begin anew with another -o",
-            )
+        _require_same(self.path, self.read(SETTINGS) or {}, self._settings)
 
     def recorded(self) -> list[dict[str, Any]]:
-        """What a run has recorded here so far, for one that reads alone: it may be at work."""
+        """The records of a run so far, read without a lock: it may be running."""
         if not os.path.lexists(self._directory / SETTINGS):
             return []
         self._require_same_settings()
         return self._sound_lines(self._log_name)[0]
 
     def _recover(self, name: str) -> list[dict[str, Any]]:
-        """The sound lines of a log; what else it holds is taken out."""
+        """The records of a log, after removing damaged lines from it."""
         records, sound, text = self._sound_lines(name)
         path = self._directory / name
         try:
@@ -171,11 +182,11 @@ class RunDirectory:
         return records
 
     def _sound_lines(self, name: str) -> tuple[list[dict[str, Any]], bytes, bytes]:
-        """What a log's sound lines say, their text, and all of its text."""
+        """The records in a log's sound lines, the text of these lines, and the whole text."""
         path = self._directory / name
         if not os.path.lexists(path):
             return [], b"", b""
-        text = _read_regular(path)
+        text = read_regular(str(path))
         records: list[dict[str, Any]] = []
         sound: list[bytes] = []
         lines = text.split(b"\n")
@@ -187,11 +198,11 @@ class RunDirectory:
             elif self._lines_stand_alone:
                 self.damaged.append(f"{path}:{number}")
             elif number < len(lines) - 1 or lines[-1]:
-                raise FileError(f"{path}:{number}: is damaged", "begin again elsewhere")
+                raise FileError(f"{path}:{number}: is damaged", START_AGAIN)
         return records, b"".join(sound), text
 
     def append(self, name: str, record: dict[str, Any]) -> None:
-        """Add one line; it is with the system when this returns."""
+        """Add a line to a log; it is with the system when this returns."""
         path = self._directory / name
         try:
             if name not in self._logs:
@@ -199,7 +210,7 @@ class RunDirectory:
                     self._recover(name)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._logs[name] = os.open(path, flags, 0o666)
-            # without a buffer: what a full disk did not take must not be tried again on closing
+            # unbuffered: closing a buffered file would write again what a full disk refused
             line = json.dumps(record).encode() + b"\n"
             while line:
                 line = line[os.write(self._logs[name], line) :]
@@ -207,58 +218,150 @@ class RunDirectory:
             raise cannot("write", str(path), error) from None
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """A file of JSON that an earlier run wrote; None where there is none."""
+        """A JSON file of an earlier run; None if there is none."""
         path = self._directory / name
         if not os.path.lexists(path):
             return None
-        content = _object(_read_regular(path))
+        content = _object(read_regular(str(path)))
         if content is None:
-            raise FileError(f"{path}: is damaged", "begin again elsewhere")
+            raise FileError(f"{path}: is damaged", START_AGAIN)
         return content
 
     def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
-        """A log anew, in another order; it is the old one or the new one, whatever happens."""
+        """Replace a log as a whole."""
         with whole_file(str(self._directory / name)) as handle:
             for record in records:
                 handle.write(json.dumps(record).encode() + b"\n")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """A file of JSON that appears whole."""
+        """Write a JSON file as a whole."""
         with whole_file(str(self._directory / name)) as handle:
             handle.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
-def _object(text: bytes) -> dict[str, Any] | None:
-    """The JSON object that a text is; None where it is something else."""
-    try:
-        return json_object(text)
-    except ValueError:
-        return None
+class TaskFiles:
+    """The sealed files in which the tasks of an array job leave their records for the run."""
+
+    def __init__(
+        self, directory: str, settings: dict[str, Any], is_record: Callable[[Any], bool]
+    ) -> None:
+        self._is_record = is_record
+        self._run = directory
+        self._directory = os.path.join(directory, TASKS)
+        self._settings = json.loads(json.dumps(settings))
+
+    def read(self) -> list[dict[str, Any]]:
+        """The records of all files, which must have the same settings."""
+        try:
+            names = sorted(os.listdir(self._directory))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise cannot("read", self._directory, error) from None
+        records: list[dict[str, Any]] = []
+        for name in names:
+            if not name.startswith(TEMPORARY):
+                records += self._records(os.path.join(self._directory, name))
+        return records
+
+    def _records(self, path: str) -> list[dict[str, Any]]:
+        try:
+            content = read_sealed(path)
+            if content["kind"] != KIND or content["format"] != FORMAT:
+                raise ValueError("kind")
+            settings, records = content["settings"], content["records"]
+            if not isinstance(settings, dict) or not isinstance(records, list):
+                raise ValueError("content")
+            if not all(map(self._is_record, records)):
+                raise ValueError("content")
+        except (KeyError, ValueError, FileError):
+            raise FileError(
+                f"{path}: not written by a task, or damaged", "remove it and run its task again"
+            ) from None
+        _require_same(path, settings, self._settings)
+        return records
+
+    @contextmanager
+    def saving(
+        self, label: str, share: Share, records: list[dict[str, Any]]
+    ) -> Iterator[Callable[[dict[str, Any]], None]]:
+        """Yields a function that adds a record; records are saved now and then, and at the end."""
+        saved = time.monotonic()
+
+        def add(record: dict[str, Any]) -> None:
+            nonlocal saved
+            records.append(record)
+            if time.monotonic() - saved > SAVED_SECONDS:
+                self._write(label, share, records)
+                saved = time.monotonic()
+
+        try:
+            yield add
+        finally:
+            self._write(label, share, records)
+
+    def _write(self, label: str, share: Share, records: list[dict[str, Any]]) -> None:
+        try:
+            os.makedirs(self._directory, exist_ok=True)
+        except OSError as error:
+            raise cannot("write", self._run, error) from None
+        name = f"{label}-{share.number}-of-{share.count}.json"
+        content = {"kind": KIND, "format": FORMAT, "settings": self._settings, "records": records}
+        write_sealed(os.path.join(self._directory, name), content)
 
 
-def _read_regular(path: Path) -> bytes:
-    """All of a file; a pipe in its place would be waited for without an end."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as handle:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise FileError(f"{path}: not a regular file", "begin again elsewhere")
-            return handle.read()
-    except OSError as error:
-        raise cannot("read", str(path), error) from None
+class OutputDirectory:
+    """Outputs, each with a record of its inputs, so that a finished one is not made again.
+
+    A record is written after its output: an output that a killed process left, or that was changed
+    since, counts as not finished.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            os.makedirs(path, exist_ok=True)
+        except FileExistsError:
+            raise ParameterError("{path}: exists and is not a directory", path=path) from None
+        except OSError as error:
+            raise cannot("write", path, error) from None
+
+    def output_path(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def _record_path(self, name: str) -> str:
+        return os.path.join(self.path, f".{name}.json")
+
+    def is_finished(self, name: str, made_from: dict[str, Any]) -> bool:
+        """Whether this output is there, unchanged, and was made from the same inputs."""
+        try:
+            record = read_sealed(self._record_path(name))
+        except (FileError, ValueError):
+            return False
+        path = self.output_path(name)
+        return (
+            record.get("made_from") == made_from
+            and os.path.isfile(path)
+            and record.get("sha256") == file_digest(path)
+        )
+
+    def finish(self, name: str, made_from: dict[str, Any]) -> None:
+        """Record the inputs of an output that has been written."""
+        digest = file_digest(self.output_path(name))
+        write_sealed(self._record_path(name), {"made_from": made_from, "sha256": digest})
 
 
-def read_json(path: str, *, may_wait: bool = True) -> dict[str, Any]:
-    """A JSON object from a file that a user names; a pipe may be waited for, or is refused."""
-    try:
-        if may_wait:
-            with open(path, "rb") as handle:
-                text = handle.read(LARGEST_JSON)
-        else:
-            text = _read_regular(Path(path))
-    except OSError as error:
-        raise cannot("read", path, error) from None
-    content = _object(text)
-    if content is None:
-        raise FileError(f"{path}: is not JSON that resvm wrote")
-    return content
+def output_names(sources: list[str], suffix: str) -> list[str]:
+    """The name of each source's output: its own with the suffix; no two may be equal."""
+    names = [f"{Path(source).name}{suffix}" for source in sources]
+    first: dict[str, str] = {}
+    for name, source in zip(names, sources, strict=True):
+        if first.setdefault(name, source) is not source:
+            raise ParameterError(
+                "{first} and {second} would both be written to {name}",
+                "use two commands, each with its own {out_dir}",
+                first=first[name],
+                second=source,
+                name=name,
+            )
+    return names

@@ -1,12 +1,13 @@
-"""Where bytes come from: files, pipes and stdin, in pieces, once or twice.
+"""Bytes in and out: files, pipes and stdin in pieces and lines, and stdout.
 
-A piece is whatever has arrived, up to a size: a slow pipe is answered line by line, a fast one in
-large pieces.
+A piece is whatever has arrived, up to a size: lines from a slow pipe are passed on at once, a fast
+one gives large pieces.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import stat
@@ -15,26 +16,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import IO
 
-from resvm_cli.errors import DataError, FileError
-from resvm_cli.files.compression import PIECE, Inflated, inflated
+from resvm_cli.errors import ClosedPipe, DataError, FileError
+from resvm_cli.files.compression import PIECE, inflated
 
-SPOOL_MEMORY = 1 << 25
-# A writer between two writes gets this long before its lines are taken as all there is.
+SPOOL_MEMORY = 1 << 25  # spooled in memory up to here, then in TMPDIR
+# How long to wait for more from a pipe before passing on what has arrived.
 PATIENCE_MILLISECONDS = 2
 
-STDIN = "-"
-# Four million values of a row; what has no newline is otherwise held in memory, whatever it is.
-LONGEST_LINE = 1 << 26
+STDIN = STDOUT = "-"
+# About four million values; without a limit a binary file would be read into memory as one line.
+MAX_LINE = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
-    """What messages call this input."""
+    """The name of an input in messages."""
     return "stdin" if path == STDIN else path
 
 
 def comes_at_once(path: str) -> bool:
-    """Whether all of an input is there to be read: a file, not a pipe someone may be writing to."""
+    """Whether an input is a regular file, not a pipe that may still be written to."""
     try:
         status = os.fstat(0) if path == STDIN else os.stat(path)
     except OSError:
@@ -43,7 +44,7 @@ def comes_at_once(path: str) -> bool:
 
 
 def same_source(first: str, second: str) -> bool:
-    """Whether two paths name one file or pipe."""
+    """Whether two paths name the same file or pipe."""
 
     def status(path: str) -> os.stat_result:
         return os.fstat(0) if path == STDIN else os.stat(path)
@@ -55,15 +56,15 @@ def same_source(first: str, second: str) -> bool:
 
 
 def cannot(action: str, path: str, error: OSError) -> FileError:
-    """The error for a failed system call, in the user's words."""
+    """The error for a failed system call on a path."""
     reason = error.strerror or str(error)
     hint = None
     if error.errno == errno.ENOENT:
-        hint = "check the path; it is taken relative to the current directory"
+        hint = "check the path; it is relative to the current directory"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "free some space or write elsewhere"
+        hint = "free some disk space or write to another disk"
     elif error.errno == errno.EISDIR:
-        hint = "a file was expected here, not a directory"
+        hint = "expected a file, not a directory"
     return FileError(f"{path}: cannot {action}: {reason}", hint)
 
 
@@ -78,30 +79,71 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
+def read_regular(path: str, limit: int = -1, *, follow_links: bool = True) -> bytes:
+    """A regular file, or its first ``limit`` bytes; a pipe is an error, as it may never end."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
+    try:
+        with open(os.open(path, flags), "rb") as handle:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise FileError(f"{path}: not a regular file")
+            return handle.read(limit)
+    except OSError as error:
+        raise cannot("read", path, error) from None
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file's bytes, before any decompression."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    descriptor = open_source(path)
+    try:
+        for piece in raw_pieces(descriptor, path):
+            digest.update(piece)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest()
+
+
+def open_spool() -> IO[bytes]:
+    """A temporary file that stays in memory while it is small."""
+    import tempfile
+
+    try:
+        return tempfile.SpooledTemporaryFile(max_size=SPOOL_MEMORY, prefix="resvm-")
+    except OSError as error:
+        raise cannot_spool(error) from None
+
+
+def cannot_spool(error: OSError, name: str = "") -> FileError:
+    """The error for a spool that cannot be written."""
+    directory = os.environ.get("TMPDIR", "the temporary directory")
+    return cannot(f"spool {name}".strip(), directory, error)
+
+
 def whole_lines(
     pieces: Iterable[bytes], multiple: int = 1, *, name: str = "the input"
 ) -> Iterator[bytes]:
-    """The same text, cut behind newlines only; a missing last newline is added.
+    """The same text, split after newlines only; a missing last newline is added.
 
-    Cuts come behind a multiple of so many lines where a piece has as many. ``name`` is what a line
-    without an end is refused by.
+    Pieces that are long enough hold a multiple of ``multiple`` lines.
     """
-    import numpy as np  # here: a command that reads nothing does not wait for it
+    import numpy as np  # here, so that commands that read nothing start without it
 
     from resvm_cli.files import _svmlight as tokenizer
 
     carried: list[bytes] = []
-    n_carried = 0  # complete lines among them: fewer than the multiple
-    size = 0  # of what is carried
+    n_carried = 0  # complete lines in it: fewer than the multiple
+    size = 0  # bytes carried
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
             carried.append(piece)
             size += len(piece)
-            if size > LONGEST_LINE:
+            if size > MAX_LINE:
                 raise DataError(
-                    f"{name}: a line of more than {LONGEST_LINE:,} bytes",
-                    "text with one row a line was expected; is the file binary?",
+                    f"{name}: a line of more than {MAX_LINE:,} bytes",
+                    "expected text with one row per line; is the file binary?",
                 )
             continue
         view = memoryview(piece)
@@ -123,12 +165,12 @@ def whole_lines(
 
 
 def as_unicode(text: str) -> str:
-    """A name as JSON and pages can hold it: bytes that are not UTF-8 are spelled out, as \\xff."""
+    """A name as valid Unicode: bytes that are not UTF-8 become escapes such as \\xff."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[tuple[int, str]]:
-    """Numbered lines as text, without their newlines; bytes that are not UTF-8 are kept."""
+    """Numbered lines without their newlines; bytes that are not UTF-8 become surrogates."""
     number = before
     for part in whole_lines(pieces, name=name):
         for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
@@ -137,127 +179,19 @@ def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[
 
 
 def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same text without a byte-order mark at its beginning."""
-    yield next(pieces, b"").removeprefix(BYTE_ORDER_MARK)
+    """The same text without a leading byte-order mark."""
+    head = next(pieces, b"")
+    while len(head) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(head):
+        more = next(pieces, b"")
+        if not more:
+            break
+        head += more
+    yield head.removeprefix(BYTE_ORDER_MARK)
     yield from pieces
 
 
-class Source:
-    """An input that can be read again: a pipe is spooled, in memory at first, then to TMPDIR."""
-
-    def __init__(self, path: str, *, once: bool = False) -> None:
-        self.name = name_of(path)
-        self._once = once  # it will not be read again: nothing needs to be spooled
-        self._owned = path != STDIN
-        self._descriptor = open_source(path)
-        status = os.fstat(self._descriptor)
-        self._regular = stat.S_ISREG(status.st_mode)
-        self._stamp = (status.st_size, status.st_mtime_ns)
-        self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
-        self._spool: IO[bytes] | None = None
-        self._plain = True
-        self.spooled_bytes = 0
-
-    @property
-    def spooled_to_disk(self) -> bool:
-        return self.spooled_bytes > SPOOL_MEMORY
-
-    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """The decompressed bytes from the beginning, in pieces of up to this size."""
-        text = inflated(self._raw(size), self.name)
-        self._plain = not isinstance(text, Inflated)
-        return text
-
-    def _raw(self, size: int) -> Iterator[bytes]:
-        if self._regular:
-            os.lseek(self._descriptor, self._base, os.SEEK_SET)
-            return raw_pieces(self._descriptor, self.name, size)
-        if self._once:
-            return raw_pieces(self._descriptor, self.name, size)
-        if self._spool is None:
-            return self._spooling()
-        self._spool.seek(0)
-        return iter(lambda: self._read_spool(size), b"")
-
-    def _spooling(self) -> Iterator[bytes]:
-        import tempfile
-
-        place = os.environ.get("TMPDIR", "the temporary directory")
-        try:
-            self._spool = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - close() does
-                max_size=SPOOL_MEMORY, prefix="resvm-"
-            )
-            for piece in raw_pieces(self._descriptor, self.name):
-                self._spool.write(piece)
-                self.spooled_bytes += len(piece)
-                yield piece
-            self._spool.flush()
-        except OSError as error:
-            raise cannot(f"spool {self.name}", place, error) from None
-
-    def _read_spool(self, size: int) -> bytes:
-        assert self._spool is not None
-        return self._spool.read(size)
-
-    def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-        """The decompressed bytes between these ascending offsets; skipped over where possible."""
-        try:
-            if not self._plain:
-                yield from _cut(self.pieces(), bounds)
-            elif self._regular:
-                for start, stop in bounds:
-                    yield self._read_at(start, stop)
-            else:
-                for start, stop in bounds:
-                    assert self._spool is not None
-                    self._spool.seek(start)
-                    yield self._read_spool(min(stop, self.spooled_bytes) - start)
-        except OSError as error:
-            raise cannot("read", self.name, error) from None
-        self._require_unchanged()
-
-    def _read_at(self, start: int, stop: int) -> bytes:
-        stop = min(stop, self._stamp[0] - self._base)
-        parts = []
-        while start < stop and (
-            part := os.pread(self._descriptor, stop - start, self._base + start)
-        ):
-            parts.append(part)
-            start += len(part)
-        return b"".join(parts)
-
-    def _require_unchanged(self) -> None:
-        status = os.fstat(self._descriptor)
-        if self._regular and self._stamp != (status.st_size, status.st_mtime_ns):
-            raise DataError(f"{self.name}: changed while it was being read", "try again")
-
-    def close(self) -> None:
-        if self._spool is not None:
-            with suppress(OSError):  # what a full disk did not take is not needed any more
-                self._spool.close()
-        if self._owned:
-            os.close(self._descriptor)
-
-
-def _cut(pieces: Iterator[bytes], bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """The parts of a stream between ascending offsets."""
-    start_of_piece = 0
-    piece = next(pieces, b"")
-    for start, stop in bounds:
-        parts = []
-        while piece:
-            end_of_piece = start_of_piece + len(piece)
-            if start < end_of_piece:
-                parts.append(piece[max(0, start - start_of_piece) : stop - start_of_piece])
-            if stop <= end_of_piece:
-                break
-            start_of_piece = end_of_piece
-            piece = next(pieces, b"")
-        yield b"".join(parts)
-
-
 def open_source(path: str) -> int:
-    """A descriptor to read from; stdin's own for ``-``."""
+    """A descriptor to read from; that of stdin for ``-``."""
     try:
         if path == STDIN:
             if sys.stdin is None:
@@ -273,7 +207,7 @@ def open_source(path: str) -> int:
 
 
 def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterator[bytes]:
-    """The bytes of an open file or pipe, from where it stands."""
+    """The bytes of an open file or pipe, from its current position."""
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
@@ -285,7 +219,7 @@ def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterat
         arrival = select.poll()
         arrival.register(descriptor, select.POLLIN)
         while True:
-            arrival.poll()  # a non-blocking pipe would fail where there is nothing yet
+            arrival.poll()  # reading an empty non-blocking pipe would fail
             piece = os.read(descriptor, PIECE)
             if not piece:
                 return
@@ -302,10 +236,68 @@ def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterat
 
 
 def _widen(descriptor: int) -> None:
-    """Let a pipe hold a whole piece, so that a fast writer is met with large blocks."""
+    """Enlarge a pipe's buffer to a whole piece, so that a fast writer fills large blocks."""
     import fcntl
 
     resize = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux
     if resize is not None:
-        with suppress(OSError):  # a limit of the system: smaller blocks, the same values
+        with suppress(OSError):  # above the system's limit: the blocks stay smaller
             fcntl.fcntl(descriptor, resize, PIECE)
+
+
+class _Stdout(io.RawIOBase):
+    """The process's stdout; a closed pipe and a full device raise our own errors."""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+    def isatty(self) -> bool:
+        return os.isatty(1)
+
+    def write(self, data: object, /) -> int:
+        try:
+            return os.write(1, data)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            _abandon_stdout()
+            raise ClosedPipe from None
+        except OSError as error:
+            _abandon_stdout()
+            if error.errno == errno.EBADF:
+                raise FileError("stdout: cannot write: it is closed") from None
+            raise cannot("write", "stdout", error) from None
+
+
+def guard_stdout() -> None:
+    """Replace sys.stdout, so that every failed write, ours or a library's, raises our errors."""
+    try:
+        os.fstat(1)
+    except OSError:
+        # closed: take its number, or the next file opened would get it; writing fails (EBADF)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Stdout()), "utf-8", "surrogateescape", newline="", line_buffering=True
+    )
+
+
+def write_stdout(data: bytes) -> None:
+    """Write and flush, so that the reader has a block before the next one is computed."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _abandon_stdout() -> None:
+    """Point stdout at /dev/null, so that the flush at exit does not fail again."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    if nothing != 1:
+        os.dup2(nothing, 1)
+        os.close(nothing)
+
+
+def package_text(name: str) -> str:
+    """A text file that comes with the package, by its path in it."""
+    from importlib.resources import files  # here, as few runs need it
+
+    return (files("resvm_cli") / name).read_text(encoding="utf-8")

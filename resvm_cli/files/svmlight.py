@@ -1,6 +1,6 @@
-"""svmlight text: ``[label] [qid:n] index:value ... [# comment]``, one row a line.
+"""svmlight text: ``[label] [qid:n] index:value ... [# comment]``, one row per line.
 
-Reading is strict (a file is either understood whole or refused with line and column) and exact
+Reading is strict (the first line that cannot be read is an error with line and column) and exact
 (every number is Python's ``float()`` of its text). Blocks of rows stream in constant memory.
 """
 
@@ -15,10 +15,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.file_kinds import require_svmlight
 from resvm_cli.files.streams import (
     BYTE_ORDER_MARK,
@@ -41,23 +40,23 @@ NONZERO_CAPACITY = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows of a file with what else their lines said."""
+    """Consecutive rows of a file, with the rest of their lines."""
 
     rows: Rows
-    labels: FloatArray  # nan where a line has none
-    qids: IntArray  # -1 where a line has none
+    labels: FloatArray  # nan for a line without label
+    qids: IntArray  # -1 for a line without qid
     lines: IntArray
-    starts: IntArray  # where each line begins, in bytes from the start of the text
-    comments: list[str] | None  # only where asked for
+    starts: IntArray  # the offset of each line, in bytes from the start of the text
+    comments: list[str] | None  # only if asked for
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @classmethod
-    def of(
+    def from_rows(
         cls, rows: Rows, labels: FloatArray | None = None, comments: list[str] | None = None
     ) -> Block:
-        """Rows to be written, with labels and comments where there are any."""
+        """Rows to be written, with labels and comments if there are any."""
         nothing = np.full(len(rows), -1, np.int64)
         written = np.full(len(rows), np.nan) if labels is None else np.asarray(labels, np.float64)
         return cls(rows, written, nothing, nothing, nothing, comments)
@@ -75,42 +74,94 @@ class Block:
             else [comment for block in blocks for comment in block.comments or ()],
         )
 
-    def slices(self, most_rows: int) -> Iterator[Block]:
-        """The same rows in blocks of at most so many."""
-        if len(self) <= most_rows:
+    def slices(self, max_rows: int) -> Iterator[Block]:
+        """The same rows in blocks of at most this many."""
+        if len(self) <= max_rows:
             yield self
             return
-        for start in range(0, len(self), most_rows):
-            part = slice(start, min(start + most_rows, len(self)))
-            yield Block(
-                self.rows.slice(part.start, part.stop),
-                self.labels[part],
-                self.qids[part],
-                self.lines[part],
-                self.starts[part],
-                None if self.comments is None else self.comments[part],
-            )
+        for start in range(0, len(self), max_rows):
+            part = slice(start, min(start + max_rows, len(self)))
+            comments = None if self.comments is None else self.comments[part]
+            yield self._chosen(self.rows.slice(part.start, part.stop), part, comments)
+
+    def take(self, numbers: IntArray) -> Block:
+        """The rows with these numbers, in this order."""
+        comments = self.comments
+        if comments is not None:
+            comments = [comments[number] for number in numbers.tolist()]
+        return self._chosen(self.rows.take(numbers), numbers, comments)
+
+    def _chosen(self, rows: Rows, chosen: slice | IntArray, comments: list[str] | None) -> Block:
+        labels, qids = self.labels[chosen], self.qids[chosen]
+        return Block(rows, labels, qids, self.lines[chosen], self.starts[chosen], comments)
 
     def require_labels(self, name: str) -> None:
-        """Refuse the first row that has no label."""
+        """DataError for the first row without label."""
         missing = np.flatnonzero(np.isnan(self.labels))
         if len(missing):
             raise DataError(
-                f"{name}:{self.lines[missing[0]]}: a row without label; with --data each needs one",
-                "give unlabeled rows a label of their own, such as 0",
+                f"{name}:{self.lines[missing[0]]}: a row without label",
+                Message("{data} needs labels; give unlabeled rows one of their own, such as 0"),
             )
 
-    def take(self, numbers: IntArray) -> Block:
-        """The rows of these numbers, in this order."""
-        comments = self.comments
-        return Block(
-            self.rows.take(numbers),
-            self.labels[numbers],
-            self.qids[numbers],
-            self.lines[numbers],
-            self.starts[numbers],
-            None if comments is None else [comments[number] for number in numbers.tolist()],
-        )
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line that cannot be read."""
+
+    line: int
+    column: int
+    status: int
+    token: bytes
+    previous: int
+
+    def error(self, name: str) -> DataError:
+        """What is wrong and what was expected."""
+        shown = self.token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
+        if len(self.token) > 40:
+            shown += "..."
+        what, hint = _PROBLEMS[self.status]
+        index = shown.partition(":")[0]
+        what = what.format(shown=shown, index=index, previous=self.previous)
+        return DataError(f"{name}:{self.line}:{self.column}: {what}", hint)
+
+
+# What is wrong with a line by the tokenizer's status, and how to correct it.
+_PROBLEMS: dict[int, tuple[str, Text | None]] = {
+    tokenizer.MALFORMED: ("cannot read '{shown}'; expected a pair index:value", None),
+    tokenizer.NOT_FINITE: (
+        "'{shown}' is not finite",
+        "leave unknown values out (they count as 0) or impute them first",
+    ),
+    tokenizer.VALUE_OVERFLOW: ("the value of '{shown}' is too large for a double", None),
+    tokenizer.INDEX_ZERO: (
+        "index 0 in '{shown}'; indices start at 1",
+        Message("if the file counts features from 0, use {zero_based:True}"),
+    ),
+    tokenizer.INDEX_NEGATIVE: ("negative index in '{shown}'; indices start at 1", None),
+    tokenizer.INDEX_DESCENDS: (
+        "feature {index} comes after feature {previous}; indices must increase",
+        "sort the features of each row by index",
+    ),
+    tokenizer.INDEX_REPEATS: (
+        "feature {index} comes twice; indices must increase",
+        "keep one value per feature and row",
+    ),
+    tokenizer.INDEX_TOO_LARGE: ("index {index} is too large (at most 2147483646)", None),
+    tokenizer.NUL_BYTE: (
+        "a NUL byte; expected text",
+        "the file is binary, or encoded as UTF-16: convert it to UTF-8 text",
+    ),
+    tokenizer.BAD_LABEL: (
+        "cannot read '{shown}'; expected a numeric label or a pair index:value",
+        "is this a svmlight file? names belong at the end of a line, after a #",
+    ),
+    tokenizer.BAD_QID: (
+        "cannot read '{shown}'; expected one qid:NUMBER before the features",
+        None,
+    ),
+    tokenizer.NO_VALUE: ("feature {index} has no value; expected a pair index:value", None),
+}
 
 
 def read_blocks(
@@ -135,19 +186,18 @@ def map_blocks(
     zero_based: bool = False,
     with_comments: bool = False,
     multiple: int = 1,
-    most_rows: int = ROW_CAPACITY,
+    max_rows: int = ROW_CAPACITY,
 ) -> Iterator[tuple[Block, Result]]:
-    """The same, with what a function makes of each block, in the threads that parse.
+    """Blocks of a file and the function's result for each, computed in the threads that parse.
 
-    On a cluster, pieces of text go there, and blocks come back without their numbers. To
-    the function a block's lines count from the beginning of its piece. Blocks of a file hold a
-    multiple of so many rows, where none of its lines is blank, and at most ``most_rows``; a pipe is
-    answered as it comes.
+    On a cluster, pieces of text are sent and blocks come back without values. In the function,
+    lines count from the beginning of the piece. Blocks of a file without blank lines hold a
+    multiple of ``multiple`` rows, at most ``max_rows``; text from a pipe is passed on at once.
     """
     text = require_svmlight(read_pieces(path), name_of(path))
     texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
     parse = _Parser(zero_based, with_comments, False)
-    work = _PieceWork(parse, function, run.is_remote, most_rows)
+    work = _PieceWork(parse, function, run.is_remote, max_rows)
 
     def results() -> Iterator[_Parsed]:
         for parsed, made in run.stream_shared(work, shared, enumerate(texts)):
@@ -175,12 +225,11 @@ def parse_pieces(
     workers: int = 0,
     on_bad_line: Callable[[BadLine], None] | None = None,
 ) -> Iterator[Block]:
-    """Blocks of rows from text cut anywhere.
+    """Blocks of rows from pieces of text.
 
-    With workers, threads read and parse ahead. A line that is not understood is an error, or is
-    handed to ``on_bad_line`` and passed over.
+    With workers, threads read and parse ahead. A line that cannot be read is an error, or is passed
+    to ``on_bad_line`` and skipped.
     """
-
     parse = _Parser(zero_based, with_comments, on_bad_line is not None)
     texts = enumerate(whole_lines(require_svmlight(pieces, name), name=name))
     return _joined(
@@ -193,7 +242,7 @@ def parse_pieces(
 def _joined(
     pieces: Iterable[_Parsed], name: str, on_bad_line: Callable[[BadLine], None] | None
 ) -> Iterator[Block]:
-    """The blocks of parsed pieces, their places counted from the beginning of the text."""
+    """The blocks of parsed pieces, with lines and offsets counted from the start of the text."""
     line = offset = n_rows = 0
     for parsed in pieces:
         for block in parsed.blocks:
@@ -207,7 +256,7 @@ def _joined(
         line += parsed.n_lines
         offset += parsed.n_bytes
     if n_rows == 0 and on_bad_line is None:
-        hint = "the file is empty or holds only blank and comment lines"
+        hint = "the file is empty or has only blank and comment lines"
         if name == name_of(STDIN):
             hint += "; did the command before the pipe fail?"
         raise DataError(f"{name}: no rows", hint)
@@ -215,7 +264,7 @@ def _joined(
 
 @dataclass
 class _Parsed:
-    """What some lines gave; places count from their own beginning."""
+    """The result of parsing a piece; lines and offsets count from its start."""
 
     n_bytes: int
     n_lines: int = 0
@@ -225,7 +274,7 @@ class _Parsed:
 
 @dataclass(frozen=True)
 class _Parser:
-    """Numbered texts to what they hold."""
+    """Parses numbered pieces of text."""
 
     zero_based: bool
     with_comments: bool
@@ -233,23 +282,23 @@ class _Parser:
 
     def __call__(self, numbered: tuple[int, bytes]) -> _Parsed:
         number, text = numbered
-        # a byte-order mark is no part of the first line; elsewhere it is refused as any token
+        # a byte-order mark may precede the first line only
         mark = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
         return _parse(text, mark, self.zero_based, self.with_comments, self.tolerant)
 
 
 @dataclass(frozen=True)
 class _PieceWork(Generic[Shared, Result]):
-    """What is made of a piece of text, here or elsewhere."""
+    """Parses a piece of text and applies a function to its blocks, here or on a cluster."""
 
     parse: _Parser
     function: Callable[[Shared, Block], Result]
     travels: bool
-    most_rows: int
+    max_rows: int
 
     def __call__(self, shared: Shared, numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
         parsed = self.parse(numbered)
-        parsed.blocks = [part for block in parsed.blocks for part in block.slices(self.most_rows)]
+        parsed.blocks = [part for block in parsed.blocks for part in block.slices(self.max_rows)]
         made = [self.function(shared, block) for block in parsed.blocks]
         if self.travels:
             parsed.blocks = [replace(block, rows=_empty(len(block))) for block in parsed.blocks]
@@ -261,7 +310,7 @@ def _empty(n_rows: int) -> Rows:
 
 
 class _Scratch(threading.local):
-    """Where the tokenizer writes, kept by each thread for its next text."""
+    """The tokenizer's output arrays, which each thread uses again for its next text."""
 
     def __init__(self) -> None:
         self.per_row = [np.empty(ROW_CAPACITY, kind) for kind in ("i8", "f8", "i8", "i8", "i8")]
@@ -279,36 +328,16 @@ _scratch = _Scratch()
 def _parse(
     text: bytes, position: int, zero_based: bool, with_comments: bool, tolerant: bool
 ) -> _Parsed:
-    """Parse whole lines; stops at the first one that is refused unless tolerant."""
+    """Parse whole lines; stops at the first bad one unless tolerant."""
     parsed = _Parsed(len(text))
     scratch = _scratch
-    ends, labels, qids, lines, starts = scratch.per_row
     view = memoryview(text)
     line = 1
     while position < len(text):
-        (
-            status,
-            n_rows,
-            n_nonzeros,
-            consumed,
-            n_lines,
-            line_start,
-            token_start,
-            token_end,
-            previous,
-        ) = tokenizer.scan(
-            view[position:],
-            zero_based,
-            line,
-            ends,
-            labels,
-            qids,
-            lines,
-            starts,
-            scratch.comments,
-            scratch.indices,
-            scratch.values,
-        )
+        room = (*scratch.per_row, scratch.comments, scratch.indices, scratch.values)
+        found = tokenizer.scan(view[position:], zero_based, line, *room)
+        status, n_rows, n_nonzeros, consumed, n_lines = found[:5]
+        line_start, token_start, token_end, previous = found[5:]
         if n_rows:
             parsed.blocks.append(
                 _block(view[position:], scratch, n_rows, n_nonzeros, position, with_comments)
@@ -357,20 +386,20 @@ def _block(
 
 
 def format_rows(rows: Rows) -> list[bytes]:
-    """Each row as ``index:value ...`` text that reads back to the same bits."""
+    """Each row as ``index:value ...`` text that reads back exactly."""
     ends = np.empty(len(rows), np.int64)
     text = _numbers.rows(rows.indptr, rows.indices, rows.values, ends)
     return [text[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])]
 
 
 def format_number(number: float) -> str:
-    """A number as the shortest text that reads back exactly, without the .0 of a whole one."""
+    """The shortest text that reads back exactly; a whole number has no .0."""
     text = repr(float(number))
     return text[:-2] if text.endswith(".0") else text
 
 
 def format_block(block: Block) -> bytes:
-    """svmlight text of a block: what it says reads back exactly."""
+    """The svmlight text of a block, which reads back exactly."""
     labels = _numbers.lines(None, np.ascontiguousarray(block.labels), 1, b" ").splitlines()
     columns = [[b"" if text == b"nan" else text.removesuffix(b".0") for text in labels]]
     if (block.qids >= 0).any():

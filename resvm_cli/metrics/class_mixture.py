@@ -1,14 +1,15 @@
-"""P and U as mixtures of one positive and one negative class, told apart by their values alone.
+"""P and U as mixtures of one positive and one negative class, separated by their values alone.
 
-A share a of P is truly negative, a share b of U truly positive, and values of true positives and of
-true negatives are distributed alike in both. How the two distributions differ is one curve: the
-logarithm of their ratio is taken to rise in a straight line with the logit of a value's place among
-P and U, half and half. Nothing else is assumed of them, so that any increasing change of the values
-leaves the result as it is. a, b and the line are fitted by the EM algorithm (the exponential tilt
-of Anderson 1979 with unknown shares, as Qin 1999 has it), and again for resampled sets.
+A fraction a of P is truly negative, a fraction b of U truly positive, and true positives and true
+negatives each have one distribution of values, the same in both sets. One curve describes how the
+two distributions differ: the logarithm of their ratio is assumed to rise linearly with the logit
+of a value's quantile among P and U, each set counting half. Nothing else is assumed, so any
+increasing transformation of the values leaves the result unchanged. a, b and the line are fitted
+by the EM algorithm (the exponential tilt of Anderson 1979 with unknown fractions, as in Qin 1999),
+and again for bootstrap samples.
 
-Any smaller b explains the same values: some positives of U may look like negatives throughout.
-Where the fitted classes overlap much, b is not to be had from values, and bounds begin at 0.
+Any smaller b explains the same values: some positives of U may look exactly like negatives. Where
+the fitted classes overlap much, values do not determine b, and its bounds begin at 0.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.bootstrap import LEVEL, Interval, draw_counts
+from resvm_cli.metrics.intervals import LEVEL, Interval, draw_counts
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.rows import distinct
 
-# Fewer values than these tell nothing.
-LEAST_POSITIVES = 10
-LEAST_UNLABELED = 20
+# Fewer values are not enough for a fit.
+MIN_POSITIVES = 10
+MIN_UNLABELED = 20
 BINS_OF_EACH = 50
 FIRST_A, FIRST_B, FIRST_SLOPE = 0.05, 0.3, 1.5
 STEPS, RESAMPLED_STEPS = 500, 200
@@ -34,20 +35,20 @@ TOLERANCE = 1e-6
 RIDGE = 1e-3
 REPLICATES = 200
 REPLICATES_AT_ONCE = 200
-# Bounds are this much further from the figure than resampling puts them: the line is not exact.
+# Bounds are this much further from the value than the bootstrap puts them: the line is a model.
 WIDENING = 1.3
-# Areas under ROC curves, of the fitted classes and of P against U itself: below, b is not known.
-LEAST_AREA, LEAST_AREA_OF_SETS = 0.9, 0.67
-WIDEST = 0.2  # interval of b by resampling: sets that leave more open do not tell it either
-# Rows of one class that look wholly like the other are no part of the line: so many are taken to
-# be of either class as all rows are, and lower bounds of what is promised are so much lower. More
-# (docs/ranking.md) would leave no list for a false discovery rate of 0.05.
+# Areas under ROC curves, of the fitted classes and of P against U: below these, b is unknown.
+MIN_AREA, MIN_AREA_OF_SETS = 0.9, 0.67
+MAX_WIDTH = 0.2  # of the bootstrap interval of b: if it is wider, b is unknown too
+# The line does not cover rows of one class that look exactly like the other. This fraction of rows
+# is assumed to be positive as often as all rows are, and lower bounds of precision are reduced by
+# the slack. Larger values (docs/ranking.md) would leave no list at a false discovery rate of 0.05.
 LOOKALIKES, SLACK = 0.04, 0.04
-MOST_DEPTHS = 300
+MAX_DEPTHS = 300
 
 
 @dataclass(frozen=True, eq=False)
-class Binned:
+class BinnedValues:
     """Values of P and U counted in the same bins, lowest first."""
 
     edges: FloatArray  # between bins; a value equal to an edge lies above it
@@ -55,55 +56,53 @@ class Binned:
     unlabeled: FloatArray
 
     @classmethod
-    def of(cls, positives: FloatArray, unlabeled: FloatArray) -> Binned:
-        shares = np.arange(1, BINS_OF_EACH) / BINS_OF_EACH
-        edges = distinct(
-            np.concatenate(
-                [np.quantile(values, shares, method="higher") for values in (positives, unlabeled)]
-            )
-        )
+    def from_values(cls, positives: FloatArray, unlabeled: FloatArray) -> BinnedValues:
+        quantiles = np.arange(1, BINS_OF_EACH) / BINS_OF_EACH
+        sets = (positives, unlabeled)
+        cuts = [np.quantile(values, quantiles, method="higher") for values in sets]
+        edges = distinct(np.concatenate(cuts))
         counts = [
             np.bincount(np.searchsorted(edges, values, "right"), minlength=len(edges) + 1)
-            for values in (positives, unlabeled)
+            for values in sets
         ]
         return cls(edges, *(count.astype(np.float64) for count in counts))
 
     @cached_property
-    def places(self) -> FloatArray:
-        """The logit of each bin's middle among both sets, which count the same."""
-        share = self.positives / self.positives.sum() + self.unlabeled / self.unlabeled.sum()
-        middle = (np.cumsum(share) - share / 2) / 2
-        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # bins without any value
-        logits: FloatArray = np.log(middle / (1 - middle))
-        return logits
+    def logits(self) -> FloatArray:
+        """The logit of each bin's middle quantile among both sets, which count the same."""
+        width = self.positives / self.positives.sum() + self.unlabeled / self.unlabeled.sum()
+        middle = (np.cumsum(width) - width / 2) / 2
+        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # for bins without any value
+        found: FloatArray = np.log(middle / (1 - middle))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Parameters of one fit or several, a line each."""
+    """Parameters of one or several fits, one row each."""
 
     a: FloatArray
     b: FloatArray
     intercept: FloatArray
     slope: FloatArray
 
-    def ratios(self, places: FloatArray) -> FloatArray:
+    def ratios(self, logits: FloatArray) -> FloatArray:
         """fits x bins: the density of positives over that of negatives."""
-        return np.exp(np.clip(self.intercept + self.slope * places, -40.0, 40.0))
+        return np.exp(np.clip(self.intercept + self.slope * logits, -40.0, 40.0))
 
-    def true_positives(self, places: FloatArray) -> FloatArray:
-        """fits x bins: the chance that a row of P is truly positive."""
-        ratio = (1 - self.a) * self.ratios(places)
+    def true_positives(self, logits: FloatArray) -> FloatArray:
+        """fits x bins: the probability that a row of P is truly positive."""
+        ratio = (1 - self.a) * self.ratios(logits)
         return ratio / np.maximum(ratio + self.a, 1e-300)
 
-    def hidden_positives(self, places: FloatArray) -> FloatArray:
-        """fits x bins: the chance that a row of U is positive."""
-        ratio = self.b * self.ratios(places)
+    def hidden_positives(self, logits: FloatArray) -> FloatArray:
+        """fits x bins: the probability that a row of U is positive."""
+        ratio = self.b * self.ratios(logits)
         return ratio / (ratio + (1 - self.b))
 
 
 def _fit(
-    places: FloatArray,
+    logits: FloatArray,
     of_pos: FloatArray,
     of_unl: FloatArray,
     known_a: float | None,
@@ -111,14 +110,14 @@ def _fit(
     start: _Fits,
     n_steps: int,
 ) -> _Fits:
-    """EM from ``start``; counts are fits x bins. The line takes one step of Newton's at a time."""
+    """EM from ``start``; counts are fits x bins. Each iteration has one Newton step of the line."""
     n_pos = of_pos.sum(axis=1, keepdims=True)
     n_unl = of_unl.sum(axis=1, keepdims=True)
     counts = of_pos + of_unl
     fits = start
     for _ in range(n_steps):
-        in_pos = of_pos * fits.true_positives(places)
-        in_unl = of_unl * fits.hidden_positives(places)
+        in_pos = of_pos * fits.true_positives(logits)
+        in_unl = of_unl * fits.hidden_positives(logits)
         a, b = fits.a, fits.b
         if known_a is None:
             a = 1 - in_pos.sum(axis=1, keepdims=True) / n_pos
@@ -127,15 +126,15 @@ def _fit(
         positive = in_pos + in_unl
         total = positive.sum(axis=1, keepdims=True)
         balance = np.log(np.maximum(total, 1e-9) / np.maximum(n_pos + n_unl - total, 1e-9))
-        line = fits.intercept + fits.slope * places + balance
+        line = fits.intercept + fits.slope * logits + balance
         chance = 1 / (1 + np.exp(-np.clip(line, -40.0, 40.0)))
         missing, weight = positive - counts * chance, counts * chance * (1 - chance)
-        # Newton: two gradients, and a matrix of 2 x 2
+        # Newton: two gradients and a 2 x 2 Hessian
         to_intercept = missing.sum(axis=1, keepdims=True)
-        to_slope = (missing * places).sum(axis=1, keepdims=True) - RIDGE * fits.slope
+        to_slope = (missing * logits).sum(axis=1, keepdims=True) - RIDGE * fits.slope
         ones = weight.sum(axis=1, keepdims=True) + RIDGE
-        mixed = (weight * places).sum(axis=1, keepdims=True)
-        squares = (weight * places**2).sum(axis=1, keepdims=True) + RIDGE
+        mixed = (weight * logits).sum(axis=1, keepdims=True)
+        squares = (weight * logits**2).sum(axis=1, keepdims=True) + RIDGE
         determinant = ones * squares - mixed**2
         rise = np.clip((squares * to_intercept - mixed * to_slope) / determinant, -2.0, 2.0)
         turn = np.clip((ones * to_slope - mixed * to_intercept) / determinant, -1.0, 1.0)
@@ -147,8 +146,8 @@ def _fit(
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
-    """A figure for each depth of a list, with bounds; without replicates these are nan."""
+class IntervalsByDepth:
+    """A value for each depth of a list, with bounds; without replicates these are nan."""
 
     value: FloatArray
     low: FloatArray
@@ -157,9 +156,9 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class ClassMixture:
-    """The fitted classes."""
+    """The two fitted classes."""
 
-    binned: Binned
+    binned: BinnedValues
     fitted: _Fits
     resampled: _Fits | None
     a_known: bool
@@ -176,54 +175,45 @@ class ClassMixture:
         n_replicates: int = REPLICATES,
         seed: int = 0,
     ) -> ClassMixture | None:
-        """From values of P and U; a and b are fitted where they are not given.
+        """Fit the values of P and U; a and b are fitted too unless given.
 
-        None where there are too few values to tell.
+        None where there are too few values.
         """
-        if len(positives) < LEAST_POSITIVES or len(unlabeled) < LEAST_UNLABELED:
+        if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
-        binned = Binned.of(positives, unlabeled)
-        start = _Fits(
-            *(
-                np.array([[value]])
-                for value in (
-                    FIRST_A if a is None else a,
-                    FIRST_B if b is None else b,
-                    0.0,
-                    FIRST_SLOPE,
-                )
-            )
-        )
+        binned = BinnedValues.from_values(positives, unlabeled)
+        first = (FIRST_A if a is None else a, FIRST_B if b is None else b, 0.0, FIRST_SLOPE)
+        start = _Fits(*(np.array([[value]]) for value in first))
         own = binned.positives[None], binned.unlabeled[None]
-        fitted = _fit(binned.places, *own, a, b, start, STEPS)
+        fitted = _fit(binned.logits, *own, a, b, start, STEPS)
         resampled = _resampled(binned, fitted, a, b, n_replicates, seed) if n_replicates else None
         return cls(binned, fitted, resampled, a is not None, b is not None, seed)
 
     @cached_property
     def area(self) -> float:
-        """Under the ROC curve of the fitted classes."""
-        places = self.binned.places
-        of_pos = self.fitted.true_positives(places)[0]
-        of_unl = self.fitted.hidden_positives(places)[0]
+        """The area under the ROC curve of the fitted classes."""
+        logits = self.binned.logits
+        of_pos = self.fitted.true_positives(logits)[0]
+        of_unl = self.fitted.hidden_positives(logits)[0]
         positive = self.binned.positives * of_pos + self.binned.unlabeled * of_unl
-        return _area(positive, self.binned.positives + self.binned.unlabeled - positive)
+        return _roc_area(positive, self.binned.positives + self.binned.unlabeled - positive)
 
     @cached_property
     def separable(self) -> bool:
-        """Whether the classes lie far enough apart for shares to be known."""
-        of_sets = _area(self.binned.positives, self.binned.unlabeled)
-        if self.area < LEAST_AREA or of_sets < LEAST_AREA_OF_SETS:
+        """Whether the classes are far enough apart to determine a and b."""
+        of_sets = _roc_area(self.binned.positives, self.binned.unlabeled)
+        if self.area < MIN_AREA or of_sets < MIN_AREA_OF_SETS:
             return False
-        return self.resampled is None or float(np.ptp(_tails(self.resampled.b))) <= WIDEST
+        return self.resampled is None or float(np.ptp(_tails(self.resampled.b))) <= MAX_WIDTH
 
     @property
     def contamination_pos(self) -> Interval:
-        """a: the share of P that is truly negative."""
+        """a: the fraction of P that is truly negative."""
         return self._parameter("a", self.a_known)
 
     @property
     def contamination_unl(self) -> Interval:
-        """b: the share of U that is truly positive."""
+        """b: the fraction of U that is truly positive."""
         return self._parameter("b", self.b_known)
 
     def _parameter(self, name: str, known: bool) -> Interval:
@@ -233,122 +223,123 @@ class ClassMixture:
         bounds = _bounds(np.array([value]), getattr(self.resampled, name))
         return Interval(value, bounds[0][0] if self.separable else 0.0, bounds[1][0])
 
-    def precision(self, n_listed: int) -> Share:
-        """Of the first 1, 2, ... rows of U, highest values first: the share that is positive."""
-        places = self.binned.places[::-1]
+    def precision(self, n_listed: int) -> IntervalsByDepth:
+        """The fraction of positives in the first 1, 2, ... rows of U, highest values first."""
+        logits = self.binned.logits[::-1]
         counts = self.binned.unlabeled[::-1]
 
-        def chances(fits: _Fits) -> FloatArray:
-            found = fits.hidden_positives(places)
-            return _adding_up(found, counts, float(fits.b[0, 0])) if self.b_known else found
+        def probabilities(fits: _Fits) -> FloatArray:
+            own = fits.hidden_positives(logits)
+            return _scaled_to_mean(own, counts, float(fits.b[0, 0])) if self.b_known else own
 
-        share = self._cumulated(counts, chances, n_listed)
+        found = self._mean_probability(counts, probabilities, n_listed)
         if self.b_known or self.separable:
-            return share
-        return Share(share.value, 0.0 * share.low, share.high)
+            return found
+        return IntervalsByDepth(found.value, 0.0 * found.low, found.high)
 
-    def expected_false(self, n_listed: int) -> Share:
-        """Among the first 1, 2, ... rows of P, lowest values first: how many are negative."""
-        places = self.binned.places
+    def expected_false(self, n_listed: int) -> IntervalsByDepth:
+        """The number of negatives in the first 1, 2, ... rows of P, lowest values first."""
+        logits = self.binned.logits
         counts = self.binned.positives
 
-        def chances(fits: _Fits) -> FloatArray:
-            found = 1 - fits.true_positives(places)
-            return _adding_up(found, counts, float(fits.a[0, 0])) if self.a_known else found
+        def probabilities(fits: _Fits) -> FloatArray:
+            own = 1 - fits.true_positives(logits)
+            return _scaled_to_mean(own, counts, float(fits.a[0, 0])) if self.a_known else own
 
-        share = self._cumulated(counts, chances, n_listed)
+        found = self._mean_probability(counts, probabilities, n_listed)
         depth = np.arange(1, n_listed + 1)
-        low = share.low if self.a_known or self.separable else 0.0 * share.low
-        return Share(share.value * depth, low * depth, share.high * depth)
+        low = found.low if self.a_known or self.separable else 0.0 * found.low
+        return IntervalsByDepth(found.value * depth, low * depth, found.high * depth)
 
     def n_false(self) -> int:
-        """How many rows of P are expected to be negative."""
+        """The expected number of negatives in P."""
         return round(float(self.fitted.a[0, 0] * self.binned.positives.sum()))
 
-    def _cumulated(
-        self, counts: FloatArray, chances: Callable[[_Fits], FloatArray], n_listed: int
-    ) -> Share:
-        """The mean chance over the first 1, 2, ... rows, in bins of so many each."""
+    def _mean_probability(
+        self, counts: FloatArray, probabilities: Callable[[_Fits], FloatArray], n_listed: int
+    ) -> IntervalsByDepth:
+        """The mean probability over the first 1, 2, ... rows; ``counts`` are rows per bin."""
         ends = np.concatenate([[0.0], np.cumsum(counts)])
 
-        def shares(fits: _Fits, depths: FloatArray) -> FloatArray:
-            sums = np.cumsum(counts * chances(fits), axis=1)
+        def means(fits: _Fits, depths: FloatArray) -> FloatArray:
+            sums = np.cumsum(counts * probabilities(fits), axis=1)
             lines = [np.interp(depths, ends, [0.0, *line]) for line in sums.tolist()]
             return np.clip(np.array(lines) / depths, 0.0, 1.0)
 
         depth = np.arange(1, n_listed + 1, dtype=np.float64)
-        value = shares(self.fitted, depth)[0]
-        value = value + LOOKALIKES * (shares(self.fitted, ends[-1:])[0] - value)
+        value = means(self.fitted, depth)[0]
+        value = value + LOOKALIKES * (means(self.fitted, ends[-1:])[0] - value)
         if self.resampled is None:
             nothing = np.full(n_listed, np.nan)
-            return Share(value, nothing, nothing)
-        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MOST_DEPTHS)))
+            return IntervalsByDepth(value, nothing, nothing)
+        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
-        # what is found among so many rows scatters about what is expected there
-        found = rng.binomial(some.astype(np.int64), shares(self.resampled, some)) / some
+        # the number found in a list of this length varies around its expectation
+        found = rng.binomial(some.astype(np.int64), means(self.resampled, some)) / some
         low, high = _bounds(np.interp(some, depth, value), found)
         low = np.maximum(low - SLACK, 0.0)
-        return Share(value, np.interp(depth, some, low), np.interp(depth, some, high))
+        return IntervalsByDepth(value, np.interp(depth, some, low), np.interp(depth, some, high))
 
 
 def _resampled(
-    binned: Binned,
+    binned: BinnedValues,
     fitted: _Fits,
     a: float | None,
     b: float | None,
     n_replicates: int,
     seed: int,
 ) -> _Fits:
-    """Fits to sets drawn again with replacement."""
+    """Fits to bootstrap samples of both sets."""
     rng = randomness.generator(seed, randomness.MIXED_CLASSES)
     parts = []
     for first in range(0, n_replicates, REPLICATES_AT_ONCE):
         size = min(REPLICATES_AT_ONCE, n_replicates - first)
         of_pos = draw_counts(binned.positives, size, rng)
         of_unl = draw_counts(binned.unlabeled, size, rng)
-        start = _Fits(*(np.repeat(line, size, axis=0) for line in _lines(fitted)))
-        parts.append(_fit(binned.places, of_pos, of_unl, a, b, start, RESAMPLED_STEPS))
-    return _Fits(*(np.concatenate(lines) for lines in zip(*map(_lines, parts), strict=True)))
+        start = _Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
+        parts.append(_fit(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS))
+    return _Fits(
+        *(
+            np.concatenate(lines)
+            for lines in zip(*(vars(part).values() for part in parts), strict=True)
+        )
+    )
 
 
-def _adding_up(chances: FloatArray, counts: FloatArray, share: float) -> FloatArray:
-    """Chances (fits x bins) whose odds are raised or lowered alike until their mean is the share.
+def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
+    """Probabilities (fits x bins) with all odds multiplied by one factor to reach this mean.
 
-    A share that was given is kept even where the values speak for another.
+    A fraction that the user gives is kept even where the values suggest another.
     """
-    if not 0 < share < 1:
-        return np.full_like(chances, share)
+    if not 0 < mean < 1:
+        return np.full_like(chances, mean)
     logits = np.log(np.maximum(chances, 1e-15)) - np.log(np.maximum(1 - chances, 1e-15))
     low, high = np.full((len(chances), 1), -80.0), np.full((len(chances), 1), 80.0)
     for _ in range(50):
         middle = (low + high) / 2
         means = (counts / (1 + np.exp(-(logits + middle)))).sum(axis=1, keepdims=True)
-        above = means > share * counts.sum()
+        above = means > mean * counts.sum()
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     found: FloatArray = 1 / (1 + np.exp(-(logits + (low + high) / 2)))
     return found
 
 
-def _area(positive: FloatArray, negative: FloatArray) -> float:
-    """Under the ROC curve of counts in bins, lowest first."""
+def _roc_area(positive: FloatArray, negative: FloatArray) -> float:
+    """The area under the ROC curve of counts in bins, lowest first."""
     total = float(positive.sum() * negative.sum())
     above = np.cumsum(negative) - negative / 2
     return float((positive * above).sum()) / total if total > 0 else 0.5
 
 
-def _lines(fits: _Fits) -> tuple[FloatArray, ...]:
-    return fits.a, fits.b, fits.intercept, fits.slope
-
-
 def _tails(replicates: FloatArray) -> FloatArray:
-    """The percentiles that an interval ends at: two lines."""
+    """The percentiles at which an interval ends: two rows."""
     tail = (1 - LEVEL) / 2
     found: FloatArray = np.quantile(replicates, [tail, 1 - tail], axis=0, method="weibull")
     return found
 
 
 def _bounds(values: FloatArray, replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Percentiles of replicates (replicates x values), widened, between 0 and 1."""
+    """Percentiles of the replicates (replicates x values), widened, between 0 and 1."""
     low, high = _tails(replicates)
     below = WIDENING * np.maximum(values - low, 0.0)
     above = WIDENING * np.maximum(high - values, 0.0)

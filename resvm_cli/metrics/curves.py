@@ -1,8 +1,8 @@
-"""Curves to look at: every threshold, thinned for drawing, with pointwise bands."""
+"""PR and ROC curves to draw: every threshold, thinned, with pointwise bands; and histograms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.metrics.bootstrap import LEVEL, resampled
-from resvm_cli.metrics.contamination_correction import Contamination, Curve, curve
-from resvm_cli.metrics.ranking import BoolArray, FloatArray, Ranking
+from resvm_cli.metrics.contamination_correction import Contamination
+from resvm_cli.metrics.intervals import LEVEL, resampled
+from resvm_cli.metrics.ranking import BoolArray, FloatArray, ScoredLabels
 
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000
 BAND_REPLICATES = 200
 HISTOGRAM_BINS = 40
 VOTES_RANGE = 8.0  # decision values of an ensemble reach far beyond 0 to 1,
-VOTES_SHARE = 0.3  # where this share of the positives still lies
+VOTES_FRACTION = 0.3  # where this fraction of the positives still lies
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class Points:
     n_negatives: int
 
     @classmethod
-    def of(cls, positive: BoolArray, scores: FloatArray) -> Points:
-        """Every distinct score, also those that only negatives have."""
+    def from_scores(cls, positive: BoolArray, scores: FloatArray) -> Points:
+        """Every distinct score, including those that only negatives have."""
         high = np.sort(scores[positive])
         thresholds = np.unique(scores)
         tp = len(high) - np.searchsorted(high, thresholds, "left")
@@ -64,7 +64,7 @@ class Points:
         """At most this many, evenly spread over recall, false positives and depth together."""
         if len(self.thresholds) <= most:
             return self
-        depth = np.log1p(self.tp + self.fp)  # the top of the ranking is looked at closest
+        depth = np.log1p(self.tp + self.fp)  # more points at the top of the ranking
         way = self.recall + self.fpr + depth / depth[-1]
         chosen = np.searchsorted(way, np.linspace(way[0], way[-1], most))
         kept = np.unique(np.concatenate([[0], chosen, [len(way) - 1]]))
@@ -74,7 +74,40 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class Curve:
+    """Rates at thresholds, best first; leading axes run over bootstrap replicates."""
+
+    thresholds: FloatArray
+    recall: FloatArray
+    fpr: FloatArray
+    precision: FloatArray
+
+    @classmethod
+    def from_scored(cls, ranking: ScoredLabels, known: Contamination | None = None) -> Curve:
+        """At the scores of positives; corrected where P and U are known to be contaminated."""
+        recall = ranking.tp / ranking.n_positives[..., None]
+        if known is not None:
+            fraction = ranking.fp / ranking.n_negatives[..., None]
+            return cls.corrected(ranking.thresholds, recall, fraction, known)
+        fpr = ranking.fp / np.maximum(ranking.n_negatives, 1)[..., None]
+        precision = ranking.tp / np.maximum(ranking.tp + ranking.fp, 1)
+        return cls(ranking.thresholds, recall, fpr, precision)
+
+    @classmethod
+    def corrected(
+        cls, thresholds: FloatArray, recall: FloatArray, fraction: FloatArray, known: Contamination
+    ) -> Curve:
+        """From the fractions of P and U predicted positive.
+
+        Rates are made possible ones: between 0 and 1, never falling as the threshold falls.
+        """
+        tpr, fpr = known.rates(recall, fraction)
+        tpr, fpr = (np.maximum.accumulate(np.clip(rate, 0.0, 1.0), axis=-1) for rate in (tpr, fpr))
+        return cls(thresholds, tpr, fpr, known.precision(tpr, fpr))
+
+
+@dataclass(frozen=True, eq=False)
+class CurveBand:
     """Pointwise bounds of precision by recall and of the true-positive rate by the false one."""
 
     grid: FloatArray
@@ -84,43 +117,24 @@ class Band:
     tpr_high: FloatArray
 
 
-Rates = Callable[[Ranking], Curve]
-
-
-def plain(ranking: Ranking) -> Curve:
-    """The curve of true labels, at the scores of positives."""
-    seen = np.maximum(ranking.tp + ranking.fp, 1)
-    return Curve(
-        ranking.thresholds,
-        ranking.tp / ranking.n_positives[..., None],
-        ranking.fp / np.maximum(ranking.n_negatives, 1)[..., None],
-        ranking.tp / seen,
-    )
-
-
-def corrected_rates(known: Contamination) -> Rates:
-    """The curve corrected for a contamination."""
-    return lambda ranking: curve(ranking, known)
-
-
-def band(ranking: Ranking, cases: Sequence[Rates], n_replicates: int, seed: int) -> Band:
-    """Bounds over resampled rankings and over all cases; without replicates over cases alone."""
+def curve_band(
+    ranking: ScoredLabels, cases: Sequence[Contamination | None], n_replicates: int, seed: int
+) -> CurveBand:
+    """Bounds over bootstrap replicates and all cases; without replicates over cases alone."""
     grid = np.linspace(0.0, 1.0, 101)
     small = ranking.merged(BAND_BLOCKS)
     rng = randomness.generator(seed, randomness.CURVES)
     many = resampled(small, min(n_replicates, BAND_REPLICATES), rng) if n_replicates else None
     bounds: list[tuple[FloatArray, ...]] = []
     tail = (1 - LEVEL) / 2
-    for rates in cases:
+    for known in cases:
         if many is None:
-            exact = rates(small)
-            rows = [_on_grid(grid, exact.tpr, exact.fpr, exact.precision)]
+            exact = Curve.from_scored(small, known)
+            rows = [_on_grid(grid, exact.recall, exact.fpr, exact.precision)]
         else:
-            drawn = rates(many)
-            rows = [
-                _on_grid(grid, tpr, fpr, precision)
-                for tpr, fpr, precision in zip(drawn.tpr, drawn.fpr, drawn.precision, strict=True)
-            ]
+            drawn = Curve.from_scored(many, known)
+            lines = zip(drawn.recall, drawn.fpr, drawn.precision, strict=True)
+            rows = [_on_grid(grid, *line) for line in lines]
         precisions, tprs = (np.array(columns) for columns in zip(*rows, strict=True))
         bounds.append(
             (
@@ -129,7 +143,9 @@ def band(ranking: Ranking, cases: Sequence[Rates], n_replicates: int, seed: int)
             )
         )
     low_p, high_p, low_t, high_t = (np.array(columns) for columns in zip(*bounds, strict=True))
-    return Band(grid, low_p.min(axis=0), high_p.max(axis=0), low_t.min(axis=0), high_t.max(axis=0))
+    return CurveBand(
+        grid, low_p.min(axis=0), high_p.max(axis=0), low_t.min(axis=0), high_t.max(axis=0)
+    )
 
 
 def _on_grid(
@@ -145,10 +161,10 @@ def _on_grid(
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How the scores of two classes are spread; the outermost bins hold all beyond them.
+    """Scores of two classes in the same bins; the outermost bins hold everything beyond them.
 
-    Decision values of ensembles are vote fractions between 0 and 1, and sums of any size where
-    all members agree. There 0 to 1 gets half of the bins, and what lies beyond the other half.
+    Decision values of ensembles are vote fractions between 0 and 1, or sums of any size where all
+    members agree. For these, 0 to 1 gets half of the bins and the sums get the other half.
     """
 
     edges: FloatArray
@@ -156,7 +172,7 @@ class Histogram:
     other: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, positive: BoolArray, scores: FloatArray) -> Histogram:
+    def from_scores(cls, positive: BoolArray, scores: FloatArray) -> Histogram:
         finite = scores[np.isfinite(scores)]
         if not len(finite):
             finite = np.zeros(1)
@@ -164,8 +180,8 @@ class Histogram:
         edges = np.linspace(low, high, HISTOGRAM_BINS + 1)
         if not high > low:
             edges = np.linspace(low - 0.5, high + 0.5, HISTOGRAM_BINS + 1)
-        share = ((scores >= 0) & (scores <= 1))[positive].mean()
-        if high - low > VOTES_RANGE and share > VOTES_SHARE:
+        within = ((scores >= 0) & (scores <= 1))[positive].mean()
+        if high - low > VOTES_RANGE and within > VOTES_FRACTION:
             n_below, n_above = (HISTOGRAM_BINS // 4 if far else 0 for far in (low < 0, high > 1))
             n_within = HISTOGRAM_BINS - n_below - n_above
             edges = np.concatenate(

@@ -1,17 +1,17 @@
-"""Areas of a ranking from one sort, and what a threshold gives.
+"""Ranking metrics from one sort: areas, the top of the list, thresholds and the PU score.
 
-All areas depend on the negatives only through how many lie between one positive score and the next
-and how many tie with one. So a ranking is kept as blocks, one for each distinct score of a
-positive: tens of millions of negatives become two numbers a block, and resampled rankings are the
-same arrays with one more axis. The plain functions take a bool array and a float array, as
-scikit-learn's do; to ask for several areas without sorting again, make one ``Ranking``.
+Every metric depends on the negatives only through how many lie between one positive score and the
+next and how many tie with one. So scores are kept as blocks, one for each distinct score of a
+positive: tens of millions of negatives become two numbers per block, and bootstrap replicates are
+the same arrays with one more axis. Rows of equal score have no order, so each metric is its
+expectation over all their orders.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import ceil, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,36 +22,38 @@ from resvm_cli.errors import DataError
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
+AREAS = ("average_precision", "pr_auc_trapezoid", "pr_auc_interpolated", "roc_auc")
+
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class ScoredLabels:
     """Counts at each distinct score of a positive, best first; the last axis runs over blocks.
 
-    Any leading axes run over resampled rankings. Counts may be weighted.
+    Any leading axes run over bootstrap replicates. Counts may be weighted.
     """
 
     thresholds: FloatArray  # distinct scores of positives, descending
     positives: FloatArray  # positives with this score
-    above: FloatArray  # negatives below the score before and above this one
+    above: FloatArray  # negatives below the previous score and above this one
     tied: FloatArray  # negatives with this score
     below: FloatArray  # negatives below the last of these scores; no last axis
 
     @classmethod
-    def of(cls, positive: npt.ArrayLike, scores: npt.ArrayLike) -> Ranking:
+    def from_scores(cls, positive: npt.ArrayLike, scores: npt.ArrayLike) -> ScoredLabels:
         """Sort once. ``positive`` is true for positives; the highest score is the best."""
         is_positive = np.asarray(positive, bool)
         values = np.asarray(scores, np.float64)
         if is_positive.shape != values.shape or values.ndim != 1:
             raise ValueError(f"{is_positive.shape} labels and {values.shape} scores")
-        # sorting the classes apart needs no permutation: half the time and memory of argsort
+        # sorting each class on its own needs no permutation: half the time and memory of argsort
         high = values[is_positive]
         low = values[~is_positive]
         if not len(high):
-            raise DataError("no row is positive: there is nothing to recover")
+            raise DataError("no row is positive")
         high.sort()
         low.sort()
         if np.isnan(high[-1]) or (len(low) and np.isnan(low[-1])):
-            raise DataError("a score is nan: it has no place in a ranking")
+            raise DataError("a score is nan and cannot be ranked")
         first = np.flatnonzero(np.concatenate([[True], high[1:] != high[:-1]]))
         thresholds = high[first][::-1]
         counts = np.diff(np.append(first, len(high)))[::-1]
@@ -67,10 +69,10 @@ class Ranking:
             np.asarray(len(low) - at_or_above[-1], np.float64),
         )
 
-    def reweighted(self, prevalence: float) -> Ranking:
-        """The same ranking where positives are this share of all rows."""
+    def reweighted(self, prevalence: float) -> ScoredLabels:
+        """The same scores where this fraction of all rows is positive."""
         weight = (1 - prevalence) / prevalence * self.n_positives / self.n_negatives
-        return Ranking(
+        return ScoredLabels(
             self.thresholds,
             self.positives,
             self.above * weight[..., None],
@@ -78,31 +80,31 @@ class Ranking:
             self.below * weight,
         )
 
-    def merged(self, n_blocks: int) -> Ranking:
-        """At most this many blocks: neighbours joined, as many positives in each as can be."""
+    def merged(self, n_blocks: int) -> ScoredLabels:
+        """At most this many blocks: neighbors joined, with about equally many positives in each."""
         return self._joined(self.edges(n_blocks))
 
-    def graded(self, n_blocks: int) -> Ranking:
-        """At most this many blocks, evenly over recall, false positives and depth together.
+    def graded(self, n_blocks: int) -> ScoredLabels:
+        """At most this many blocks, evenly spread over recall, false positives and depth together.
 
-        The first rows stay apart, and no block joins much of either class.
+        The first rows keep blocks of their own, and no block joins many rows of either class.
         """
         depth = np.log1p(self.tp + self.fp)
         way = self.tp / self.n_positives + self.fp / np.maximum(self.n_negatives, 1)
         way += depth / depth[-1]
-        # by where blocks end, so that one after many negatives opens a group and leaves them apart
+        # by where blocks end: a block after many negatives starts a group and leaves them out
         group = np.floor(way * (n_blocks / (1e-9 + way[-1])))
         return self._joined(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])))
 
-    def _joined(self, edges: npt.NDArray[np.int64]) -> Ranking:
+    def _joined(self, edges: npt.NDArray[np.int64]) -> ScoredLabels:
         """Blocks joined, from each edge up to the next."""
         if len(edges) == len(self.thresholds):
             return self
         positives = np.add.reduceat(self.positives, edges)
         above = np.add.reduceat(self.above, edges)
         tied = np.add.reduceat(self.tied, edges)
-        first = self.above[edges]  # what precedes a group's first positive stays apart
-        return Ranking(
+        first = self.above[edges]  # negatives before a group's first positive stay outside it
+        return ScoredLabels(
             self.thresholds[np.append(edges[1:], len(self.thresholds)) - 1],
             positives,
             first,
@@ -111,7 +113,7 @@ class Ranking:
         )
 
     def edges(self, n_blocks: int) -> npt.NDArray[np.int64]:
-        """The first block of each of at most ``n_blocks`` groups of neighbours."""
+        """The first block of each of at most ``n_blocks`` groups of neighbors."""
         if len(self.thresholds) <= n_blocks:
             return np.arange(len(self.thresholds))
         group = np.floor((self.tp - self.positives) * (n_blocks / self.n_positives))
@@ -136,13 +138,16 @@ class Ranking:
         return np.cumsum(self.above + self.tied, axis=-1)
 
     def average_precision(self) -> FloatArray:
-        """Precision at each positive, averaged: the area under the steps."""
+        """Precision at each positive, averaged: the area under the steps of the PR curve."""
         seen = self.tp + self.fp
         precision = np.divide(self.tp, seen, out=np.zeros_like(seen), where=seen > 0)
         return np.asarray((self.positives * precision).sum(axis=-1) / self.n_positives)
 
     def pr_auc_trapezoid(self) -> FloatArray:
-        """The area under straight lines between the points of the PR curve, from (0, 1) on."""
+        """The area under straight lines between points of the PR curve, starting at (0, 1).
+
+        The paper reports it; it is optimistic where scores are tied.
+        """
         tp_before, fp_before = self.tp - self.positives, self.fp - self.tied
         start, end = tp_before + fp_before, self.tp + self.fp
         before = np.divide(tp_before, start, out=np.ones_like(start), where=start > 0)
@@ -151,10 +156,10 @@ class Ranking:
         return np.asarray(area)
 
     def pr_auc_interpolated(self) -> FloatArray:
-        """The area under the PR curve interpolated as Davis and Goadrich (2006) do.
+        """The area under the PR curve, interpolated as by Davis and Goadrich (2006).
 
         Between two points tp and fp grow together at a fixed rate, so precision follows a
-        hyperbola, integrated exactly (Keilwagen et al. 2014) and not in steps of one positive.
+        hyperbola, integrated exactly (Keilwagen et al. 2014) rather than one positive at a time.
         """
         grown = self.positives
         tp_before = self.tp - grown
@@ -166,14 +171,16 @@ class Ranking:
         return np.asarray(((grown + curved) / rate).sum(axis=-1) / self.n_positives)
 
     def roc_auc(self) -> FloatArray:
-        """The chance that a positive scores above a negative; ties count half."""
+        """The probability that a positive scores above a negative; ties count half."""
         beaten = self.n_negatives[..., None] - self.fp + self.tied / 2
         pairs = self.n_positives * self.n_negatives
         with np.errstate(invalid="ignore"):  # no negatives: nan
             return np.asarray((self.positives * beaten).sum(axis=-1) / pairs)
 
     def partial_roc_auc(self, limit: float) -> FloatArray:
-        """The area under the ROC curve up to this false-positive fraction, divided by it."""
+        """The area under the ROC curve up to this false-positive rate, divided by the rate."""
+        if not 0 < limit <= 1:
+            raise ValueError(f"limit must be a fraction above 0 and at most 1, got {limit}")
         most = (limit * self.n_negatives)[..., None]
         start, end = self.fp - self.tied, self.fp
         # each positive's strip of the area: from where it is recovered up to the limit
@@ -184,51 +191,94 @@ class Ranking:
             area = (self.positives * reached).sum(axis=-1) / (self.n_positives * most[..., 0])
         return np.asarray(area)
 
+    def areas(self) -> dict[str, Any]:
+        """The areas by name."""
+        return {name: getattr(self, name)() for name in AREAS}
+
     def best_f1(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """The largest F1 and the block at which it is reached: all from there up are positive."""
+        """The largest F1, and the block at and above which rows are positive to reach it."""
         f1 = 2 * self.tp / (self.tp + self.fp + self.n_positives[..., None])
         best = f1.argmax(axis=-1)
         return np.take_along_axis(f1, best[..., None], -1)[..., 0], best
 
+    def recovered_at(self, depth: float) -> FloatArray:
+        """Positives expected among the first ``depth`` rows."""
+        length = self.positives + self.tied
+        start = self.tp + self.fp - length
+        part = np.divide(depth - start, length, out=np.zeros_like(start), where=length > 0)
+        return np.asarray((self.positives * np.clip(part, 0.0, 1.0)).sum(axis=-1))
 
-AREAS = (
-    "average_precision",
-    "pr_auc_trapezoid",
-    "pr_auc_interpolated",
-    "roc_auc",
-)
+    def precision_at(self, depth: int) -> FloatArray:
+        """The fraction of positives among the first rows."""
+        return self.recovered_at(depth) / depth
+
+    def recall_at(self, depth: int) -> FloatArray:
+        """The fraction of all positives that are among the first rows."""
+        return self.recovered_at(depth) / self.n_positives
+
+    def enrichment_at(self, depth: int) -> FloatArray:
+        """How many times more positives the first rows hold than rows drawn at random."""
+        return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
+
+    def screened_to_recover(self, recall: float) -> FloatArray:
+        """The fraction of all rows at which this recall is reached."""
+        wanted = np.ceil(np.round(recall * self.n_positives, 9))[..., None]
+        block = (self.tp >= wanted).argmax(axis=-1)[..., None]
+
+        def there(array: FloatArray) -> FloatArray:
+            return np.take_along_axis(array, block, -1)
+
+        positives, tied = there(self.positives), there(self.tied)
+        before = there(self.tp) - positives
+        start = before + there(self.fp) - tied
+        # in a random order of p + t rows the j-th of p positives is at j (p + t + 1) / (p + 1)
+        depth = start + (wanted - before) * (positives + tied + 1) / (positives + 1)
+        return np.asarray(depth[..., 0] / (self.n_positives + self.n_negatives))
+
+    def bedroc(self, alpha: float) -> FloatArray:
+        """Early recognition (Truchon and Bayly 2007), 0 to 1; most weight on the top 1/alpha.
+
+        Positives count by exp(-alpha rank / n); the sum is scaled between its worst and best.
+        """
+        n_rows = self.n_positives + self.n_negatives
+        rate = (alpha / n_rows)[..., None]
+        length = self.positives + self.tied
+        start = self.tp + self.fp - length
+        # the mean weight of a tied block, as a geometric sum
+        block = np.exp(-rate * start) * -np.expm1(-rate * length) / np.expm1(rate)
+        mean = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
+        weight = (self.positives * mean).sum(axis=-1)
+        rate = rate[..., 0]
+        best = -np.expm1(-rate * self.n_positives) / np.expm1(rate)
+        worst = best * np.exp(-rate * self.n_negatives)
+        with np.errstate(invalid="ignore"):  # no negatives: nan
+            return np.asarray((weight - worst) / (best - worst))
 
 
-def areas(ranking: Ranking) -> dict[str, Any]:
-    """The areas by name."""
-    return {name: getattr(ranking, name)() for name in AREAS}
+def depth_of(fraction: float, n_rows: int) -> int:
+    """The whole number of rows in a fraction of a ranking, at least one."""
+    return max(1, ceil(round(fraction * n_rows, 9)))  # 0.07 x 100 is 7, not 7.000000000000001
 
 
-def average_precision(positive: npt.ArrayLike, scores: npt.ArrayLike) -> float:
-    """Precision at each positive, averaged over positives."""
-    return float(Ranking.of(positive, scores).average_precision())
+def pu_score(recall: npt.ArrayLike, fraction: npt.ArrayLike) -> FloatArray:
+    """recall^2 / Pr(yhat = 1), 0 where nothing is predicted positive (Lee and Liu 2003)."""
+    predicted = np.asarray(fraction, np.float64)
+    squared = np.asarray(recall, np.float64) ** 2
+    out = np.zeros(np.broadcast(squared, predicted).shape)
+    return np.divide(squared, predicted, out=out, where=predicted > 0)
 
 
-def pr_auc_trapezoid(positive: npt.ArrayLike, scores: npt.ArrayLike) -> float:
-    """The trapezoidal area under the PR curve: the paper's figure; it flatters tied scores."""
-    return float(Ranking.of(positive, scores).pr_auc_trapezoid())
+def best_pu_score(positive: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, float]:
+    """The largest pu_score, and the score at and above which rows are positive to reach it.
 
-
-def pr_auc_interpolated(positive: npt.ArrayLike, scores: npt.ArrayLike) -> float:
-    """The area under the PR curve with Davis and Goadrich's interpolation."""
-    return float(Ranking.of(positive, scores).pr_auc_interpolated())
-
-
-def roc_auc(positive: npt.ArrayLike, scores: npt.ArrayLike) -> float:
-    """The area under the ROC curve; nan where there are no negatives."""
-    return float(Ranking.of(positive, scores).roc_auc())
-
-
-def partial_roc_auc(positive: npt.ArrayLike, scores: npt.ArrayLike, limit: float = 0.1) -> float:
-    """The ROC area up to a false-positive fraction, divided by that fraction: 1 is perfect."""
-    if not 0 < limit <= 1:
-        raise ValueError(f"a fraction above 0 and up to 1 was expected, not {limit}")
-    return float(Ranking.of(positive, scores).partial_roc_auc(limit))
+    It is reached at the score of a known positive: going on to an unlabeled row adds to the
+    fraction predicted positive and not to the recall.
+    """
+    ranking = ScoredLabels.from_scores(positive, scores)
+    fraction = (ranking.fp + ranking.tp) / (ranking.n_negatives + ranking.n_positives)
+    values = pu_score(ranking.tp / ranking.n_positives, fraction)
+    best = int(values.argmax())
+    return float(values[best]), float(ranking.thresholds[best])
 
 
 @dataclass(frozen=True)
@@ -243,9 +293,9 @@ class Confusion:
     @classmethod
     def at(cls, positive: npt.ArrayLike, scores: npt.ArrayLike, threshold: float) -> Confusion:
         is_positive = np.asarray(positive, bool)
-        called = np.asarray(scores) > threshold
-        tp = int(np.count_nonzero(called & is_positive))
-        fp = int(np.count_nonzero(called)) - tp
+        predicted = np.asarray(scores) > threshold
+        tp = int(np.count_nonzero(predicted & is_positive))
+        fp = int(np.count_nonzero(predicted)) - tp
         n_positives = int(np.count_nonzero(is_positive))
         return cls(tp, fp, n_positives - tp, len(is_positive) - n_positives - fp)
 
@@ -268,13 +318,6 @@ class Confusion:
         margins = [self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn]
         if not all(margins):
             return 0.0
-        # roots one by one: the product of four counts overflows where doubles end
+        # one root per margin: the product of four large counts would overflow
         scale = sqrt(margins[0]) * sqrt(margins[1]) * sqrt(margins[2]) * sqrt(margins[3])
         return (self.tp * self.tn - self.fp * self.fn) / scale
-
-
-def best_f1(positive: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, float]:
-    """The largest F1, and the score from which on rows are positive to reach it."""
-    ranking = Ranking.of(positive, scores)
-    value, block = ranking.best_f1()
-    return float(value), float(ranking.thresholds[int(block)])

@@ -1,7 +1,7 @@
-"""Are methods different over repetitions and data sets? As Demsar (2006) recommends.
+"""Tests of the difference between methods over repetitions and data sets (Demsar 2006).
 
-Higher values are better. Pairs are repetitions on one data set, blocks are data sets with the mean
-over their repetitions.
+Higher values are better. Pairs are repetitions on one data set; blocks are data sets, each with the
+mean over its repetitions.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def wilcoxon_two_sided(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def wins(values: npt.ArrayLike) -> list[int]:
-    """How often each column holds the row's largest value; a shared first place counts for all."""
+    """How often each column holds the row's largest value; ties count for each."""
     table = np.asarray(values, np.float64)
     best = table == table.max(axis=1, keepdims=True)
     return [int(count) for count in best.sum(axis=0)]
 
 
 def shared_wins(values: npt.ArrayLike) -> list[float]:
-    """How often each column holds the row's largest value; a shared first place is divided."""
+    """How often each column holds the row's largest value; ties are divided."""
     table = np.asarray(values, np.float64)
     best = table == table.max(axis=1, keepdims=True)
-    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
+    return [float(count) for count in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
 
 
 def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float,
 
 
 def average_ranks(means: npt.ArrayLike) -> FloatArray:
-    """Mean rank of each column over the rows, 1 for the largest; equal values share theirs."""
+    """Mean rank of each column over the rows, 1 for the largest; equal values get the mean rank."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(-np.asarray(means, np.float64), axis=1).mean(axis=0), np.float64)
@@ -79,7 +79,7 @@ def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
 
 
 def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> float:
-    """The smallest difference of average ranks that Nemenyi's test calls significant."""
+    """The smallest difference of average ranks that is significant by Nemenyi's test."""
     from scipy.stats import studentized_range
 
     quantile = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / sqrt(2)
@@ -108,7 +108,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
-    """Largest groups of methods, best first, of which no two differ by the critical difference."""
+    """Largest groups of methods, best first, in which no two differ by the critical difference."""
     order = [int(i) for i in np.argsort(ranks, kind="stable")]
     groups: list[tuple[int, ...]] = []
     for start in range(len(order)):
@@ -131,7 +131,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class OverDataSets:
-    """The verdict over all data sets."""
+    """The result of the tests over all data sets."""
 
     methods: tuple[str, ...]
     n_data_sets: int
@@ -146,7 +146,7 @@ class OverDataSets:
 def over_data_sets(methods: Sequence[str], means: npt.ArrayLike) -> OverDataSets:
     """Friedman's test with its post-hoc tests; ``means`` is data sets x methods.
 
-    Friedman's test needs three methods and two data sets; where there are fewer its p is nan.
+    Friedman's test needs three methods and two data sets; with fewer its p is nan.
     """
     from scipy.stats import friedmanchisquare
 

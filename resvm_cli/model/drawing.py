@@ -1,4 +1,4 @@
-"""P, U and test sets from labelled rows, with the stated share of wrong labels in each.
+"""P, U and test sets drawn from labeled rows or the paper's 2-D problem, with known contamination.
 
 As in the paper, contamination flips labels: of n_pos known positives, round(a n_pos) are truly
 negative; of n_unl unlabeled rows, round(b n_unl) are truly positive. No row is used twice.
@@ -13,10 +13,12 @@ import numpy as np
 from resvm_cli.errors import DataError
 from resvm_cli.rows import FloatArray, IntArray, Rows
 
+RADIUS = 4.0  # of the circle of negatives
+
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the sets are to be; None for the test set means all that is left."""
+    """The sizes of the sets; None for the test set means all remaining rows."""
 
     n_pos: int
     n_unl: int
@@ -44,6 +46,18 @@ class Sizes:
         return self.false_positives + self.n_unl - self.hidden_positives + (self.test_neg or 0)
 
 
+def truth_of(labels: FloatArray, positive_label: float, name: str) -> np.ndarray:
+    """Whether each row has the positive label; both classes must be present."""
+    truth: np.ndarray = labels == positive_label
+    if not truth.any() or truth.all():
+        which = "no row has" if not truth.any() else "every row has"
+        listed = ", ".join(f"{label:.12g}" for label in np.unique(labels)[:20])
+        raise DataError(
+            f"{name}: {which} the label {positive_label:.12g}", f"the labels are {listed}"
+        )
+    return truth
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """Row numbers of the three sets, each in random order."""
@@ -56,19 +70,19 @@ class Split:
 def split(
     truth: np.ndarray, sizes: Sizes, rng: np.random.Generator, chances: FloatArray | None = None
 ) -> Split:
-    """Draw the sets from rows whose true class is known (+1 where ``truth``).
+    """Draw the sets from rows whose true class is known (positive where ``truth``).
 
-    With ``chances``, true positives are known with these relative chances and not at random.
+    With ``chances``, true positives become known with these relative probabilities.
     """
     positive, negative = np.flatnonzero(truth), np.flatnonzero(~truth)
-    for name, there, needed in (
+    for name, present, needed in (
         ("positive", positive, sizes.positives_needed),
         ("negative", negative, sizes.negatives_needed),
     ):
-        if len(there) < needed:
+        if len(present) < needed:
             raise DataError(
-                f"{needed:,} truly {name} rows are needed and {len(there):,} are there",
-                "ask for smaller sets, or another contamination",
+                f"{needed:,} truly {name} rows are needed but there are only {len(present):,}",
+                "ask for smaller sets or another contamination",
             )
     positive, negative = rng.permutation(positive), rng.permutation(negative)
     if chances is not None:
@@ -90,18 +104,47 @@ def split(
 
 
 def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
-    """Relative chances to be known that depend on the features: e^z along a random direction.
+    """Relative probabilities of being known that depend on the features.
 
-    z is standardised, so a row one deviation further along is e times as likely to be known.
+    They are e^z, with z the standardized position along a random direction: a row one standard
+    deviation further along is e times as likely to be known.
     """
-    present, place = np.unique(rows.indices, return_inverse=True)
+    present, column = np.unique(rows.indices, return_inverse=True)
     direction = rng.standard_normal(len(present))
     with np.errstate(over="ignore", invalid="ignore"):
         along = np.bincount(
-            rows.row_numbers, weights=rows.values * direction[place], minlength=len(rows)
+            rows.row_numbers, weights=rows.values * direction[column], minlength=len(rows)
         )
         deviation = float(along.std()) or 1.0
     if not np.isfinite(deviation):
-        raise DataError("the values are too large for biased labelling", "scale them first")
+        raise DataError("the values are too large for biased labeling", "scale them first")
     chances: FloatArray = np.exp(np.clip((along - along.mean()) / deviation, -8.0, 8.0))
     return chances
+
+
+def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> FloatArray:
+    """Points of the paper's 2-D problem, positives first.
+
+    Positives are standard normal, negatives normal around a circle of radius 4.
+    """
+    angles = rng.uniform(0.0, 2.0 * np.pi, n_negative)
+    circle = RADIUS * np.column_stack([np.cos(angles), np.sin(angles)])
+    centers = np.concatenate([np.zeros((n_positive, 2)), circle])
+    return centers + rng.standard_normal(centers.shape)
+
+
+def positive_density(radius: FloatArray) -> FloatArray:
+    """The density of positives at a distance from the origin."""
+    density: FloatArray = np.exp(-(radius**2) / 2) / (2 * np.pi)
+    return density
+
+
+def negative_density(radius: FloatArray) -> FloatArray:
+    """The density of negatives: the normal density, averaged over centers on the circle."""
+    from scipy.special import ive
+
+    # the mean of e^(r R cos a) over a is I0(r R); ive is I0 without its growth e^(r R)
+    density: FloatArray = (
+        np.exp(-((radius - RADIUS) ** 2) / 2) * ive(0, radius * RADIUS) / (2 * np.pi)
+    )
+    return density

@@ -1,10 +1,9 @@
-"""The model directory, formats 1 and 2: ``manifest.json`` and ``members/00000.model ...``.
+"""The model directory: ``manifest.json``, ``members/00000.model ...`` and ``out_of_bag.tsv``.
 
-Where members were trained on parts of P, ``out_of_bag.tsv`` holds what the others say of known
-positives and of rows of U; it is read only when a threshold is asked for.
-
-Reading trusts nothing: sizes and digests are checked before anything is parsed, names are computed
-and not taken from the manifest, links are not followed. See the README for the specification.
+The last holds out-of-bag values of known positives and of rows of U, for members trained on parts
+of P; it is read only when a threshold needs it. Reading trusts nothing: sizes and digests are
+checked before anything is parsed, names are computed and not taken from the manifest, links are not
+followed. Formats 1 and 2 are read, 2 is written.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from resvm_cli.errors import CommandLineError, FileError, ModelError
-from resvm_cli.files.atomic import read_steadily, recover, whole_directory
-from resvm_cli.files.bounded_read import TRAIN_AGAIN, read_bounded
+from resvm_cli.errors import FileError, Message, ModelError, ParameterError
+from resvm_cli.files.atomic import read_consistently, recover, whole_directory
+from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import cannot
 from resvm_cli.model import bags
 from resvm_cli.model.decisions import DecisionRule
@@ -27,30 +26,38 @@ from resvm_cli.model.ensemble import Ensemble, Group
 from resvm_cli.model.methods import Plan
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.scaling import Scaling
-from resvm_cli.model_files.members import MEMBERS, member_name, member_texts
-from resvm_cli.model_files.model_text import MemberText, parse_members
+from resvm_cli.model_files.members import (
+    MEMBERS,
+    TRAIN_AGAIN,
+    member_entry,
+    member_name,
+    member_texts,
+    parse_members,
+    read_bounded,
+)
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES
 from resvm_cli.svm.kernels import Kernel
 
-FORMAT = 2  # written; format 1 is read too
+FORMAT = 2
 READ_FORMATS = (1, FORMAT)
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
 OUT_OF_BAG = "out_of_bag.tsv"
-LARGEST_MANIFEST = 1 << 28
-LONGEST_NAME = 200
+MAX_MANIFEST = 1 << 28
+MAX_NAME = 200
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model read from disk: its manifest and its members."""
+    """A model in memory: its manifest and its members."""
 
     manifest: dict[str, Any]
-    plan: ModelPlan | None  # None where its bags cannot be drawn again
+    plan: ModelPlan | None  # None if its bags cannot be drawn again
     decision: DecisionRule
     ensemble: Ensemble
     scaling: Scaling | None
+    out_of_bag: OutOfBag | None = None  # None too where it was not read
 
     @property
     def zero_based(self) -> bool:
@@ -58,25 +65,24 @@ class StoredModel:
 
     @property
     def last_feature(self) -> int:
-        """The largest index that the model was trained on."""
+        """The largest feature index of the training data."""
         return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
 
 
-def check_target(path: str, *, force: bool) -> None:
-    """Refuse a place where a model must not be written, before any work is done."""
-    if path in ("", "-"):
-        raise CommandLineError(f"-o is '{path}'; the name of a directory was expected")
+def check_model_target(path: str, *, force: bool) -> None:
+    """Refuse a path where a model must not be written, before any work is done."""
+    require_parent(path)
     try:
         target = Path(os.path.realpath(path))
     except OSError as error:
         raise cannot("write", path, error) from None
     if not target.name:
-        raise CommandLineError(f"-o is '{path}'; the name of a new directory was expected")
-    if len(os.fsencode(target.name)) > LONGEST_NAME:
-        raise CommandLineError(f"{path}: the name is too long; at most {LONGEST_NAME} bytes")
-    if not target.parent.is_dir():
-        raise CommandLineError(
-            f"{path}: its parent directory does not exist", f"mkdir -p {target.parent}"
+        raise ParameterError(
+            "{output} is '{path}'; expected the name of a new directory", path=path
+        )
+    if len(os.fsencode(target.name)) > MAX_NAME:
+        raise ParameterError(
+            "{path}: the name is too long (at most {size} bytes)", path=path, size=MAX_NAME
         )
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise FileError(f"{path}: cannot write: no permission in {target.parent}")
@@ -84,19 +90,38 @@ def check_target(path: str, *, force: bool) -> None:
     if not os.path.lexists(target):
         return
     if not _is_only_a_model(target):
-        raise CommandLineError(
-            f"{path}: exists and is not a resvm model, or holds other files too;"
-            " it will not be overwritten",
-            "choose another place with -o",
+        raise ParameterError(
+            "{path}: not overwritten, as it is not a resvm model or contains other files",
+            "choose another {output}",
+            path=path,
         )
     if not force:
-        raise CommandLineError(
-            f"{path}: a model is already there", "choose another place with -o, or add --force"
+        raise ParameterError(
+            "{path}: a model is already there",
+            "choose another {output}, or use {force:True}",
+            path=path,
+        )
+
+
+def require_parent(path: str) -> None:
+    """Refuse a path without a name or whose parent directory does not exist."""
+    if path in ("", "-"):
+        raise ParameterError("{output} is '{path}'; expected the name of a directory", path=path)
+    try:
+        parent = Path(os.path.realpath(path)).parent
+    except OSError as error:
+        raise cannot("write", path, error) from None
+    if not parent.is_dir():
+        raise ParameterError(
+            "{path}: its parent directory does not exist",
+            "mkdir -p {parent}",
+            path=path,
+            parent=parent,
         )
 
 
 def _is_only_a_model(path: Path) -> bool:
-    """Whether this directory is a model and holds nothing that replacing it would lose."""
+    """Whether this directory is a model and has no other files, which replacing it would lose."""
     try:
         if set(os.listdir(path)) - {MANIFEST, MEMBERS, OUT_OF_BAG}:
             return False
@@ -106,35 +131,28 @@ def _is_only_a_model(path: Path) -> bool:
         return False
 
 
-def save(
+def save_model(
     path: str,
-    members: Iterable[MemberText],
+    texts: Iterable[bytes],
     description: dict[str, Any],
     *,
     force: bool,
     out_of_bag: OutOfBag | None = None,
 ) -> dict[str, Any]:
-    """Write a model and return its manifest: ``description`` and the list of members."""
+    """Write the texts of members; returns the manifest, which is ``description`` with entries."""
     with whole_directory(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
         (directory / MEMBERS).mkdir()
         entries = []
-        for number, member in enumerate(members):
-            (directory / member_name(number)).write_bytes(member.text)
-            entries.append(
-                {
-                    "file": member_name(number),
-                    "sha256": hashlib.sha256(member.text).hexdigest(),
-                    "bytes": len(member.text),
-                    "support_vectors": member.n_support,
-                }
-            )
-        judged = None
+        for number, text in enumerate(texts):
+            (directory / member_name(number)).write_bytes(text)
+            entries.append({"file": member_name(number), **member_entry(text)})
+        table = None
         if out_of_bag is not None:
             text = out_of_bag.format()
             (directory / OUT_OF_BAG).write_bytes(text)
-            judged = {
+            table = {
                 "file": OUT_OF_BAG,
                 "sha256": hashlib.sha256(text).hexdigest(),
                 "bytes": len(text),
@@ -145,7 +163,7 @@ def save(
             "kind": KIND,
             "format": FORMAT,
             **description,
-            "out_of_bag": judged,
+            "out_of_bag": table,
             "members": entries,
         }
         manifest["manifest_sha256"] = _own_digest(manifest)
@@ -153,17 +171,17 @@ def save(
     return manifest
 
 
-def load(path: str) -> StoredModel:
-    """Read a model, refusing it with its first fault."""
-    return read_steadily(path, lambda: _load(path))
+def load_model(path: str) -> StoredModel:
+    """Read and check a model."""
+    return read_consistently(path, lambda: _load(path))
 
 
 def load_with_out_of_bag(
     path: str, *, required: bool, workers: Callable[[], int] = lambda: 1
 ) -> tuple[StoredModel, OutOfBag | None]:
-    """The same with its out-of-bag values, both of one model even where it is replaced.
+    """A model and its out-of-bag values, consistent even if the model is being replaced.
 
-    Many members are read by as many threads as there are workers.
+    Many members are read by that many threads.
     """
 
     def both() -> tuple[StoredModel, OutOfBag | None]:
@@ -172,7 +190,7 @@ def load_with_out_of_bag(
             return stored, None
         return stored, load_out_of_bag(path, stored.manifest, of_positives=required)
 
-    return read_steadily(path, both)
+    return read_consistently(path, both)
 
 
 def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
@@ -185,16 +203,16 @@ def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
     try:
         scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise ModelError(f"{path}/{MANIFEST}: its scaling makes no sense", TRAIN_AGAIN) from None
+        raise ModelError(f"{path}/{MANIFEST}: invalid scaling", TRAIN_AGAIN) from None
     if os.path.islink(f"{path}/{MEMBERS}"):
-        raise ModelError(f"{path}/{MEMBERS}: a link leads out of the model", TRAIN_AGAIN)
+        raise ModelError(f"{path}/{MEMBERS}: a link, which is not followed", TRAIN_AGAIN)
     texts = member_texts(path, manifest["members"], workers)
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
     return StoredModel(manifest, plan, decision, ensemble, scaling or None)
 
 
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
-    """What members were drawn and trained by, and the groups they make."""
+    """The plan of the members, and their groups."""
     n_members = len(manifest["members"])
     rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
     if manifest["format"] == 1:
@@ -203,7 +221,7 @@ def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]
         try:
             plan = ModelPlan.of(Plan.from_description(manifest, rows[0], rows[1]))
         except (KeyError, TypeError, ValueError):
-            return None, groups  # it still predicts
+            return None, groups  # it can still predict
     else:
         plan, groups = ModelPlan.from_description(manifest, rows[0], rows[1])
     if plan.n_models != n_members:
@@ -218,14 +236,16 @@ def _decision(manifest: dict[str, Any]) -> DecisionRule:
 
 
 def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
-    """The out-of-bag values that were stored with a model; those of known positives, if wanted."""
+    """The out-of-bag values of a model; ``of_positives`` requires some of known positives."""
     entry = manifest.get("out_of_bag")
     if entry is None:
         why = f"{manifest['method']} trains every member on all of P"
-        hint = "use --method resvm, or -T with a number, top=K or fraction=F"
+        hint = "use {method:resvm}, or set {threshold} to a number, top=K or fraction=F"
         if manifest["method"] == "resvm":
             why, hint = "an older version of resvm wrote it", "train it again, with the same seed"
-        raise ModelError(f"{path}: holds no out-of-bag values of known positives: {why}", hint)
+        raise ModelError(
+            f"{path}: has no out-of-bag values of known positives: {why}", Message(hint)
+        )
     name = f"{path}/{OUT_OF_BAG}"
     text = read_bounded(name, entry["bytes"])
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
@@ -236,28 +256,28 @@ def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool =
         raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
     if of_positives and not table.positive.any():
         raise ModelError(
-            f"{path}: every member was trained on every known positive: none is out of bag",
-            "train with a smaller --n-pos, or give -T a number",
+            f"{path}: every member was trained on every known positive, so none is out of bag",
+            Message("train with a smaller {n_pos}, or set {threshold} to a number"),
         )
     return table
 
 
 def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
-    """What a model's members were drawn and trained by, to draw their bags again."""
+    """The plan of a model, to draw its bags again."""
     rule = stored.manifest.get("bags")
     if stored.plan is None:
         raise ModelError(f"{path}: its manifest does not say how its bags were drawn")
     if rule not in (bags.RULE, bags.WEIGHTED_RULE):
         raise ModelError(
-            f"{path}: its bags were drawn by the rule {rule!r}, and this version"
-            f" knows '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
-            "use the version of resvm that trained it, or a newer one, or train again",
+            f"{path}: its bags were drawn by the rule {rule!r}; this version"
+            f" has '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
+            "use the version of resvm that trained it or a newer one, or train again",
         )
     return stored.plan
 
 
-def planned(description: dict[str, Any]) -> ModelPlan:
-    """The plan in a manifest that has no members yet; ValueError where it makes no sense."""
+def plan_of_part(description: dict[str, Any]) -> ModelPlan:
+    """The plan in the description of a part; ValueError if it is invalid."""
     try:
         if not _fits({**description, "unconverged": 0}, _REQUIRED):
             raise ValueError("description")
@@ -271,7 +291,7 @@ def planned(description: dict[str, Any]) -> ModelPlan:
 
 
 ANYTHING = object()
-# What a manifest must hold for the commands that read it.
+# The required content of a manifest: keys with types, or with allowed words.
 _REQUIRED: dict[str, Any] = {
     "method": METHOD_NAMES,
     "seed": int,
@@ -284,14 +304,14 @@ _REQUIRED: dict[str, Any] = {
     "unconverged": int,
     "versions": {},
 }
-_OF_FORMAT_1 = {"kernel": {"name": KERNEL_NAMES}, "parameters": {}}
-_OF_FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}, "scaling": ANYTHING}
-_JUDGED = {"file": str, "sha256": str, "bytes": int, "positives": int}
+_FORMAT_1 = {"kernel": {"name": KERNEL_NAMES}, "parameters": {}}
+_FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}, "scaling": ANYTHING}
+_TABLE = {"file": str, "sha256": str, "bytes": int, "positives": int}
 _MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
 
 
 def _fits(value: Any, pattern: Any) -> bool:
-    """Whether a value has the keys, types or words that a pattern asks for."""
+    """Whether a value has the keys, types or words of a pattern."""
     if isinstance(pattern, dict):
         return isinstance(value, dict) and all(
             key in value and _fits(value[key], part) for key, part in pattern.items()
@@ -301,28 +321,26 @@ def _fits(value: Any, pattern: Any) -> bool:
     return pattern is ANYTHING or type(value) is pattern
 
 
-def _makes_sense(manifest: dict[str, Any]) -> bool:
+def _is_valid(manifest: dict[str, Any]) -> bool:
     members = manifest.get("members")
     if not _fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
         return False
-    if manifest["format"] == 1 and not _fits(manifest, _OF_FORMAT_1):
+    if manifest["format"] == 1 and not _fits(manifest, _FORMAT_1):
         return False
-    if manifest["format"] == 2 and not _fits(manifest, _OF_FORMAT_2):
+    if manifest["format"] == 2 and not _fits(manifest, _FORMAT_2):
         return False
-    judged = manifest.get("out_of_bag")
-    table = _JUDGED if manifest["format"] == 1 else _JUDGED | {"unlabeled": int}
-    if judged is not None and not (_fits(judged, table) and judged["bytes"] >= 0):
+    stored = manifest.get("out_of_bag")
+    table = _TABLE if manifest["format"] == 1 else _TABLE | {"unlabeled": int}
+    if stored is not None and not (_fits(stored, table) and stored["bytes"] >= 0):
         return False
     return all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
 
 
 def read_manifest(path: str) -> dict[str, Any]:
-    """The manifest, checked against its own digest and format number."""
+    """The manifest, checked for its own digest and format number."""
     recover(path, is_ours=_is_only_a_model)
     if not os.path.isdir(path):
-        what = (
-            "a file, not a model directory" if os.path.exists(path) else "no model directory there"
-        )
+        what = "a file, not a model" if os.path.exists(path) else "no such model directory"
         raise ModelError(
             f"{path}: {what}",
             "a model is the directory that resvm train wrote; it comes first: predict MODEL FILE",
@@ -331,37 +349,33 @@ def read_manifest(path: str) -> dict[str, Any]:
     if not os.path.lexists(name):
         raise ModelError(
             f"{path}: not a resvm model: it has no {MANIFEST}",
-            "a model is the directory that resvm train wrote with -o",
+            "a model is the directory that resvm train wrote",
         )
-    text = read_bounded(name, LARGEST_MANIFEST)
+    text = read_bounded(name, MAX_MANIFEST)
     damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
     try:
-        manifest = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        manifest = parse_object(text)
+    except ValueError:
         raise damaged from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+    if manifest.get("kind") != KIND:
         raise ModelError(f"{name}: not the manifest of a resvm model")
     if manifest.get("format") not in READ_FORMATS or manifest["format"] is True:
         raise ModelError(
-            f"{name}: format {manifest.get('format')!r} is not one this version reads"
-            f" ({' and '.join(map(str, READ_FORMATS))})",
+            f"{name}: format {manifest.get('format')!r}; this version reads"
+            f" {' and '.join(map(str, READ_FORMATS))}",
             "install the version of resvm-cli that wrote it, or a newer one",
         )
-    # the file must be byte for byte what this content is written as
+    # the file must be exactly what this content is written as
     try:
         whole = manifest.get("manifest_sha256") == _own_digest(manifest)
         whole = whole and text == _render(manifest)
-    except (ValueError, RecursionError):  # numbers that no double holds
+    except (ValueError, RecursionError):
         whole = False
     if not whole:
         raise damaged
-    if not _makes_sense(manifest):
+    if not _is_valid(manifest):
         raise ModelError(f"{name}: incomplete or inconsistent", TRAIN_AGAIN)
     return manifest
-
-
-def _no_constant(word: str) -> float:
-    raise ValueError(f"{word} is not JSON")
 
 
 def _own_digest(manifest: dict[str, Any]) -> str:

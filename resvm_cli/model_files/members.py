@@ -1,67 +1,243 @@
-"""The files of a model's members, read as little as they are trusted.
+"""Members of a model as files: LIBSVM model text, written without loss and read without trust.
 
-A text is what the manifest's entry vouches for, or it is refused before anything is parsed.
+LIBSVM's own writer keeps 8 digits of a support vector, and its loader crashes on damaged files. A
+file is compared with its digest before it is parsed. The line of a support vector is ``coefficient
+index:value ...``, so the svmlight tokenizer reads it; lines repeat across members, and each
+distinct one is parsed once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import math
+import os
 import queue
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
-from resvm_cli.errors import ModelError
-from resvm_cli.files.bounded_read import TRAIN_AGAIN, _read_into, _Room
+import numpy as np
+
+from resvm_cli.errors import DataError, ModelError
+from resvm_cli.files import _numbers
+from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files.svmlight import format_rows, parse_pieces
+from resvm_cli.model.ensemble import Ensemble, Group, Member
+from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
+from resvm_cli.svm.kernels import Kernel, wrong_serials
+
+Text: TypeAlias = bytes | memoryview
 
 MEMBERS = "members"
-LEAST_SHARED_BYTES = 1 << 24  # of members that are read in threads: starting them takes time too
-BATCH_BYTES = 1 << 20  # that a thread reads before it hands them over
+MIN_SHARED_BYTES = 1 << 24  # read in threads from here on, as starting threads takes time
+BATCH_BYTES = 1 << 20  # read by a thread at a time
+TRAIN_AGAIN = "copy the model again, or train it again"
+LIBSVM_NAMES = {"poly": "polynomial"}  # the other kernels have the same names
+# What follows the kernel; the numbers of digits bound the counts.
+_REST_OF_HEAD = re.compile(
+    rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
+    rb"\nnr_sv ([0-9]{1,18}) ([0-9]{1,18})\nSV\n"
+)
 
 
 def member_name(number: int) -> str:
     return f"{MEMBERS}/{number:05d}.model"
 
 
+def member_entry(text: bytes) -> dict[str, Any]:
+    """The entry of a member in a manifest or record: digest, size and support vectors."""
+    found = _REST_OF_HEAD.search(text)
+    return {
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "bytes": len(text),
+        "support_vectors": 0 if found is None else int(found[1]),
+    }
+
+
+class _Buffer:
+    """Memory for one text after the other; new pages for each would take longer."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def view(self, size: int) -> memoryview:
+        """This many bytes; those of the last call are overwritten."""
+        if len(self._bytes) < size:
+            self._bytes = bytearray(size + size // 4)
+        return memoryview(self._bytes)[:size]
+
+
+def read_bounded(name: str, limit: int) -> bytes:
+    """A regular file of a model: at most ``limit`` bytes, and one more if it is longer."""
+    return bytes(_read_into(_Buffer(), name, limit))
+
+
+def _read_into(buffer: _Buffer, name: str, limit: int) -> memoryview:
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
+            text, size = buffer.view(min(limit, status.st_size) + 1), 0
+            while size < len(text) and (more := os.readv(descriptor, [text[size:]])):
+                size += more
+            return text[:size]
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None
+
+
 def member_texts(
     path: str, entries: list[dict[str, Any]], workers: Callable[[], int]
 ) -> Iterator[tuple[str, memoryview]]:
-    """The members' names and texts, in order; each text is there until the next is asked for."""
+    """The members' names and texts, in order; a text is valid until the next is asked for."""
     ends = list(itertools.accumulate(entry["bytes"] for entry in entries))
     names = [f"{path}/{member_name(number)}" for number in range(len(entries))]
-    if ends[-1] < LEAST_SHARED_BYTES or (n_workers := workers()) == 1:
-        room = _Room()
+    if ends[-1] < MIN_SHARED_BYTES or (n_workers := workers()) == 1:
+        buffer = _Buffer()
         for name, entry in zip(names, entries, strict=True):
-            yield name, _read_member(name, entry, room)
+            yield name, _read_verified(name, entry, buffer)
         return
-    unused: queue.SimpleQueue[_Room] = queue.SimpleQueue()
+    unused: queue.SimpleQueue[_Buffer] = queue.SimpleQueue()
 
-    def read_one(number: int) -> tuple[_Room, memoryview]:
+    def read_one(number: int) -> tuple[_Buffer, memoryview]:
         try:
-            room = unused.get_nowait()
+            buffer = unused.get_nowait()
         except queue.Empty:
-            room = _Room()
-        return room, _read_member(names[number], entries[number], room)
+            buffer = _Buffer()
+        return buffer, _read_verified(names[number], entries[number], buffer)
 
-    def read(numbers: Sequence[int]) -> list[tuple[_Room, memoryview]]:
+    def read(numbers: Sequence[int]) -> list[tuple[_Buffer, memoryview]]:
         return list(map(read_one, numbers))
 
     batches = itertools.groupby(range(len(entries)), lambda number: ends[number] // BATCH_BYTES)
     tasks = [list(numbers) for _, numbers in batches]
-    read_texts = itertools.chain.from_iterable(parallel.run(read, tasks, n_workers))
-    for name, (room, text) in zip(names, read_texts, strict=True):
+    texts = itertools.chain.from_iterable(parallel.run(read, tasks, n_workers))
+    for name, (buffer, text) in zip(names, texts, strict=True):
         yield name, text
-        unused.put(room)
+        unused.put(buffer)
 
 
 def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
-    """A member's text, which is what the manifest's entry vouches for."""
-    return bytes(_read_member(f"{path}/{member_name(number)}", entry, _Room()))
+    """A member's text, checked against its entry."""
+    return bytes(_read_verified(f"{path}/{member_name(number)}", entry, _Buffer()))
 
 
-def _read_member(name: str, entry: dict[str, Any], room: _Room) -> memoryview:
-    text = _read_into(room, name, entry["bytes"])
+def _read_verified(name: str, entry: dict[str, Any], buffer: _Buffer) -> memoryview:
+    text = _read_into(buffer, name, entry["bytes"])
     if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
         raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
     return text
+
+
+def format_members(ensemble: Ensemble) -> Iterator[bytes]:
+    """The text of each member; a row that several share is formatted once."""
+    supports = [member.support for member in ensemble.members]
+    uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
+    text: dict[int, bytes] = {}  # the line of each row after the coefficient
+    for index, member in enumerate(ensemble.members):
+        kernel = _kernel_lines(ensemble.kernel_of(index))
+        numbers = member.support.tolist()
+        new = [number for number in numbers if number not in text]
+        rows = format_rows(ensemble.pool.take(np.array(new, np.int64)))
+        text.update(zip(new, [b" %b\n" % row if row else b"\n" for row in rows], strict=True))
+        size = len(numbers)
+        head = [*kernel, "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}", "label 1 -1"]
+        head += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
+        coefficients = _numbers.lines(None, member.coefficients, 1, b" ").splitlines()
+        lines = zip(coefficients, [text[number] for number in numbers], strict=True)
+        parts = ["\n".join(head).encode("ascii"), b"\n", *itertools.chain.from_iterable(lines)]
+        yield b"".join(parts)
+        uses_left[member.support] -= 1
+        for number in member.support[uses_left[member.support] == 0].tolist():
+            del text[number]
+
+
+def _kernel_lines(kernel: Kernel) -> list[str]:
+    lines = ["svm_type c_svc", f"kernel_type {LIBSVM_NAMES.get(kernel.name, kernel.name)}"]
+    if not kernel.known_to_libsvm:
+        # LIBSVM's loader stops at an unknown first word and shows it
+        lines.insert(0, f"not_a_kernel_of_libsvm {kernel.name}")
+    if kernel.uses_degree:
+        lines.append(f"degree {kernel.degree}")
+    if kernel.uses_gamma:
+        lines.append(f"gamma {kernel.gamma!r}")
+    if kernel.uses_coef0:
+        lines.append(f"coef0 {kernel.coef0!r}")
+    return lines
+
+
+def parse_members(
+    texts: Iterable[tuple[str, Text]], groups: Sequence[Group], single: bool
+) -> Ensemble:
+    """An ensemble from its members' names and texts, which must have their groups' kernels.
+
+    Texts are taken one at a time: only rows that no other member has are kept.
+    """
+    shared = tokenizer.shared(int.from_bytes(os.urandom(8), "little"))
+    members = []
+    heads = [
+        itertools.repeat("\n".join(_kernel_lines(group.kernel)).encode("ascii"), len(group.members))
+        for group in groups
+    ]
+    for (name, text), head in zip(texts, itertools.chain(*heads), strict=True):
+        try:
+            members.append(_parse_member(text, head, shared))
+        except ValueError as error:
+            raise ModelError(
+                f"{name}: not a member of this model: {error}", "train the model again"
+            ) from None
+    pool = _parse_lines(shared)
+    if groups[0].kernel.is_precomputed and (wrong := wrong_serials(pool)):
+        raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
+    return Ensemble(tuple(groups), pool, members, single)
+
+
+def _parse_lines(shared: Any) -> Rows:
+    """The distinct rows of all members."""
+    n_rows, n_entries = tokenizer.sizes(shared)
+    indptr = np.zeros(n_rows + 1, np.int64)
+    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries)
+    status, _, n_entries = tokenizer.parse(shared, indptr[1:], indices, values)
+    if status == tokenizer.OK:
+        return Rows(indptr, indices[:n_entries], values[:n_entries])
+    try:  # again, for the error message
+        list(parse_pieces([tokenizer.distinct(shared)], "support vectors", zero_based=True))
+    except DataError as error:
+        raise ModelError(f"members: {error.message}", "train the model again") from None
+    raise AssertionError(status)
+
+
+def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
+    """One member, its support vectors numbered by line; ValueError says what is wrong."""
+    found = _REST_OF_HEAD.match(text, len(head)) if text[: len(head)] == head else None
+    if found is None:
+        raise ValueError("its header differs from the manifest")
+    size, n_positive, n_unlabeled = map(int, found.group(1, 3, 4))
+    body = memoryview(text)[found.end() :]
+    # each vector has at least two bytes, which bounds the memory allocated
+    plausible = 0 < size <= len(body) // 2 and n_positive + n_unlabeled == size
+    if not plausible or text[-1:] != b"\n":
+        raise _miscounted(size, body)
+    coefficients, numbers = np.empty(size), np.empty(size, np.int64)
+    status, n_vectors = tokenizer.vectors(shared, body, coefficients, numbers)
+    if status in (tokenizer.NOT_FINITE, tokenizer.VALUE_OVERFLOW):
+        raise ValueError("a coefficient is not finite")
+    if status == tokenizer.ROWS_FULL or (status == tokenizer.OK and n_vectors != size):
+        raise _miscounted(size, body)
+    if status != tokenizer.OK:
+        raise ValueError("a support vector is not a coefficient and index:value pairs")
+    rho = float(found[2])
+    if not math.isfinite(rho):
+        raise ValueError("rho is not finite")
+    return Member(numbers, coefficients, rho, n_positive)
+
+
+def _miscounted(size: int, body: memoryview) -> ValueError:
+    n_lines = bytes(body).count(b"\n")
+    return ValueError(f"expected {size} support vectors, got {n_lines}")

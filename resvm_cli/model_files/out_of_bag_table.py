@@ -1,4 +1,4 @@
-"""Out-of-bag values of rows of P and U, as the table that is stored with a model."""
+"""The table of out-of-bag values of rows of P and U that is stored with a model."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray
 
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"
-HEADER_1 = "row\tdecision_value\tmembers"  # of format 1: known positives alone, d alone
-MOST_DIGITS = 18
+HEADER_1 = "row\tdecision_value\tmembers"  # in format 1: only known positives, only d
+MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Rows counted from 1, each judged by the members that have not seen it."""
+    """Rows, counted from 1, with the values of the members whose bags lack them."""
 
-    positive: npt.NDArray[np.bool_]  # of P, else of U
+    positive: npt.NDArray[np.bool_]  # true for P, false for U
     rows: IntArray
     values: FloatArray  # d
     means: FloatArray | None  # None in format 1
-    members: IntArray  # how many those were
+    members: IntArray  # the number of such members
 
     def by(self, rule: RuleName) -> tuple[FloatArray, FloatArray] | None:
-        """Decision values of the rows of P and of U; None where they are not there."""
+        """Decision values of the rows of P and of U; None if they were not stored."""
         values = self.values if rule == "votes" else self.means
         return None if values is None else (values[self.positive], values[~self.positive])
 
     def format(self) -> bytes:
-        """One line a row, numbers that read back exactly."""
+        """One line per row, with numbers that read back exactly."""
         assert self.means is not None
         columns = zip(
             self.positive.tolist(),
@@ -49,7 +49,7 @@ class OutOfBag:
 
     @classmethod
     def parse(cls, text: bytes) -> OutOfBag:
-        """Read it back; ValueError where it is not what ``format`` writes."""
+        """Read what ``format`` wrote; ValueError for anything else."""
         lines = text.decode("ascii").split("\n")
         if lines[0] not in (HEADER, HEADER_1) or lines[-1]:
             raise ValueError("not a table of out-of-bag values")
@@ -57,7 +57,7 @@ class OutOfBag:
         if lines[0] == HEADER_1 and all(len(row) == 3 for row in fields):
             fields = [["P", row, value, "0", members] for row, value, members in fields]
         if any(len(row) != 5 or row[0] not in "PU" for row in fields):
-            raise ValueError("five columns were expected")
+            raise ValueError("expected five columns")
         numbers = np.array([[float(row[2]), float(row[3])] for row in fields]).reshape(-1, 2)
         if not np.isfinite(numbers).all():
             raise ValueError("a value is not finite")
@@ -71,6 +71,6 @@ class OutOfBag:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or len(text) > MOST_DIGITS:
+    if not text.isdigit() or len(text) > MAX_DIGITS:
         raise ValueError("not a count")
     return int(text)

@@ -1,13 +1,11 @@
-"""Part of a model on disk: ``part.json``, and of each finished member its text and a record.
+"""Parts of a model on disk: ``part.json``, and a text and a record of each finished member.
 
-A record is written after the text it vouches for, each beside its place, synced and renamed: what a
-killed process leaves is a part with fewer members, never a damaged one. One process writes a part;
-readers check every digest.
+A record is written after its text, both atomically: a killed process leaves a part with fewer
+members, never a damaged one. One process writes a part; readers check every digest.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -19,14 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.errors import CommandLineError, ModelError
+from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.files.atomic import TEMPORARY, whole_file
-from resvm_cli.files.bounded_read import read_bounded
-from resvm_cli.files.sealed_json import read_sealed, write_sealed
+from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
-from resvm_cli.model_files.directory import planned
-from resvm_cli.model_files.members import MEMBERS, member_name
-from resvm_cli.model_files.model_text import MemberText
+from resvm_cli.model_files.directory import plan_of_part, require_parent
+from resvm_cli.model_files.members import MEMBERS, member_entry, member_name, read_member
 from resvm_cli.parameters import RULE_NAMES
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
@@ -34,32 +30,30 @@ from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
 KIND = "resvm-part"
 FORMAT = 1
 HEADER = "part.json"
-LARGEST_VALUE = 1e100
-# What members elsewhere may differ in without being members of another model.
+MAX_VALUE = 1e100
+# May differ between machines that train members of one model.
 OF_THE_MACHINE = ("numeric_fingerprint",)
 
 
 @dataclass(frozen=True, eq=False)
 class MemberRecord:
-    """What is known of a finished member, and what it says of the rows judged out of bag."""
+    """A finished member: its entry, and its values for the rows that are scored out of bag."""
 
     number: int
-    sha256: str
-    n_bytes: int
-    n_support: int
+    entry: dict[str, Any]  # digest, size and support vectors, as in a manifest
     converged: bool
-    values: FloatArray  # nan where it has seen the row
+    values: FloatArray  # nan if the row is in its bag
 
 
 class PartDirectory:
-    """A run of members of one model, as far as they are finished."""
+    """Consecutive members of one model, as far as they are finished."""
 
     def __init__(self, path: str, header: dict[str, Any]) -> None:
         self.path = path
         self.members = range(header["first"], header["last"])
         self.judged: list[list[int]] = header["judged"]  # rows of P and of U
         task = header["task"]
-        self.share = None if task is None else Share(*task)  # None: members given by number
+        self.share = None if task is None else Share(*task)  # None if members were given by number
         self.description: dict[str, Any] = header["description"]
 
     @classmethod
@@ -71,7 +65,7 @@ class PartDirectory:
         judged: list[list[int]],
         share: Share | None = None,
     ) -> PartDirectory:
-        """Begun anew, or continued where the same part was begun before."""
+        """Start a part, or continue it if the same part was started before."""
         header = {
             "kind": KIND,
             "format": FORMAT,
@@ -83,13 +77,13 @@ class PartDirectory:
         }
         directory = Path(path)
         if os.path.lexists(directory / HEADER):
-            begun = cls.read(path)
-            if begun._header() != json.loads(json.dumps(header)):
-                raise CommandLineError(
-                    f"{path}: holds a part of another model, or other members of this one",
-                    "repeat the command as it was, choose another place with -o, or remove it",
+            if _read_header(path) != json.loads(json.dumps(header)):
+                raise ParameterError(
+                    "{path}: has a part of another model, or other members of this one",
+                    "repeat the command unchanged, choose another {output}, or remove it",
+                    path=path,
                 )
-            return begun
+            return cls(path, header)
         _refuse_other_content(directory)
         try:
             (directory / MEMBERS).mkdir(parents=True, exist_ok=True)
@@ -100,61 +94,23 @@ class PartDirectory:
 
     @classmethod
     def read(cls, path: str) -> PartDirectory:
-        """A part that is there."""
-        header = _read_json(f"{path}/{HEADER}")
-        if header.get("kind") != KIND:
-            raise ModelError(f"{path}: not a part of a resvm model")
-        if header.get("format") != FORMAT:
-            raise ModelError(
-                f"{path}: format {header.get('format')!r}, and this version reads {FORMAT}",
-                "join it with the version of resvm that trained it",
-            )
-        first, last, judged = header.get("first"), header.get("last"), header.get("judged")
-        task = header.get("task")
-        if (
-            type(first) is not int
-            or type(last) is not int
-            or not 0 <= first < last
-            or not _are_judged(judged)
-            or "task" not in header
-            or not _is_task(task)
-            or not _is_of_a_model(header.get("description"), last)
-        ):
-            raise ModelError(
-                f"{path}/{HEADER}: incomplete or inconsistent",
-                f"remove {path} and train the part again",
-            )
-        return cls(path, header)
+        """A part that was started before."""
+        return cls(path, _read_header(path))
 
-    def _header(self) -> dict[str, Any]:
-        return {
-            "kind": KIND,
-            "format": FORMAT,
-            "first": self.members.start,
-            "last": self.members.stop,
-            "task": None if self.share is None else [self.share.number, self.share.count],
-            "judged": self.judged,
-            "description": self.description,
-        }
-
-    def add(self, number: int, member: MemberText, converged: bool, values: FloatArray) -> None:
-        """Keep a member that is finished."""
+    def add(self, number: int, text: bytes, converged: bool, values: FloatArray) -> None:
+        """Keep a finished member."""
         with whole_file(f"{self.path}/{member_name(number)}") as handle:
-            handle.write(member.text)
-        write_sealed(
-            _record_name(self.path, number),
-            {
-                "member": number,
-                "sha256": hashlib.sha256(member.text).hexdigest(),
-                "bytes": len(member.text),
-                "support_vectors": member.n_support,
-                "converged": converged,
-                "values": [None if value != value else value for value in values.tolist()],
-            },
-        )
+            handle.write(text)
+        record = {
+            "member": number,
+            **member_entry(text),
+            "converged": converged,
+            "values": [None if value != value else value for value in values.tolist()],
+        }
+        write_sealed(_record_name(self.path, number), record)
 
     def missing(self) -> list[int]:
-        """The members that are not finished."""
+        """The members without a record."""
         return [
             number
             for number in self.members
@@ -162,17 +118,17 @@ class PartDirectory:
         ]
 
     def unfinished(self) -> list[int]:
-        """The members that are not finished, or damaged since: what is left to train."""
+        """The members that are left to train, as they are missing or damaged."""
         left = []
         for number in self.members:
             try:
-                self.member(self.record(number))
+                self.text(self.record(number))
             except ModelError:
                 left.append(number)
         return left
 
     def record(self, number: int) -> MemberRecord:
-        """What was noted of a finished member."""
+        """The record of a finished member."""
         name = _record_name(self.path, number)
         record = _read_json(name)
         values = record.get("values")
@@ -189,24 +145,39 @@ class PartDirectory:
             or not all(value is None or _is_value(value) for value in values)
         ):
             raise ModelError(f"{name}: incomplete or inconsistent", "train the part again")
-        return MemberRecord(
-            number,
-            record["sha256"],
-            size,
-            record["support_vectors"],
-            record["converged"],
-            np.array([np.nan if value is None else value for value in values], np.float64),
-        )
+        entry = {key: record[key] for key in ("sha256", "bytes", "support_vectors")}
+        numbers = [np.nan if value is None else value for value in values]
+        return MemberRecord(number, entry, record["converged"], np.array(numbers, np.float64))
 
-    def member(self, record: MemberRecord) -> MemberText:
-        """A finished member, checked against its record."""
-        name = f"{self.path}/{member_name(record.number)}"
-        text = read_bounded(name, record.n_bytes)
-        if len(text) != record.n_bytes or hashlib.sha256(text).hexdigest() != record.sha256:
-            raise ModelError(
-                f"{name}: changed since it was written (digest differs)", "train the part again"
-            )
-        return MemberText(text, record.n_support)
+    def text(self, record: MemberRecord) -> bytes:
+        """The text of a finished member, checked against its record."""
+        return read_member(self.path, record.number, record.entry)
+
+
+def _read_header(path: str) -> dict[str, Any]:
+    header = _read_json(f"{path}/{HEADER}")
+    if header.get("kind") != KIND:
+        raise ModelError(f"{path}: not a part of a resvm model")
+    if header.get("format") != FORMAT:
+        raise ModelError(
+            f"{path}: format {header.get('format')!r}; this version reads {FORMAT}",
+            "merge it with the version of resvm that trained it",
+        )
+    first, last = header.get("first"), header.get("last")
+    if (
+        type(first) is not int
+        or type(last) is not int
+        or not 0 <= first < last
+        or not _are_row_numbers(header.get("judged"))
+        or "task" not in header
+        or not _is_task(header["task"])
+        or not _describes_model(header.get("description"), last)
+    ):
+        raise ModelError(
+            f"{path}/{HEADER}: incomplete or inconsistent",
+            f"remove {path} and train the part again",
+        )
+    return header
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,14 +192,14 @@ class JoinedParts:
         return self.parts[0].description
 
     def records(self) -> Iterator[tuple[PartDirectory, MemberRecord]]:
-        """Of all members, in order."""
+        """The records of all members, in order, each with its part."""
         for part in self.parts:
             for number in part.members:
                 yield part, part.record(number)
 
 
-def join(paths: Sequence[str]) -> JoinedParts:
-    """Put parts in order; refuse those that are not of one model, and gaps and overlaps."""
+def join_parts(paths: Sequence[str]) -> JoinedParts:
+    """Put parts in order; gaps, overlaps and parts of different models are errors."""
     parts = sorted(
         (PartDirectory.read(path) for path in paths), key=lambda part: part.members.start
     )
@@ -244,13 +215,13 @@ def join(paths: Sequence[str]) -> JoinedParts:
         if foreign or part.judged != first.judged:
             raise ModelError(
                 f"{part.path} and {first.path} are of different models:"
-                f" {', '.join(foreign) or 'judged rows'} differ",
-                "join parts of one command, with the same data, options and seed",
+                f" {', '.join(foreign) or 'out-of-bag rows'} differ",
+                "merge parts of one command, with the same data, options and seed",
             )
         if differing:
             notes.append(
-                f"{part.path} was trained with other {' and '.join(differing)} than {first.path}:"
-                " values agree to about 1e-9, not to the byte"
+                f"{part.path} and {first.path} differ in {' and '.join(differing)}: values agree to"
+                " about 1e-9, not to the byte"
             )
     total = sum(group["members"] for group in first.description["groups"])
     missing = _missing_members(parts, total)
@@ -266,9 +237,9 @@ def _how_to_complete(parts: Sequence[PartDirectory], missing: Sequence[int], tot
     counts = {None if part.share is None else part.share.count for part in parts}
     count = counts.pop()
     if counts or count is None:
-        return "train the parts that hold them"
+        return "train the parts that have them"
     tasks = as_ranges(shares_holding(missing, total, count))
-    return f"run these tasks of {count} again: --array={tasks}"
+    return f"run these tasks of {count} again: {tasks}"
 
 
 def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
@@ -277,29 +248,31 @@ def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
     for part in parts:
         if part.members.start < end:
             raise ModelError(
-                f"{part.path}: holds members from {part.members.start}, and another part those"
-                f" below {end}",
-                "leave one of them out",
+                f"{part.path}: has members from {part.members.start} on, and another part has those"
+                f" up to {end - 1}",
+                "omit one of them",
             )
         missing += range(end, part.members.start)
         missing += part.missing()
         end = part.members.stop
     if end > total:
-        raise ModelError(f"{parts[-1].path}: holds members up to {end}, and the model has {total}")
+        raise ModelError(
+            f"{parts[-1].path}: has members up to {end - 1}, but the model has {total}"
+        )
     return [*missing, *range(end, total)]
 
 
-def _is_of_a_model(description: Any, last: int) -> bool:
-    """Whether this describes a model that has so many members."""
+def _describes_model(description: Any, last: int) -> bool:
+    """Whether this describes a model with at least ``last`` members."""
     if not isinstance(description, dict) or description.get("rule") not in RULE_NAMES:
         return False
     try:
-        return last <= planned(description).n_models
+        return last <= plan_of_part(description).n_models
     except ValueError:
         return False
 
 
-def _are_judged(judged: Any) -> bool:
+def _are_row_numbers(judged: Any) -> bool:
     """Whether these are two lists of row numbers."""
     return (
         isinstance(judged, list)
@@ -310,12 +283,12 @@ def _are_judged(judged: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether this may be a decision value: its square is still a number."""
-    return type(value) is float and abs(value) < LARGEST_VALUE
+    """Whether this may be a decision value, whose square must be finite."""
+    return type(value) is float and abs(value) < MAX_VALUE
 
 
 def _is_task(task: Any) -> bool:
-    """Whether this is the number of a task among so many, or no task."""
+    """Whether this is a task, [number, count], or None."""
     if task is None:
         return True
     return (
@@ -327,13 +300,13 @@ def _is_task(task: Any) -> bool:
 
 
 def is_blank(directory: Path) -> bool:
-    """Whether a place holds no more than a part leaves that is killed at its beginning or end."""
-    there = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
-    return there in ([], [MEMBERS]) and not (there and os.listdir(directory / MEMBERS))
+    """Whether a directory has only what a part killed at its start or end leaves."""
+    names = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
+    return names in ([], [MEMBERS]) and not (names and os.listdir(directory / MEMBERS))
 
 
 def _refuse_other_content(directory: Path) -> None:
-    """Refuse a place that holds anything else."""
+    """Refuse a directory with anything else in it."""
     try:
         blank = is_blank(directory)
     except FileNotFoundError:
@@ -341,25 +314,22 @@ def _refuse_other_content(directory: Path) -> None:
     except OSError as error:
         raise cannot("write", str(directory), error) from None
     if not blank:
-        raise CommandLineError(
-            f"{directory}: exists and is not a part of a model; nothing was written there",
-            "choose another place with -o",
+        raise ParameterError(
+            "{path}: exists and is not a part of a model; nothing was written there",
+            "choose another {output}",
+            path=directory,
         )
 
 
-def check_target(path: str) -> None:
-    """Refuse a place where a part must not be written, before any work is done."""
-    if path in ("", "-"):
-        raise CommandLineError(f"-o is '{path}'; the name of a directory was expected")
-    parent = Path(os.path.realpath(path)).parent
-    if not parent.is_dir():
-        raise CommandLineError(f"{path}: its parent directory does not exist", f"mkdir -p {parent}")
+def check_part_target(path: str) -> None:
+    """Refuse a path where a part must not be written, before any work is done."""
+    require_parent(path)
     if not os.path.lexists(f"{path}/{HEADER}"):
         _refuse_other_content(Path(path))
 
 
-def remove(path: str) -> None:
-    """Take away a part that is of no more use, its header last so that it stays known as one."""
+def remove_part(path: str) -> None:
+    """Remove a part, its header last so that it stays recognizable."""
     if os.path.lexists(f"{path}/{HEADER}"):
         PartDirectory.read(path)
     else:
@@ -378,5 +348,7 @@ def _record_name(path: str, number: int) -> str:
 def _read_json(name: str) -> dict[str, Any]:
     try:
         return read_sealed(name)
+    except FileError as error:
+        raise ModelError(error.message, "train the part again") from None
     except ValueError:
         raise ModelError(f"{name}: damaged or edited", "train the part again") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -68,11 +67,8 @@ class ClusterOptions:
     ] = 30.0
 
     @contextmanager
-    def connected(self, run: Run, target: str | None) -> Iterator[Run]:
-        """The run with its tasks sent to the cluster, if one was given.
-
-        Large rows are written next to the target, for workers that can read it.
-        """
+    def connected(self, run: Run) -> Iterator[Run]:
+        """The run, with its tasks sent to the cluster if one was given."""
         if self.cluster is None:
             yield run
             return
@@ -83,8 +79,7 @@ class ClusterOptions:
             )
         from resvm_cli.cluster.engine import connected
 
-        folder = None if target is None else os.path.dirname(target.rstrip(os.sep)) or os.curdir
-        with connected(self.cluster, self.cluster_timeout, run, folder) as engine:
+        with connected(self.cluster, self.cluster_timeout, run.announce) as engine:
             yield replace(run, engine=engine)
 
 
@@ -106,16 +101,14 @@ class RunningOptions:
     quiet: Quiet = False
 
     @contextmanager
-    def run(
-        self, cluster: ClusterOptions | None = None, target: str | None = None
-    ) -> Iterator[Run]:
+    def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
         """The command's run, on the cluster if one was given."""
         with command_run(self.quiet) as plain:
             limited = self._limited(plain)
             if cluster is None:
                 yield limited
                 return
-            with cluster.connected(limited, target) as run:
+            with cluster.connected(limited) as run:
                 yield run
 
     def _limited(self, run: Run) -> Run:
@@ -152,6 +145,6 @@ class TrainingRunOptions(RunningOptions):
             return run
         if not self.member_timeout > 0:
             raise CommandLineError("--member-timeout must be above 0")
-        from resvm_cli.svm.deadline import limit_members
+        from resvm_cli.svm.problem import limit_members
 
         return replace(run, on_wait=limit_members(self.member_timeout))

@@ -1,7 +1,7 @@
-"""One self-contained page: a shell with style, chart functions and data; no request leaves it.
+"""A self-contained HTML page: style, chart functions, data and the script of one command.
 
-A command's page is a script of its own (``score.js``) over this shell. The page's policy forbids
-every connection, so that a report can be mailed and opened anywhere.
+The content security policy forbids every connection, so that a page can be mailed and opened
+anywhere.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from html import escape
 from typing import Any
 
 from resvm_cli import __version__
-from resvm_cli.files.package_files import package_text
-from resvm_cli.files.streams import as_unicode
+from resvm_cli.files.streams import as_unicode, package_text
 from resvm_cli.report.terminal import with_unicode_names
 
 POLICY = (
@@ -22,9 +21,12 @@ POLICY = (
 
 
 def page(title: str, script: str, data: dict[str, Any]) -> bytes:
-    """A page that runs ``script`` (the name of an asset) on ``data``, found there as ``DATA``."""
+    """A page that runs ``script`` with ``data`` as the constant ``DATA``.
+
+    The script is a file of the package, such as commands/score/score.js.
+    """
     content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
-    # inside a script element only these could end it or open a comment
+    # only these could end a script element or open a comment in it
     content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
     text = f"""<!doctype html>
 <html lang="en">
@@ -46,7 +48,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 {package_text("report/charts.js")}
-{package_text(f"report/{script}")}</script>
+{package_text(script)}</script>
 </body>
 </html>
 """

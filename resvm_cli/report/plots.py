@@ -1,25 +1,22 @@
-"""Figures for papers and screens, by matplotlib, which is imported only here and only when asked.
+"""What all plots share: file formats, colors and style; matplotlib is imported only when needed.
 
-Colours are Okabe and Ito's, told apart by the colour-blind; each curve also has its own dashes, so
-that a figure printed in grey still reads.
+The colors are Okabe and Ito's, which color-blind readers can distinguish; each curve also has its
+own dashes, so that a figure printed in gray remains readable.
 """
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from resvm_cli.errors import CommandLineError
 
-if TYPE_CHECKING:
-    pass
-
 Kind: TypeAlias = Literal["png", "svg", "pdf"]
 KINDS: tuple[Kind, ...] = ("png", "svg", "pdf")
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
-GREY = "#767676"
-WINNER_COLOUR = COLOURS[1]
+GRAY = "#767676"
+WINNER_COLOR = COLORS[1]
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -32,10 +29,10 @@ STYLE: dict[Any, Any] = {
 
 
 def kind_of(path: str, option: str = "--plot") -> Kind:
-    """The format that a file's ending asks for; also whether it can be made, before any work."""
+    """The format of a file by its extension; also checks, before any work, that it can be made."""
     ending = path.lower().rpartition(".")[2]
     if ending not in KINDS:
-        raise CommandLineError(f"{option} is '{path}'; a name in .png, .svg or .pdf was expected")
+        raise CommandLineError(f"{option} must end in .png, .svg or .pdf, got '{path}'")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -47,6 +44,7 @@ def kind_of(path: str, option: str = "--plot") -> Kind:
 
 
 def saved(figure: Any, kind: Kind) -> bytes:
+    """The bytes of a figure's file, without dates."""
     target = io.BytesIO()
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind])

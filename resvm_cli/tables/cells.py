@@ -1,4 +1,4 @@
-"""Cells of a table as numbers, texts and names; what is none of these is refused with its place."""
+"""Cells of a table as numbers, texts, ids, labels and fingerprints; errors locate the cell."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from itertools import chain
 
 import numpy as np
 
-from resvm_cli.errors import DataError
-from resvm_cli.files.tables import COMMA_NUMBER, Column, TableBlock, is_plain, read_number
+from resvm_cli.errors import DataError, Message
+from resvm_cli.files.delimited import (
+    COMMA_NUMBER,
+    Column,
+    TableBlock,
+    is_number,
+    is_plain,
+    read_number,
+)
 from resvm_cli.rows import FloatArray
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 
 
 def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
-    """A column as numbers, nan where there is none."""
+    """A column as numbers, nan for missing ones."""
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
         values = cells
@@ -27,87 +34,87 @@ def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
             if not is_plain("".join(cells)):
                 raise ValueError
         except ValueError:
-            values = _careful(block, cells, at, name)
+            values = _numbers_or_missing(block, cells, at, name)
     if np.isinf(values).any():
-        place = block.place(int(np.flatnonzero(np.isinf(values))[0]), at)
+        where = block.where(int(np.flatnonzero(np.isinf(values))[0]), at)
         raise DataError(
-            f"{place}: not finite in the column '{name}'; every number must be",
-            "correct it, or write NA and give a rule: --missing mean",
+            f"{where}: a number in column '{name}' is not finite",
+            Message("correct it, or write NA and fill it in: {missing:mean}"),
         )
     return values
 
 
-def _careful(block: TableBlock, cells: Sequence[str], at: int, name: str) -> FloatArray:
+def _numbers_or_missing(block: TableBlock, cells: Sequence[str], at: int, name: str) -> FloatArray:
     values = np.empty(len(cells))
     for number, cell in enumerate(cells):
         try:
             values[number] = read_number(cell)
         except ValueError:
             if cell.strip().lower() not in MISSING_WORDS:
-                raise _no_number(block, number, at, name) from None
+                raise _not_a_number(block, number, at, name) from None
             values[number] = np.nan
     return values
 
 
-def _no_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
+def _not_a_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
     cell = texts_of(block.columns[at])[row]
-    column = shlex.quote(name)
-    hint = f"for one feature a text: --categorical {column}; to leave the column out:"
-    hint += f" --drop {column}"
+    hint = "for one feature per text: {categorical:{column}}; to omit the column: {drop:{column}}"
     if COMMA_NUMBER.fullmatch(cell.strip()):
-        hint = f"if its comma is a decimal one: --decimal-comma; {hint}"
+        hint = "for decimal commas: {decimal_comma:True}; " + hint
     return DataError(
-        f"{block.place(row, at)}: '{cell[:40]}' in the column '{name}'; a number was expected", hint
+        f"{block.where(row, at)}: '{cell[:40]}' in column '{name}'; expected a number",
+        Message(hint, column=shlex.quote(name)),
     )
 
 
 def require_no_decimal_commas(block: TableBlock, at: int, name: str) -> None:
-    """Refuse a column of texts that are all numbers, were it not for their commas."""
+    """DataError for a column of texts that all look like numbers with decimal commas."""
     cells = [text.strip() for text in texts_of(block.columns[at])]
-    there = [row for row, cell in enumerate(cells) if cell.lower() not in MISSING_WORDS]
-    if there and all(COMMA_NUMBER.fullmatch(cells[row]) for row in there):
-        raise _no_number(block, there[0], at, name)
+    present = [row for row, cell in enumerate(cells) if cell.lower() not in MISSING_WORDS]
+    if present and all(COMMA_NUMBER.fullmatch(cells[row]) for row in present):
+        raise _not_a_number(block, present[0], at, name)
 
 
-def no_value(block: TableBlock, row: int, at: int, name: str, text: bool = False) -> DataError:
-    """A cell that should hold something and does not."""
+def no_value(block: TableBlock, row: int, at: int, name: str, *, text: bool = False) -> DataError:
+    """The error for a missing value."""
+    hint = "fill it in: {missing:mean}, median or zero; or drop the row: {missing:drop}"
     if text:
-        return DataError(
-            f"{block.place(row, at)}: no value in the column '{name}'",
-            f"leave the column out: --drop {shlex.quote(name)}; or the rows: --missing drop; or let"
-            " them have none of its values: --missing zero",
+        hint = (
+            "omit the column: {drop:{column}}; drop such rows: {missing:drop}; or give them none of"
+            " its values: {missing:zero}"
         )
     return DataError(
-        f"{block.place(row, at)}: no value in the column '{name}'",
-        "give a rule: --missing mean, median or zero fills it in, drop leaves such rows out",
+        f"{block.where(row, at)}: no value in column '{name}'",
+        Message(hint, column=shlex.quote(name)),
     )
 
 
 def ids_of(block: TableBlock, at: int) -> list[str]:
-    """A column as names of rows."""
+    """A column as ids of rows."""
     ids = [text.strip() for text in texts_of(block.columns[at])]
     for row, text in enumerate(ids):
         if not text or "\n" in text or "\r" in text:
             raise DataError(
-                f"{block.place(row, at)}: '{text[:40]}' is no id: it is empty or has"
-                " more than one line"
+                f"{block.where(row, at)}: '{text[:40]}' is not an id: it is empty or has several"
+                " lines"
             )
     return ids
 
 
 def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
-    """A column as labels, which are numbers."""
+    """A column as numeric labels."""
     cells = block.columns[at]
     if not isinstance(cells, np.ndarray):
         for row, cell in enumerate(cells):
             if not is_number(cell):
-                there = list(dict.fromkeys(text.strip() for text in cells))[:MOST_SHOWN]
+                shown = list(dict.fromkeys(text.strip() for text in cells))[:MAX_SHOWN]
                 raise DataError(
-                    f"{block.place(row, at)}: the label is '{cell.strip()[:40]}';"
-                    " a number was expected",
-                    "say which label means positive: --positive-label LABEL; all others are"
-                    " then unlabeled, and so are rows without; labels in the first rows:"
-                    f" {', '.join(text or '(none)' for text in there)}",
+                    f"{block.where(row, at)}: the label is '{cell.strip()[:40]}', not a number",
+                    Message(
+                        "{positive_label} names the label of positives, then all others are"
+                        " unlabeled; labels in the first rows: {labels}",
+                        labels=", ".join(text or "(none)" for text in shown),
+                    ),
                 )
     labels = numbers_of(block, at, name)
     if np.isnan(labels).any():
@@ -116,9 +123,9 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
 
 
 def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
-    """Columns of numbers as a matrix, rows x columns; None where a cell asks for a closer look.
+    """Columns of numbers as a matrix, rows x columns; None if a cell needs a closer look.
 
-    Of many columns, parsing each on its own takes several times as long.
+    Parsing many columns one by one takes several times as long.
     """
     columns = [block.columns[at] for at in numbers]
     texts = [cells for cells in columns if not isinstance(cells, np.ndarray)]
@@ -136,7 +143,7 @@ def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
 
 
 def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
-    """Whether a text is one of these labels; numbers are compared as such."""
+    """A function that tells if a text is one of these labels; numbers are compared as numbers."""
     texts = set(positive_labels)
     numbers = {float(text) for text in texts if is_number(text)}
 
@@ -146,20 +153,12 @@ def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
     return is_positive
 
 
-def is_number(text: str) -> bool:
-    try:
-        read_number(text)
-    except ValueError:
-        return False
-    return True
-
-
 def is_text(cells: Column) -> bool:
-    """Whether no cell is a number, and some cell is there."""
+    """Whether a column has values and none is a number."""
     if isinstance(cells, np.ndarray):
         return False
-    there = [cell for cell in cells if cell.strip().lower() not in MISSING_WORDS]
-    return bool(there) and not any(map(is_number, there))
+    present = [cell for cell in cells if cell.strip().lower() not in MISSING_WORDS]
+    return bool(present) and not any(map(is_number, present))
 
 
 def texts_of(cells: Column) -> Sequence[str]:
@@ -168,3 +167,32 @@ def texts_of(cells: Column) -> Sequence[str]:
     from resvm_cli.files.svmlight import format_number
 
     return ["" if np.isnan(one) else format_number(one) for one in cells.tolist()]
+
+
+class Morgan:
+    """Morgan fingerprints by RDKit: bits or counts, folded to a number of bits."""
+
+    def __init__(self, bits: int, radius: int, counts: bool) -> None:
+        try:
+            from rdkit import Chem, rdBase
+            from rdkit.Chem import rdFingerprintGenerator
+        except ImportError:
+            raise DataError(
+                Message("{smiles_column} needs the package rdkit"),
+                "pip install rdkit, or resvm-cli[convert]",
+            ) from None
+        self._silence = rdBase.BlockLogs()  # we report what it cannot read, with its line
+        self._read = Chem.MolFromSmiles
+        self._generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
+        self._counts = counts
+
+    def bits(self, smiles: str) -> dict[int, int] | None:
+        """The bits in ascending order with their counts; None if this is not a molecule."""
+        # SMILES are ASCII; RDKit cannot take undecodable bytes
+        molecule = self._read(smiles) if smiles and smiles.isascii() else None
+        if molecule is None:
+            return None
+        if self._counts:
+            found = self._generator.GetCountFingerprint(molecule).GetNonzeroElements()
+            return dict(sorted(found.items()))
+        return dict.fromkeys(self._generator.GetFingerprint(molecule).GetOnBits(), 1)

@@ -1,8 +1,7 @@
-"""Columns of a table to features: numbers as they are, texts one feature a value, SMILES to bits.
+"""Columns of a table to features: numbers as they are, one feature per text, bits from SMILES.
 
-What a column is, is decided once, from the first rows: a column of texts only is a category; a
-text among numbers is a mistake and is refused with its place. Features are numbered as they come,
-numbers first, and the map keeps their names.
+The kind of a column is decided once, from the first rows: a column of texts only is a category; a
+text among numbers is an error. Features are numbered as they come, numbers first.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.files.delimited import Table, TableBlock
 from resvm_cli.files.svmlight import Block
-from resvm_cli.files.tables import Table, TableBlock
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.tables.cells import (
     MISSING_WORDS,
+    Morgan,
     ids_of,
     is_text,
     labels_of,
@@ -36,21 +36,23 @@ from resvm_cli.tables.feature_map import FeatureMap, MappedColumn
 
 MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
-MOST_VALUES = 1000  # of a column of texts that nobody has called a category
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
+MAX_VALUES = 1000  # of a column of texts that was not declared a category
 BITS, RADIUS = 2048, 2
 SHOWN = 20
-SHOWN_PLACES = 5
+SHOWN_ROWS = 5
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """What the user says of the columns; a name may be a column's number where none has it."""
+    """The roles of columns, by name or, if no column has that name, by number."""
 
     label: str | None = None
     positive_labels: tuple[str, ...] = ()
     row_id: str | None = None
     smiles: str | None = None
-    only: tuple[str, ...] = ()  # the features, where they are not all the others
+    only: tuple[str, ...] = ()  # the features, unless they are all the others
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     missing: MissingRule = "refuse"
@@ -60,37 +62,35 @@ class ColumnRoles:
 
     @property
     def asked(self) -> list[str]:
-        """The options that name a column."""
+        """The parameters that name a column."""
         named = {
-            "--label-column": self.label,
-            "--id-column": self.row_id,
-            "--smiles-column": self.smiles,
-            "--columns": self.only,
-            "--drop": self.dropped,
-            "--categorical": self.categories,
+            "label_column": self.label,
+            "id_column": self.row_id,
+            "smiles_column": self.smiles,
+            "columns": self.only,
+            "drop": self.dropped,
+            "categorical": self.categories,
         }
-        return [option for option, value in named.items() if value]
+        return [parameter for parameter, value in named.items() if value]
 
 
 class TableFeatures:
-    """The rows of a table as svmlight text has them, block by block."""
+    """The rows of a table as features, block by block."""
 
     def __init__(self, table: Table, roles: ColumnRoles, known: FeatureMap | None = None) -> None:
-        """``known``: the map of a table converted before, whose features these shall be."""
+        """``known`` is the map of a table converted before, whose features are used."""
         self._table = table
         self._roles = roles
         if roles.positive_labels and roles.label is None:
-            raise CommandLineError(
-                "--positive-label needs --label-column: which column has labels?"
-            )
-        self._label = self._number_of(roles.label, "--label-column")
-        self._id = self._number_of(roles.row_id, "--id-column")
+            raise ParameterError("{positive_label} needs {label_column}")
+        self._label = self._number_of(roles.label, "label_column")
+        self._id = self._number_of(roles.row_id, "id_column")
         self.map = known or FeatureMap()
-        self._settled = known is not None
+        self._decided = known is not None
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
         self.n_dropped = 0
-        self.dropped: list[str] = []  # the places of the first
+        self.dropped: list[str] = []  # where the first of them are
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         if known is not None:
@@ -98,39 +98,39 @@ class TableFeatures:
 
     @property
     def categories(self) -> dict[str, int]:
-        """The columns of texts, and how many features each became."""
+        """The columns of texts, and the number of features of each."""
         texts = (column for column, _ in self._plan if column.kind == "text")
         return {column.name: len(column.values) for column in texts}
 
     @property
     def feature_columns(self) -> list[str]:
-        """The columns that features are made from."""
+        """The columns of the features."""
         return [column.name for column, _ in self._plan]
 
     @property
     def unnamed(self) -> Sequence[str]:
-        """Columns that the table has no name for."""
+        """Columns without a name in the table."""
         return self._table.unnamed
 
     def blocks(self) -> Iterator[Block]:
-        """All rows; a second time they have the same features."""
+        """All rows; a second pass gives the same features."""
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
         tables = self._table.blocks()
-        if not self._settled:
+        if not self._decided:
             first = next(tables, None)
             if first is None:
-                raise DataError(f"{self._table.name}: no rows", "only column names are there")
-            self._settle(first)
+                raise DataError(f"{self._table.name}: no rows", "the file has column names only")
+            self._decide(first)
             tables = chain([first], tables)
             if self._roles.missing in ("mean", "median"):
                 self._impute(tables)
                 tables = self._table.blocks()
-            self._settled = True
+            self._decided = True
         for block in tables:
             yield self._encoded(block)
 
-    def _number_of(self, name: str | None, option: str) -> int | None:
+    def _number_of(self, name: str | None, parameter: str) -> int | None:
         if name is None:
             return None
         columns = self._table.columns
@@ -139,28 +139,32 @@ class TableFeatures:
         if name.isdecimal() and 1 <= int(name) <= len(columns):
             return int(name) - 1
         raise DataError(
-            f"{self._table.name}: no column '{name}' ({option})",
-            f"columns that are there: {_listed(columns)}",
+            Message(
+                f"{{file}}: no column '{{name}}' ({{{parameter}}})",
+                file=self._table.name,
+                name=name,
+            ),
+            f"the columns are: {_listed(columns)}",
         )
 
     def _required(self, name: str) -> int:
         if name not in self._table.columns:
             raise DataError(
-                f"{self._table.name}: no column '{name}', which the feature map asks for",
-                f"columns that are there: {_listed(self._table.columns)}",
+                f"{self._table.name}: no column '{name}', which the feature map needs",
+                f"the columns are: {_listed(self._table.columns)}",
             )
         return self._table.columns.index(name)
 
-    def _settle(self, first: TableBlock) -> None:
-        """Decide from the first rows what each column is."""
+    def _decide(self, first: TableBlock) -> None:
+        """Decide from the first rows how each column is encoded."""
         roles, names = self._roles, self._table.columns
-        smiles = self._number_of(roles.smiles, "--smiles-column")
-        dropped = {self._number_of(name, "--drop") for name in roles.dropped}
-        categories = {self._number_of(name, "--categorical") for name in roles.categories}
+        smiles = self._number_of(roles.smiles, "smiles_column")
+        dropped = {self._number_of(name, "drop") for name in roles.dropped}
+        categories = {self._number_of(name, "categorical") for name in roles.categories}
         taken = {self._label, self._id, smiles} | dropped
         wanted = [number for number in range(len(names)) if number not in taken]
         if roles.only:
-            asked = {self._number_of(name, "--columns") for name in roles.only}
+            asked = {self._number_of(name, "columns") for name in roles.only}
             wanted = [number for number in wanted if number in asked]
         elif smiles is not None:
             wanted = [number for number in wanted if number in categories]
@@ -183,7 +187,7 @@ class TableFeatures:
         self._plan += [(MappedColumn(names[number], "text"), number) for number in texts]
         self.map.columns = [column for column, _ in self._plan]
         if not self._plan:
-            raise CommandLineError("no column is left to make features from")
+            raise ParameterError("no column is left for features")
 
     def _impute(self, blocks: Iterator[TableBlock]) -> None:
         """Read all numbers once, for the mean or the median of each column."""
@@ -192,37 +196,37 @@ class TableFeatures:
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for block in blocks:
-            for place, (_, number) in enumerate(numbers):
+            for index, (_, number) in enumerate(numbers):
                 values = numbers_of(block, number, self._table.columns[number])
                 values = values[~np.isnan(values)]
                 if median:
-                    kept[place].append(values)
-                sums[place] += values.sum()
-                counts[place] += len(values)
-        for place, (column, _) in enumerate(numbers):
-            if not counts[place]:
+                    kept[index].append(values)
+                sums[index] += values.sum()
+                counts[index] += len(values)
+        for index, (column, _) in enumerate(numbers):
+            if not counts[index]:
                 raise DataError(
-                    f"{self._table.name}: the column '{column.name}' has no number to take the"
-                    f" {self._roles.missing} of",
-                    f"leave it out: --drop {shlex.quote(column.name)}",
+                    f"{self._table.name}: column '{column.name}' has no numbers for a"
+                    f" {self._roles.missing}",
+                    Message("omit it: {drop:{column}}", column=shlex.quote(column.name)),
                 )
             middle = (
-                np.median(np.concatenate(kept[place])) if median else sums[place] / counts[place]
+                np.median(np.concatenate(kept[index])) if median else sums[index] / counts[index]
             )
             column.fill = float(middle)
 
     def _encoded(self, block: TableBlock) -> Block:
         n_rows = block.n_rows
         kept = np.ones(n_rows, bool)
-        parts: list[tuple[IntArray, IntArray, FloatArray]] = []  # rows, features, values
+        parts: list[Entries] = []
         numbers = [(column, at) for column, at in self._plan if column.kind == "number"]
         if numbers:
             table = matrix_of(block, [at for _, at in numbers])
             if table is None:
-                table = self._one_by_one(block, numbers, kept)
-            row, place_of = np.nonzero(table)
+                table = self._filled_in(block, numbers, kept)
+            row, index = np.nonzero(table)
             features = np.array([column.first for column, _ in numbers])
-            parts.append((row, features[place_of], table[row, place_of]))
+            parts.append((row, features[index], table[row, index]))
         for column, at in self._plan:
             if column.kind == "text":
                 parts.append(self._categories(block, column, at, kept))
@@ -231,48 +235,30 @@ class TableFeatures:
         rows = _rows_of(n_rows, parts)
         ids = None if self._id is None else ids_of(block, self._id)
         labels = self._labels(block)
-        encoded = Block.of(rows, labels, ids)
+        encoded = Block.from_rows(rows, labels, ids)
         if not kept.all():
             self.n_dropped += int((~kept).sum())
-            first = np.flatnonzero(~kept)[: SHOWN_PLACES - len(self.dropped)]
-            self.dropped += [block.place(row, self._plan[0][1]) for row in first.tolist()]
+            first = np.flatnonzero(~kept)[: SHOWN_ROWS - len(self.dropped)]
+            self.dropped += [block.where(row, self._plan[0][1]) for row in first.tolist()]
             encoded = encoded.take(np.flatnonzero(kept))
         return encoded
 
-    def _one_by_one(
-        self,
-        block: TableBlock,
-        numbers: Sequence[tuple[MappedColumn, int]],
-        kept: npt.NDArray[np.bool_],
+    def _filled_in(
+        self, block: TableBlock, numbers: Sequence[tuple[MappedColumn, int]], kept: Mask
     ) -> FloatArray:
-        """Columns of numbers as a matrix, rows x columns, what is missing filled in."""
+        """Columns of numbers as a matrix, rows x columns, with missing values filled in."""
         table = np.empty((block.n_rows, len(numbers)))
-        for place, (column, at) in enumerate(numbers):
+        for index, (column, at) in enumerate(numbers):
             values = numbers_of(block, at, column.name)
             missing = np.isnan(values)
-            if missing.any():
-                values = self._filled(block, column, at, values, missing, kept)
-            table[:, place] = values
+            if self._roles.missing == "drop":
+                kept &= ~missing
+            elif column.fill is None and missing.any():
+                raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
+            table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
 
-    def _filled(
-        self,
-        block: TableBlock,
-        column: MappedColumn,
-        at: int,
-        values: FloatArray,
-        missing: npt.NDArray[np.bool_],
-        kept: npt.NDArray[np.bool_],
-    ) -> FloatArray:
-        if self._roles.missing == "drop":
-            kept &= ~missing
-        elif column.fill is None:
-            raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
-        return np.where(missing, column.fill or 0.0, values)
-
-    def _categories(
-        self, block: TableBlock, column: MappedColumn, at: int, kept: npt.NDArray[np.bool_]
-    ) -> tuple[IntArray, IntArray, FloatArray]:
+    def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
         rows, features = [], []
         for row, cell in enumerate(cells):
@@ -282,7 +268,7 @@ class TableFeatures:
                     raise no_value(block, row, at, column.name, text=True)
                 if self._roles.missing == "drop":
                     kept[row] = False
-                continue  # none of the values
+                continue  # it has none of the values
             feature = column.values.get(text)
             if feature is None:
                 if not self._may_grow:
@@ -296,34 +282,36 @@ class TableFeatures:
     def _new_value(
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
     ) -> int:
-        if len(column.values) >= MOST_VALUES and column.name not in self._roles.categories:
-            name = shlex.quote(column.name)
+        if len(column.values) >= MAX_VALUES and column.name not in self._roles.categories:
             raise DataError(
-                f"{block.place(row, at)}: the column '{column.name}' has more than"
-                f" {MOST_VALUES:,} different texts; is it a name?",
-                f"--id-column {name}, --drop {name}, or --categorical {name} for a feature each",
+                f"{block.where(row, at)}: column '{column.name}' has more than"
+                f" {MAX_VALUES:,} different texts; are they ids?",
+                Message(
+                    "{id_column:{column}}, {drop:{column}}, or {categorical:{column}} for one"
+                    " feature per text",
+                    column=shlex.quote(column.name),
+                ),
             )
         column.values[text] = self.map.add(f"{column.name}={text}")
         return column.values[text]
 
     def _fingerprints(
-        self, block: TableBlock, column: MappedColumn, at: int, kept: npt.NDArray[np.bool_]
-    ) -> tuple[IntArray, IntArray, FloatArray]:
-        from resvm_cli.tables.fingerprints import Morgan
+        self, block: TableBlock, column: MappedColumn, at: int, kept: Mask
+    ) -> Entries:
 
         morgan = Morgan(column.bits, column.radius, column.counts)
         rows: list[int] = []
         features: list[int] = []
         values: list[int] = []
         for row, cell in enumerate(texts_of(block.columns[at])):
-            found = morgan.of(cell.strip())
+            found = morgan.bits(cell.strip())
             if found is None:
                 if self._roles.missing == "drop":
                     kept[row] = False
                     continue
                 raise DataError(
-                    f"{block.place(row, at)}: RDKit reads no molecule from '{cell[:60]}'",
-                    "correct it, or leave such rows out: --missing drop",
+                    f"{block.where(row, at)}: RDKit cannot read the molecule '{cell[:60]}'",
+                    Message("correct it, or drop such rows: {missing:drop}"),
                 )
             rows += [row] * len(found)
             features += [column.first + bit for bit in found]
@@ -343,8 +331,8 @@ class TableFeatures:
         return labels_of(block, self._label, self._table.columns[self._label])
 
 
-def _rows_of(n_rows: int, parts: list[tuple[IntArray, IntArray, FloatArray]]) -> Rows:
-    """Sparse rows from their entries; those of a part come row by row, in order of features."""
+def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
+    """Sparse rows from their entries; each part is sorted by row, then by feature."""
     row, feature, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     if len(parts) > 1:
         order = np.lexsort((feature, row))

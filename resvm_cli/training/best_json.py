@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.files.run_directory import read_json
+from resvm_cli.files.json_files import read_json
 from resvm_cli.parameters import (
     KERNEL_NAMES,
     METHOD_NAMES,

@@ -17,19 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError
-from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.compression import PIECE
-from resvm_cli.files.row_index import RowIndex, joined
-from resvm_cli.files.row_names import RowIds, read_names
-from resvm_cli.files.row_weights import WeightLines
-from resvm_cli.files.streams import STDIN, Source, name_of, read_pieces
-from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.files.row_lists import RowIds, WeightLines, read_names
+from resvm_cli.files.sources import RowIndex, Source, join_texts
+from resvm_cli.files.streams import STDIN, name_of, read_pieces
+from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
 
 # A U of at most this many numbers stays in memory after the first pass: about 50 MB.
@@ -161,10 +159,10 @@ class TrainingData(PUData):
 
     def _look_at_serials(self, block: Block, name: str) -> None:
         """Refuse a row without one; whether there is a column for each is known at the end."""
-        if wrong := gram.wrong_serials(block.rows):
+        if wrong := kernels.wrong_serials(block.rows):
             row, fault = wrong[0]
-            raise DataError(f"{name}:{block.lines[row]}: {fault}", gram.ROW_FORMAT)
-        numbers = gram.serials(block.rows)
+            raise DataError(f"{name}:{block.lines[row]}: {fault}", kernels.ROW_FORMAT)
+        numbers = kernels.serials(block.rows)
         last = int(numbers.argmax())
         if numbers[last] > self._last_serial[0]:
             self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
@@ -175,7 +173,7 @@ class TrainingData(PUData):
             raise DataError(
                 f"{place}: its serial number is {serial:,}, and rows have kernel values with"
                 f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
-                gram.ROW_FORMAT,
+                kernels.ROW_FORMAT,
             )
 
     def _read_positives(self, path: str) -> None:
@@ -337,7 +335,7 @@ class TrainingData(PUData):
             return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
         spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
-        places = spans.places
+        places = spans.positions
         name = self._source.name
         if self.input.unchecked:
             texts, places = spans.lines(texts), np.arange(len(numbers))
@@ -349,7 +347,7 @@ class TrainingData(PUData):
             raise replace(bad, line=int(line)).error(name)
 
         for block in parse_pieces(
-            joined(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
+            join_texts(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
         ):
             first, last = np.searchsorted(places, [before, before + len(block)])
             parts.append(block.rows.take(places[first:last] - before))

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from resvm_cli.errors import DataError, Message, ResvmError
-from resvm_cli.files.run_directory import RunDirectory
-from resvm_cli.files.task_files import SavedShare, TaskFiles
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.parameters import MethodName
 from resvm_cli.running.array_tasks import Share, shares_holding
 from resvm_cli.running.run import Run
@@ -365,10 +364,10 @@ def run_array_task(
         kept = [record for task in own if (record := known.find(task, each.outer)) is not None]
         if left:
             scorer = CandidateScorer(each.sample, settings)
-            with SavedShare(files, label, part, kept) as saved:
+            with files.saving(label, part, kept) as save:
                 for trial, seconds in scored_trials(scorer, left, log, run, each.outer):
                     known.add(trial, seconds)
-                    saved.add(KnownTrials.stored(trial, seconds))
+                    save(KnownTrials.stored(trial, seconds))
                     n_scored += 1
                     log.finished(trial, seconds)
         unknown = [n for n, task in enumerate(tasks) if known.find(task, each.outer) is None]

@@ -11,9 +11,8 @@ import numpy as np
 
 from resvm_cli import __version__, randomness
 from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError, Text
-from resvm_cli.files.row_names import read_names
-from resvm_cli.files.run_directory import RunDirectory
-from resvm_cli.files.task_files import TaskFiles
+from resvm_cli.files.row_lists import read_names
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.methods import problems
 from resvm_cli.model.pu_data import PUData
@@ -23,12 +22,13 @@ from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import best_json, memory
+from resvm_cli.training import best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import Pooled
-from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.sample import TuningSample, within_memory
 from resvm_cli.tuning.search import Outcome, ScoringTask
 from resvm_cli.tuning.settings import DEFAULT_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Candidate
@@ -212,7 +212,7 @@ class _Prepared:
 
 @contextmanager
 def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
-    kept = memory.kept_nonzeros(run.memory_mb)
+    kept = kept_nonzeros(run.memory_mb)
     with (
         parallel.inner_threads_held(),
         silenced(),
@@ -221,7 +221,7 @@ def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
         for text in data.notes:
             run.notice(text)
         sample = _sample(request, data, run)
-        sample, request, within = memory.tuning_within(data, sample, request, run)
+        sample, request, within = within_memory(data, sample, request, run)
         yield _Prepared(request, data, sample, within)
 
 

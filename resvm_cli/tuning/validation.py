@@ -16,15 +16,14 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
-from resvm_cli.metrics.pu import best_pu_score, pu_score
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MetricName
-from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import TuningSample
@@ -104,7 +103,7 @@ def criterion(rows: ScoredRows, name: MetricName, up_to: float) -> float:
     values = rows.means if of_mean else rows.values
     if kind == "best_pu_score":
         return best_pu_score(rows.positive, values)[0]
-    ranking = Ranking.of(rows.positive, values)
+    ranking = ScoredLabels.from_scores(rows.positive, values)
     if kind == "roc_auc":
         return float(ranking.roc_auc())
     if kind == "average_precision":
@@ -127,15 +126,6 @@ class CandidateScorer:
 
     sample: TuningSample
     settings: TuningSettings
-
-    def rows_apart(self) -> tuple[CandidateScorer, list[Rows]]:
-        """The scorer without rows, and the rows, which a cluster sends separately."""
-        parts = [self.kernels.positives, self.kernels.unlabeled]
-        return self.with_rows([Rows.empty()] * 2), parts
-
-    def with_rows(self, parts: list[Rows]) -> CandidateScorer:
-        """The same scorer on these rows."""
-        return replace(self, sample=replace(self.sample, kernels=self.kernels.on(parts)))
 
     @property
     def kernels(self) -> SharedKernels:

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from resvm_cli.running.run import Run
 from tests.commands.train.test_command import snapshot
 from tests.conftest import train_arguments
 from tests.loopback import LoopbackCluster, loopback_cluster
-from tests.programs import run, run_resvm, script_command
+from tests.programs import run_resvm
 
 pytest.importorskip("distributed")
 
@@ -65,7 +64,7 @@ def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp
     ("content", "words"),
     [
         (None, "no such file"),
-        ("", "is not JSON"),
+        ("", "not JSON"),
         ('{"address": "tcp://127.0.0.1:9"}', "no Dask scheduler answers at tcp://127.0.0.1:9"),
     ],
 )
@@ -94,7 +93,7 @@ def test_a_scheduler_without_workers_is_named(problem, tmp_path):
 def test_auto_needs_the_environment(problem, tmp_path):
     env = {"DASK_SCHEDULER_ADDRESS": ""}
     ran = run_resvm(*train_arguments(problem), "--cluster", "auto", cwd=tmp_path, env=env)
-    assert (ran.code, "DASK_SCHEDULER_ADDRESS is not set" in ran.err) == (2, True)
+    assert (ran.code, "--cluster auto needs DASK_SCHEDULER_ADDRESS" in ran.err) == (2, True)
 
 
 def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_path):
@@ -103,21 +102,20 @@ def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_pa
     assert (ran.code, "give either --member-timeout or --cluster, not both" in ran.err) == (2, True)
 
 
-def test_workers_of_another_version_are_refused_and_of_another_cpu_noted(cluster, monkeypatch):
-    from resvm_cli.cluster import engine as job
-    from resvm_cli.cluster import worker as cluster_worker
+def test_workers_must_have_our_versions_and_another_cpu_is_announced(cluster, monkeypatch):
+    from resvm_cli.cluster import engine, worker
     from resvm_cli.errors import ClusterError
 
     notes: list[str] = []
-    own = cluster_worker.identity()
-    monkeypatch.setattr(job, "identity", Identity({**own, "numeric_fingerprint": "elsewhere"}))
-    with job.connected(cluster.address, 20, Run(on_announce=notes.append)):
+    own = worker.identity()
+    monkeypatch.setattr(engine, "identity", Identity({**own, "numeric_fingerprint": "elsewhere"}))
+    with engine.connected(cluster.address, 20, notes.append):
         pass
     assert any("rounds differently" in note for note in notes)
-    monkeypatch.setattr(job, "identity", Identity({**own, "resvm": "0.0.0"}))
+    monkeypatch.setattr(engine, "identity", Identity({**own, "resvm": "0.0.0"}))
     with (
         pytest.raises(ClusterError, match=r"other versions: resvm .*, here 0\.0\.0"),
-        job.connected(cluster.address, 20, Run()),
+        engine.connected(cluster.address, 20),
     ):
         pass
 
@@ -132,9 +130,9 @@ class Identity:
         return self._here
 
     def __reduce__(self) -> Any:
-        from resvm_cli.cluster import worker as cluster_worker
+        from resvm_cli.cluster import worker
 
-        return getattr, (cluster_worker, "identity")
+        return getattr, (worker, "identity")
 
 
 BENCHMARKS = {
@@ -155,41 +153,22 @@ def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_pa
     assert len(here.read_bytes().splitlines()) == 3
 
 
-@pytest.mark.parametrize("seen", ["the same", "other classes", "nothing"])
-def test_rows_of_a_benchmark_are_read_by_path_only_where_they_are_the_same(
-    seen, cluster, problem, tmp_path, monkeypatch
+def test_the_rows_of_a_benchmark_are_sent_to_workers_that_cannot_read_them(
+    cluster, problem, tmp_path
 ):
-    from resvm_cli.benchmark.cells import Bench, Work, measure
-    from resvm_cli.benchmark.data import BenchmarkData, OwnData
-    from resvm_cli.benchmark.draws import Cell
-    from resvm_cli.benchmark.grids import default_grids
-    from resvm_cli.benchmark.protocol import Protocol
-    from resvm_cli.cluster import engine as job
+    from resvm_cli.benchmark.cells import Bench, Protocol, default_grids, measure
+    from resvm_cli.benchmark.data import BenchmarkData, Cell, OwnData
+    from resvm_cli.cluster.engine import connected
 
     path = tmp_path / "own.svm"
-    text = (problem / "test.svm").read_text()
-    path.write_text(text)
+    path.write_bytes((problem / "test.svm").read_bytes())
     data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
     bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
-    works = [Work(Cell("own", "own", number, 0.0, 0.0), "bagging") for number in range(2)]
-    wanted = [measure(bench, work).record for work in works]
-    if seen == "nothing":
-        path.unlink()
-    elif seen == "other classes":
-        path.write_text(text.replace("-1 ", "1 ", 1))
-    held: set[str] = set()
-    with job.connected(cluster.address, 20, Run()) as engine:
-        run = engine._client.run
-
-        def note(function, *given, **more):
-            answers = run(function, *given, **more)
-            held.update(function.__name__ for said in answers.values() if said is True)
-            return answers
-
-        monkeypatch.setattr(engine._client, "run", note)
-        found = [one.record for one in engine.run(measure, bench, works, tick, str)]
-    assert found == wanted
-    assert held == {"hold_referred" if seen == "the same" else "hold"}
+    cells = [Cell("own", "own", number, method="bagging") for number in range(2)]
+    wanted = [measure(bench, cell).record for cell in cells]
+    path.unlink()
+    with connected(cluster.address, 20) as engine:
+        assert [one.record for one in engine.run(measure, bench, cells, tick, str)] == wanted
 
 
 def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
@@ -226,22 +205,37 @@ def test_a_share_of_a_tuning_has_the_bytes_of_one_machine(cluster, problem, tmp_
 
 
 def test_results_come_in_order_and_what_is_shared_is_sent_once(cluster, monkeypatch):
-    from resvm_cli.cluster import engine as job
+    from resvm_cli.cluster.engine import connected
 
-    sent: list[str] = []
-    with job.connected(cluster.address, 20, Run()) as engine:
-        run = engine._client.run
+    sent: list[Any] = []
+    with connected(cluster.address, 20) as engine:
+        scatter = engine._client.scatter
 
-        def note(function, *given, workers, **more):
-            sent.extend(workers if function is job.hold else ())
-            return run(function, *given, workers=workers, **more)
+        def note(shared, **more):
+            sent.append(shared.value)
+            return scatter(shared, **more)
 
-        monkeypatch.setattr(engine._client, "run", note)
+        monkeypatch.setattr(engine._client, "scatter", note)
         shared = [1]
-        for _ in range(2):
-            results = engine.run(operator.add, shared, [[n] for n in range(300)], tick, str)
+        for tasks in ([[n] for n in range(300)], ([n] for n in range(300))):
+            results = engine.run(operator.add, shared, tasks, tick, str)
             assert list(results) == [[1, n] for n in range(300)]
-    assert len(sent) == len(set(sent)) == 2
+    assert sent == [shared]
+
+
+def test_rows_arrive_to_the_byte(cluster):
+    import numpy as np
+
+    from resvm_cli.cluster.engine import connected
+    from resvm_cli.model.members import Trainer
+    from resvm_cli.rows import Rows
+
+    rows = Rows.from_dense(np.random.default_rng(1).normal(size=(50, 20)), 1)
+    trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
+    with connected(cluster.address, 20) as engine:
+        for found in engine.run(getattr, trainer, ["rows"] * 40, tick, str):
+            for name in ("values", "indices", "indptr"):
+                assert getattr(found, name).tobytes() == getattr(rows, name).tobytes()
 
 
 def test_predictions_have_the_bytes_of_one_machine(cluster, problem, model, tmp_path):
@@ -268,85 +262,13 @@ def test_a_bad_line_is_named_by_its_number_wherever_it_is_read(cluster, problem,
     assert (ran.code, ran.out, ran.err) == (here.code, here.out, here.err)
 
 
-def many_rows(size: int) -> Any:
-    import numpy as np
+def test_what_a_cluster_has_lost_is_sent_again(cluster):
+    from resvm_cli.cluster.engine import connected
 
-    from resvm_cli.rows import Rows
-
-    return Rows.from_dense(np.random.default_rng(1).normal(size=(size, 20)), 1)
-
-
-@pytest.mark.parametrize("visible", [True, False])
-def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
-    visible, cluster, tmp_path, monkeypatch
-):
-    import numpy as np
-
-    from resvm_cli.cluster import engine as job
-    from resvm_cli.model.members import Trainer
-
-    monkeypatch.setattr(job, "BYTES_BY_PATH", 1)
-    if not visible:  # as where another file lies there
-        monkeypatch.setattr(job, "write_rows", lambda path, parts: "another digest")
-    held: list[tuple[str, str]] = []
-    rows = many_rows(50)
-    trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
-    with job.connected(cluster.address, 20, Run(), folder=str(tmp_path)) as engine:
-        run = engine._client.run
-
-        def note(function, *given, workers, **more):
-            answers = run(function, *given, workers=workers, **more)
-            held.extend((function.__name__, who) for who, said in answers.items() if said is True)
-            return answers
-
-        monkeypatch.setattr(engine._client, "run", note)
-        for _ in range(2):
-            for found in engine.run(getattr, trainer, ["rows"] * 40, tick, str):
-                assert found.values.tobytes() == rows.values.tobytes()
-                assert found.indices.tobytes() == rows.indices.tobytes()
-                assert found.indptr.tobytes() == rows.indptr.tobytes()
-    assert len(held) == len(set(held)) == 2
-    assert {name for name, _ in held} == {"hold_referred" if visible else "hold"}
-    assert not list(tmp_path.glob(".resvm-*"))
-
-
-def test_rows_that_a_killed_command_has_put_there_are_removed_by_the_next(tmp_path):
-    script = """
-import os, sys
-from resvm_cli.rows import Rows
-from resvm_cli.cluster.engine import Cluster
-from resvm_cli.running.run import Run
-
-class Shared:
-    def rows_apart(self):
-        import numpy as np
-        return None, [Rows.from_dense(np.ones((1 << 17, 20)), 1)]
-
-assert Cluster(None, "", 1, Run(), sys.argv[1])._referred(Shared()) is not None
-os.kill(os.getpid(), 9)
-"""
-    from resvm_cli.files.atomic import whole_file
-
-    run(script_command(script, tmp_path))
-    assert len(list(tmp_path.glob(".resvm-*"))) == 1
-    with whole_file(str(tmp_path / "model")) as handle:
-        handle.write(b"1")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_what_a_worker_has_lost_is_sent_again(cluster):
-    from resvm_cli.cluster import engine as job
-
-    def forget() -> None:
-        from resvm_cli.cluster import worker as cluster_worker
-
-        cluster_worker._held.clear()
-        cluster_worker.HELD_SECONDS = 0.1
-
-    with job.connected(cluster.address, 60, Run()) as engine:
-        assert list(engine.run(operator.add, [1], [[2]], tick, str)) == [[1, 2]]
-        shared = engine._shared[-1][0]
-        engine._client.run(forget)
+    with connected(cluster.address, 60) as engine:
+        shared = [1]
+        assert list(engine.run(operator.add, shared, [[2]], tick, str)) == [[1, 2]]
+        engine._client.cancel([engine._sent[1]], force=True)
         assert list(engine.run(operator.add, shared, [[3]], tick, str)) == [[1, 3]]
 
 
@@ -355,9 +277,9 @@ def tick() -> None:
 
 
 def test_the_error_of_a_task_is_its_own(cluster):
-    from resvm_cli.cluster import engine as job
+    from resvm_cli.cluster.engine import connected
 
-    with job.connected(cluster.address, 20, Run()) as engine:
+    with connected(cluster.address, 20) as engine:
         results = engine.run(os.link, "nowhere", ["nothing"], tick, str)
         with pytest.raises(FileNotFoundError):
             list(results)

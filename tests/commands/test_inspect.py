@@ -113,5 +113,5 @@ def test_weights_of_a_committee_are_those_of_its_mean_value(resvm, tmp_path):
 def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):
     ran = resvm("inspect", model, "--weights")
     assert ran.code == 4
-    assert "its kernel is rbf, which has no weights of features" in ran.err
+    assert "the kernel is rbf; only linear models have feature weights" in ran.err
     assert resvm("inspect", model, "--map", "x").code == 2

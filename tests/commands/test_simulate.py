@@ -25,7 +25,7 @@ def data(tmp_path):
     return write_svm(tmp_path / "data.svm", FEATURES, LABELS, comments=NAMES)
 
 
-def test_truth_tells_which_rows_are_mislabelled(data, resvm, tmp_path):
+def test_truth_tells_which_rows_are_mislabeled(data, resvm, tmp_path):
     ran = resvm(
         "simulate", "--data", data, "--positive-label", 1, "--n-pos", 20, "--n-unl", 100,
         "--contamination-pos", 0.1, "--contamination-unl", 0.25, "-o", tmp_path / "made",
@@ -102,24 +102,24 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
     ("arguments", "code", "message"),
     [
         ([], 2, "or --synthetic"),
-        (["--synthetic", "--data", "data.svm"], 2, "exclude each other"),
-        (["--data", "data.svm"], 2, "--n-pos and --n-unl are needed"),
-        (["--data", "data.svm", "--n-pos", 5, "--n-unl", 5], 2, "--data needs --positive-label"),
-        (["--synthetic", "--positive-label", 1], 2, "--positive-label goes with --data"),
-        (["--synthetic", "--contamination-pos", 1.5], 2, "a share from 0 to 1"),
-        (["--synthetic", "--contamination-unl", -0.1], 2, "a share from 0 to 1"),
-        (["--synthetic", "--contamination-unl", "nan"], 2, "a share from 0 to 1"),
-        (["--synthetic", "--n-pos", -1], 2, "--n-pos is -1"),
-        (["--synthetic", "--test-pos", -1], 2, "--test-pos is -1"),
-        (["--synthetic", "--n-pos", 0], 2, "--n-pos is 0"),
-        (["--synthetic", "--n-unl", 10**20], 2, "at most 1,073,741,824"),
-        (["--synthetic", "--decimals", 400], 2, "0 to 17 was expected"),
-        (["--synthetic", "--decimals", -5], 2, "0 to 17 was expected"),
+        (["--synthetic", "--data", "data.svm"], 2, "cannot be combined"),
+        (["--data", "data.svm"], 2, "--data requires --n-pos and --n-unl"),
+        (["--data", "data.svm", "--n-pos", 5, "--n-unl", 5], 2, "--data requires --positive-label"),
+        (["--synthetic", "--positive-label", 1], 2, "--positive-label requires --data"),
+        (["--synthetic", "--contamination-pos", 1.5], 2, "must be between 0 and 1"),
+        (["--synthetic", "--contamination-unl", -0.1], 2, "must be between 0 and 1"),
+        (["--synthetic", "--contamination-unl", "nan"], 2, "must be between 0 and 1"),
+        (["--synthetic", "--n-pos", -1], 2, "--n-pos must be between 1 and"),
+        (["--synthetic", "--test-pos", -1], 2, "--test-pos must be between 0 and"),
+        (["--synthetic", "--n-pos", 0], 2, "and 1,073,741,824, got 0"),
+        (["--synthetic", "--n-unl", 10**20], 2, "between 1 and 1,073,741,824"),
+        (["--synthetic", "--decimals", 400], 2, "between 0 and 17"),
+        (["--synthetic", "--decimals", -5], 2, "between 0 and 17"),
         (["--synthetic", "--labelling", "odd"], 2, "random or biased"),
-        (["--synthetic", "-o", "data.svm"], 2, "already there"),
-        (["--synthetic", "-o", ""], 2, "-o needs the name"),
+        (["--synthetic", "-o", "data.svm"], 2, "exists"),
+        (["--synthetic", "-o", ""], 2, "-o must be the name"),
         (["--data", "data.svm", *ONE, "--n-pos", 999, "--n-unl", 5], 3, "are needed"),
-        (["--data", "data.svm", *NINE], 3, "there: 0, 1, 2"),
+        (["--data", "data.svm", *NINE], 3, "the labels are 0, 1, 2"),
         (["--data", "none", "--positive-label", 9, "--n-pos", 5, "--n-unl", 5], 5, "cannot read"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from resvm_cli.errors import CommandLineError, FileError
+from resvm_cli.errors import FileError, ParameterError
 from resvm_cli.files.run_directory import RunDirectory
 
 SETTINGS = {"seed": 1, "space": {"c": "1..2"}}
@@ -56,7 +56,7 @@ def test_damage_before_the_end_is_refused_by_line(tmp_path):
 
 def test_an_existing_directory_needs_resume(tmp_path):
     filled(tmp_path / "t")
-    with pytest.raises(CommandLineError, match="already there"):
+    with pytest.raises(ParameterError, match="already there"):
         run(tmp_path / "t", resume=False)
 
 
@@ -72,7 +72,7 @@ def test_resuming_begins_where_there_is_nothing_yet(tmp_path):
 def test_other_settings_are_refused_by_name(tmp_path):
     filled(tmp_path / "t")
     other = run(tmp_path / "t", {"seed": 2, "space": {"c": "1..2"}})
-    with pytest.raises(CommandLineError, match="other settings: seed"), other.opened():
+    with pytest.raises(ParameterError, match="other settings: seed"), other.opened():
         pass
 
 
@@ -80,7 +80,7 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "thesis.tex").write_text("x")
     other = run(tmp_path / "t")
-    with pytest.raises(CommandLineError, match="not a directory of this command"), other.opened():
+    with pytest.raises(ParameterError, match="not a directory of this command"), other.opened():
         pass
     assert [entry.name for entry in (tmp_path / "t").iterdir() if entry.name[0] != "."] == [
         "thesis.tex"

@@ -117,7 +117,7 @@ REFUSALS = [
     (b"1 1:1x\n", "1:3", "cannot read '1:1x'"),
     (b"1 a:1\n", "1:3", "cannot read 'a:1'"),
     (b"1 1=1\n", "1:3", "cannot read '1=1'"),
-    (b"1 1:1 2\n", "1:7", "cannot read '2'; a pair index:value was expected"),
+    (b"1 1:1 2\n", "1:7", "cannot read '2'; expected a pair index:value"),
     (b"1 1:1:1\n", "1:3", "cannot read"),
     (b"1 1:0x10\n", "1:3", "cannot read"),
     (b"1 1:1_0\n", "1:3", "cannot read"),
@@ -130,7 +130,7 @@ REFUSALS = [
     (b"1 :2\n", "1:3", "cannot read ':2'"),
     (b"1 +1:2\n", "1:3", "cannot read '+1:2'"),
     (b"1 1.5:2\n", "1:3", "cannot read '1.5:2'"),
-    (b"spam 1:1\n", "1:1", "cannot read 'spam'; a numeric label"),
+    (b"spam 1:1\n", "1:1", "cannot read 'spam'; expected a numeric label"),
     (b"1,2 1:1\n", "1:1", "cannot read '1,2'"),
     (b"1.5:1\n", "1:1", "cannot read '1.5:1'"),
     (b"1 0:1\n", "1:3", "index 0 in '0:1'"),
@@ -146,7 +146,7 @@ REFUSALS = [
     (b"\0\n", "1:1", "a NUL byte"),
     (b"1 1:1 # a\0b\n", "1:10", "a NUL byte"),
     (b"# a\0b\n", "1:4", "a NUL byte"),
-    (b"1 qid:x 1:1\n", "1:3", "cannot read 'qid:x'; qid:NUMBER was expected"),
+    (b"1 qid:x 1:1\n", "1:3", "cannot read 'qid:x'; expected one qid:NUMBER"),
     (b"1 qid:1 qid:2 1:1\n", "1:9", "cannot read 'qid:2'"),
     (b"1 1:1 qid:2\n", "1:7", "cannot read 'qid:2'"),
     (b"1 1:1\r2:1\n", "1:3", "cannot read"),
@@ -393,7 +393,7 @@ def test_what_is_written_reads_back_exactly(block):
 def test_a_line_leaves_out_what_there_is_not():
     rows = Rows.from_dense([[0.5, -3.0], [0.0, 0.0], [0.0, 1e-5], [0.0, 0.0], [1e16, 0.0]])
     nan = float("nan")
-    block = Block.of(rows, np.array([1.0, -0.0, nan, nan, 2.5]))
+    block = Block.from_rows(rows, np.array([1.0, -0.0, nan, nan, 2.5]))
     assert format_block(block) == b"1 1:0.5 2:-3\n-0\n2:1e-05\n\n2.5 1:1e+16\n"
     more = replace(
         block, qids=np.array([3, -1, 0, -1, -1]), comments=["a b", "", "", "c", "\udcff"]
@@ -401,7 +401,7 @@ def test_a_line_leaves_out_what_there_is_not():
     assert format_block(more) == (
         b"1 qid:3 1:0.5 2:-3 # a b\n-0\nqid:0 2:1e-05\n# c\n2.5 1:1e+16 # \xff\n"
     )
-    assert format_block(Block.of(Rows.empty())) == b""
+    assert format_block(Block.from_rows(Rows.empty())) == b""
 
 
 @settings(max_examples=400, deadline=None)

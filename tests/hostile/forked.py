@@ -24,10 +24,9 @@ def warm_up() -> None:
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)
     for name in (
-        "benchmark.report", "benchmark.run", "commands.check.check", "commands.convert.convert",
-        "commands.inspect.inspect", "commands.predict.many_files", "commands.rank.rank",
-        "commands.score.compare", "commands.score.score", "commands.simulate.simulate",
-        "tables.features", "training.merge", "tuning.tasks",
+        "benchmark.report", "benchmark.run", "commands.convert.convert",
+        "commands.predict.predict", "commands.rank.rank", "commands.score.compare",
+        "commands.score.score", "tables.features", "training.parts", "tuning.trials",
     ):  # fmt: skip
         __import__(f"resvm_cli.{name}")
     __import__("scipy.sparse")

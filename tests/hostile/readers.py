@@ -87,13 +87,13 @@ def svmlight(text: bytes, folder: Path) -> None:
 
 def predictions(text: bytes, folder: Path) -> None:
     from resvm_cli.errors import DataError
-    from resvm_cli.files import prediction_reader
+    from resvm_cli.files import predictions
 
     path = _file(folder, text)
     answers = []
     for with_ids in (False, True):
         try:
-            answers.append(prediction_reader.read_predictions(path, with_ids=with_ids))
+            answers.append(predictions.read_predictions(path, with_ids=with_ids))
         except DataError:
             continue
     if len(answers) == 2:
@@ -108,10 +108,10 @@ def predictions(text: bytes, folder: Path) -> None:
 
 def labels(text: bytes, folder: Path) -> None:
     from resvm_cli.errors import DataError
-    from resvm_cli.files import row_names
+    from resvm_cli.files import row_lists
 
     try:
-        found = row_names.read_labels(_file(folder, text)).tolist()
+        found = row_lists.read_labels(_file(folder, text)).tolist()
     except DataError:
         return
     expected = by_hand.labels(text)
@@ -122,7 +122,7 @@ def labels(text: bytes, folder: Path) -> None:
 def table(text: bytes, folder: Path) -> None:
     """A table of numbers, as convert reads it."""
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files.tables import TextTable
+    from resvm_cli.files.delimited import TextTable
     from resvm_cli.tables.features import ColumnRoles, TableFeatures
 
     try:
@@ -184,18 +184,18 @@ def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     """A model that is read and judges a row; an rbf member says what its text says."""
     from resvm_cli.errors import ResvmError
     from resvm_cli.model.ensemble import Predictor
-    from resvm_cli.model_files import directory as model_dir
+    from resvm_cli.model_files import directory
     from resvm_cli.rows import Rows
 
     with standing.changed(files) as path, np.errstate(all="ignore"):
         try:
-            stored = model_dir.load(path)
+            stored = directory.load_model(path)
         except (ResvmError, MemoryError):
             return
         with contextlib.suppress(ResvmError, MemoryError):
-            model_dir.load_out_of_bag(path, stored.manifest)
+            directory.load_out_of_bag(path, stored.manifest)
         with contextlib.suppress(ResvmError):
-            model_dir.stored_plan(stored, path)
+            directory.stored_plan(stored, path)
         indices, values = np.array([*ROW], np.int32), np.array([*ROW.values()])
         row = Rows(np.array([0, len(ROW)]), indices, values)
         found = Predictor(stored.ensemble, stored.scaling).member_values(row)
@@ -215,9 +215,10 @@ def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
 
 def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path) -> None:
     """A part joined to the rest of its model; members that are read must be members."""
-    from resvm_cli.commands.predict.predict import model_dir
+
     from resvm_cli.errors import ResvmError
-    from resvm_cli.training.merge import merge
+    from resvm_cli.model_files import directory
+    from resvm_cli.training.parts import merge
 
     target = folder / "merged"
     shutil.rmtree(target, ignore_errors=True)
@@ -227,12 +228,12 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
         except (ResvmError, MemoryError):
             assert not target.exists(), "refused, and something was written"
             return
-        model_dir.load(str(target))  # an error, also of ours, is harm: it was joined
+        directory.load_model(str(target))  # an error, also of ours, is harm: it was joined
 
 
 def task_file(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files.task_files import TaskFiles
+    from resvm_cli.files.run_directory import TaskFiles
     from resvm_cli.tuning.trials import KnownTrials, _recorded_scores, is_known_trial
 
     sound = json.loads(next(iter(standing.files.values())).partition(b"\n")[0])
@@ -250,7 +251,7 @@ def task_file(standing: Standing, files: dict[str, bytes], folder: Path) -> None
 
 def marker(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     """What vouches for an output: it counts only where it says what it said."""
-    from resvm_cli.files.finished_outputs import OutputDirectory
+    from resvm_cli.files.run_directory import OutputDirectory
 
     (record,) = (name for name in standing.files if name.startswith("."))
     made_from = json.loads(standing.files[record].partition(b"\n")[0])["made_from"]
@@ -357,7 +358,7 @@ def _scheduler(path: str) -> None:
 
 
 def _grids(path: str) -> None:
-    from resvm_cli.benchmark.grids import read_grids
+    from resvm_cli.benchmark.cells import read_grids
 
     read_grids(path)
 
@@ -375,8 +376,8 @@ def _head(path: Path) -> bytes:
 
 def texts(problem: Path) -> dict[str, Reader]:
     """Files that are one text."""
-    from resvm_cli.commands.score.repeated_runs import read_runs
-    from resvm_cli.files import row_names
+    from resvm_cli.commands.score.compare import read_runs
+    from resvm_cli.files import row_lists
     from resvm_cli.files import svmlight as svmlight_files
 
     def pack(text: bytes, rng: Random) -> bytes:
@@ -398,8 +399,8 @@ def texts(problem: Path) -> dict[str, Reader]:
         "predictions, csv": Reader(seed("pred.csv"), text, predictions, 24),
         "predictions, jsonl": Reader(seed("pred.jsonl"), text, predictions, 24),
         "compressed rows": Reader(seed("test.svm"), pack, read_with(svmlight_files.read_file), 12),
-        "known ids": Reader(seed("ids"), text, read_with(row_names.read_known_ids), 24),
-        "names": Reader(seed("names"), text, read_with(row_names.read_row_ids), 24),
+        "known ids": Reader(seed("ids"), text, read_with(row_lists.read_known_ids), 24),
+        "names": Reader(seed("names"), text, read_with(row_lists.read_row_ids), 24),
         "labels": Reader(seed("labels"), text, labels, 24),
         "repeated runs": Reader(whole("runs.csv"), text, read_with(read_runs), 18),
         "compared runs": Reader(whole("runs.csv"), text, read_with(_compare)),

@@ -38,15 +38,15 @@ def test_a_kept_file_is_read_or_refused(case, sound_files, tmp_path):
 def test_a_predictions_reader_that_is_wrong_is_noticed(form, tmp_path, monkeypatch):
     from dataclasses import replace
 
-    from resvm_cli.files import prediction_reader
+    from resvm_cli.files import predictions
 
-    real = prediction_reader.read_predictions
+    real = predictions.read_predictions
 
     def wrong(path, *, with_ids=False):
         answer = real(path, with_ids=with_ids)
         return replace(answer, values=answer.values + with_ids)
 
-    monkeypatch.setattr(prediction_reader, "read_predictions", wrong)
+    monkeypatch.setattr(predictions, "read_predictions", wrong)
     rows = {
         "text": "1 0.5 # a\n",
         "tsv": "id\tdecision_value\na\t0.5\n",

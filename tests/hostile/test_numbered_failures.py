@@ -153,8 +153,7 @@ STRANGE = (10**400, -1, 10**12, 0.5, "x", "[/bold]", None, [], {}, True, -3)
 
 @pytest.mark.parametrize("value", [*STRANGE, "1e400", "missing", "extra"], ids=str)
 def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
-    from resvm_cli.commands.inspect.inspect import inspect
-    from resvm_cli.commands.inspect.report import show_inspection
+    from resvm_cli.commands.inspect import read_inspection, show_inspection
     from resvm_cli.errors import ResvmError
 
     text = (model / "manifest.json").read_bytes()
@@ -182,7 +181,7 @@ def test_no_manifest_is_a_bug(value, model, problem, tmp_path):
             file = target / "manifest.json"
             file.write_text(file.read_text().replace('"REPLACED"', "1e400"))
         try:
-            show_inspection(inspect(str(target)))
+            show_inspection(read_inspection(str(target)))
         except ResvmError:
             pass
         except Exception as error:  # noqa: BLE001 - all of them are looked for
@@ -332,7 +331,7 @@ def test_an_id_on_two_rows_is_told(tmp_path):
     (tmp_path / "ids").write_text("a\n")
     ran = run_resvm("score", tmp_path / "pred", "--positive-ids", tmp_path / "ids")
     said(ran, 0)
-    assert "'a' is on 2 rows" in ran.out.decode()
+    assert "2 rows have the id 'a'" in ran.out.decode()
 
 
 # 7
@@ -626,7 +625,7 @@ def replace_often(target: Path, contents: list[dict[str, bytes]], count: int) ->
 
 
 def test_a_reader_during_replacements_sees_old_or_new(problem, model, tmp_path):
-    from resvm_cli.commands.inspect.inspect import inspect
+    from resvm_cli.commands.inspect import read_inspection
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
     shutil.copytree(model, tmp_path / "m")
@@ -634,7 +633,7 @@ def test_a_reader_during_replacements_sees_old_or_new(problem, model, tmp_path):
     seeds = set()
     with started(replace_often(tmp_path / "m", [tmp_path / "other", model], 60)) as running:
         while running.poll() is None:
-            seeds.add(inspect(str(tmp_path / "m")).manifest["seed"])
+            seeds.add(read_inspection(str(tmp_path / "m")).manifest["seed"])
             loads += 1
     assert running.returncode == 0
     assert loads > 5
@@ -778,9 +777,9 @@ def test_a_test_that_is_killed_takes_its_child_with_it():
 def test_a_bug_is_one_line_and_its_traceback_is_behind_debug(model):
     script = (
         "import sys; from resvm_cli.cli import main\n"
-        "from resvm_cli.commands.inspect import inspect\n"
+        "from resvm_cli.commands import inspect\n"
         "def broken(path, **more): raise ZeroDivisionError('of all things')\n"
-        "inspect.inspect = broken; sys.argv[0] = 'resvm'; main()\n"
+        "inspect.read_inspection = broken; sys.argv[0] = 'resvm'; main()\n"
     )
     ran = run(script_command(script, "inspect", model))
     assert ran.code == 1

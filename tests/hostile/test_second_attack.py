@@ -30,11 +30,11 @@ def convert(path: Path, *more):
 def test_a_matrix_market_file_that_is_cut_short_is_refused(tmp_path):
     # scipy's reader ends the program by a segmentation fault
     (tmp_path / "x.mtx").write_bytes(MATRIX[:-5])
-    said(convert(tmp_path / "x.mtx"), 3, "cannot be read as a file of Matrix Market format")
+    said(convert(tmp_path / "x.mtx"), 3, "cannot be read as Matrix Market")
 
 
 def test_every_beginning_of_a_matrix_is_refused():
-    from resvm_cli.files.matrix_market import parse_matrix_market
+    from resvm_cli.files.array_files import parse_matrix_market
 
     whole = MATRIX.rstrip(b"\n")
     for end in range(len(whole) - 3):  # 7, 7e and 7e- come last: the first is a number
@@ -57,7 +57,7 @@ def test_every_beginning_of_a_matrix_is_refused():
 def test_a_sound_matrix_is_read_as_scipy_reads_it(text):
     import scipy.io
 
-    from resvm_cli.files.matrix_market import parse_matrix_market
+    from resvm_cli.files.array_files import parse_matrix_market
 
     found, expected = parse_matrix_market(text), scipy.io.mmread(io.BytesIO(text))
     dense = [one if isinstance(one, np.ndarray) else one.toarray() for one in (found, expected)]
@@ -80,7 +80,7 @@ def test_a_sound_matrix_is_read_as_scipy_reads_it(text):
     ],
 )
 def test_a_matrix_that_makes_no_sense_is_refused(old, new):
-    from resvm_cli.files.matrix_market import parse_matrix_market
+    from resvm_cli.files.array_files import parse_matrix_market
 
     with pytest.raises(ValueError, match=r"\w"):
         parse_matrix_market(MATRIX.replace(old, new))
@@ -149,7 +149,7 @@ def test_hdf5_that_leads_to_other_files_is_not_followed(tmp_path):
         file.create_dataset(
             "features", (2, 3), "f8", external=[(str(tmp_path / "secret"), 0, h5py.h5f.UNLIMITED)]
         )
-    said(convert(tmp_path / "x.h5"), 3, "lies in other files")
+    said(convert(tmp_path / "x.h5"), 3, "is stored in other files")
 
 
 def test_a_damaged_page_of_parquet_is_refused(tmp_path):
@@ -166,7 +166,7 @@ def test_a_damaged_page_of_parquet_is_refused(tmp_path):
 @pytest.mark.parametrize("cell", ["\u0661", "1_0", "\uff11"])
 def test_numbers_of_tables_are_plain_decimals(cell, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,b\n1,2\n3,{cell}\n")
-    said(convert(tmp_path / "x.csv"), 3, "a number was expected")
+    said(convert(tmp_path / "x.csv"), 3, "expected a number")
 
 
 COLUMN = {"name": "a", "kind": "number", "first": 1, "fill": None}
@@ -206,7 +206,7 @@ def test_a_feature_map_that_makes_no_sense_is_refused(columns, n_features, tmp_p
 def test_bytes_that_are_no_text_are_no_molecule(tmp_path):
     pytest.importorskip("rdkit")
     (tmp_path / "x.csv").write_bytes(b"id,smiles\n1,CCO\n2,C\xe9C\n")
-    said(convert(tmp_path / "x.csv", "--smiles-column", "smiles"), 3, "reads no molecule")
+    said(convert(tmp_path / "x.csv", "--smiles-column", "smiles"), 3, "cannot read the molecule")
 
 
 # labels, models, parts
@@ -277,15 +277,16 @@ def test_a_pipe_in_the_place_of_a_scheduler_file_is_not_waited_for(problem, tmp_
 def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
     reader, problem, model, tmp_path, monkeypatch
 ):
+
     from resvm_cli import api
-    from resvm_cli.commands.predict.many_files import predict_files
-    from resvm_cli.commands.predict.predict import PredictRequest, ThresholdRule, predict
-    from resvm_cli.model_files import directory as model_dir
+    from resvm_cli.commands.predict.predict import predict, predict_files
+    from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
+    from resvm_cli.model_files import directory
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
     target = tmp_path / "m"
     shutil.copytree(model, target)
-    real = model_dir.load_out_of_bag
+    real = directory.load_out_of_bag
     replaced = []
 
     def late(path, manifest, **more):
@@ -295,7 +296,7 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
             shutil.copytree(tmp_path / "other", target)
         return real(path, manifest, **more)
 
-    monkeypatch.setattr(model_dir, "load_out_of_bag", late)
+    monkeypatch.setattr(directory, "load_out_of_bag", late)
     rows = str(problem / "test.svm")
     request = PredictRequest(
         str(target), rows, str(tmp_path / "out"), threshold=ThresholdRule("recall", 0.9)
@@ -311,7 +312,7 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
 
 @pytest.mark.slow
 def test_no_reader_fails_during_a_thousand_replacements(problem, model, tmp_path):
-    from resvm_cli.model_files import directory as model_dir
+    from resvm_cli.model_files import directory
 
     said(train(problem, "-o", tmp_path / "other", "--seed", 5), 0)
     target = tmp_path / "m"
@@ -319,7 +320,7 @@ def test_no_reader_fails_during_a_thousand_replacements(problem, model, tmp_path
     seeds = []
     with started(replace_often(target, [tmp_path / "other", model], 1000)) as running:
         while running.poll() is None:
-            stored, table = model_dir.load_with_out_of_bag(str(target), required=True)
+            stored, table = directory.load_with_out_of_bag(str(target), required=True)
             seeds.append(stored.manifest["seed"])
             assert table is not None
     assert running.returncode == 0

@@ -45,7 +45,7 @@ def converted_like(feature_map, *more):
 def test_a_feature_map_in_which_a_name_stands_twice_is_refused(old, new, feature_map):
     said(converted_like(feature_map), 0)
     feature_map.write_text(feature_map.read_text().replace(old, new, 1))
-    said(converted_like(feature_map), 3, "not a feature map", "--map FILE")
+    said(converted_like(feature_map), 3, "not a feature map", "--map")
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -53,7 +53,7 @@ def test_a_feature_map_that_lacks_a_column_of_its_features_is_refused(number, fe
     content = json.loads(feature_map.read_text())
     del content["columns"][number]
     feature_map.write_text(json.dumps(content))
-    said(converted_like(feature_map), 3, "not a feature map", "--map FILE")
+    said(converted_like(feature_map), 3, "not a feature map", "--map")
 
 
 @pytest.mark.parametrize("form", ["svmlight", "csv"])
@@ -63,7 +63,7 @@ def test_a_map_none_of_whose_texts_the_table_has_gives_no_file(form, feature_map
     content |= {"columns": [column], "features": ["colour=x", "colour=y"]}
     feature_map.write_text(json.dumps(content))
     ran = converted_like(feature_map, "--to", form, "-o", tmp_path / "out")
-    said(ran, 3, "x.csv: no row has a feature", "map of a table with the same columns")
+    said(ran, 3, "x.csv: no row has a feature", "for a table with the same columns")
     assert not (tmp_path / "out").exists()
 
 
@@ -84,7 +84,7 @@ def test_parameters_in_which_a_name_stands_twice_are_refused(problem, tuning, tm
     (tmp_path / "best.json").write_text(best.replace("{", f'{{"{first}": 3, ', 1))
     data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
     ran = run_resvm("train", *data, "--params", tmp_path / "best.json", "-o", tmp_path / "m")
-    said(ran, 5, "best.json: is not JSON that resvm wrote")
+    said(ran, 5, "best.json: not JSON written by resvm")
 
 
 @pytest.mark.parametrize("name", ["settings.json", "trials.jsonl"])
@@ -157,7 +157,7 @@ def test_a_benchmark_does_not_go_on_with_a_plan_that_no_run_wrote(changed, bench
     plan = json.loads((tmp_path / "b/run.json").read_text())
     (tmp_path / "b/run.json").write_text(json.dumps(plan | changed))
     ran = run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b", "--resume")
-    said(ran, 3, "run.json: is no plan of a benchmark", "begin anew")
+    said(ran, 3, f"run.json: {next(iter(changed))} is ", "start over with another -o")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_number_of_a_benchmark_that_no_double_holds_is_refused(
     edited = json.dumps(json.loads(first) | {name: value})
     (tmp_path / "b" / file).write_text(f"{edited}\n{rest}")
     ran = run_resvm("benchmark", "report", tmp_path / "b", "-q")
-    said(ran, 3, f"{file}:1: {name} is", "was expected")
+    said(ran, 3, f"{file}:1: {name} is", "expected")
 
 
 def change_task(benchmark, place, part: str, name: str, value: object) -> None:
@@ -203,7 +203,7 @@ def test_times_of_a_task_that_no_report_would_read_are_not_taken_over(
 ):
     change_task(benchmark, tmp_path / "b", "times", name, value)
     ran = run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b")
-    said(ran, 5, "is not what a task wrote, or damaged", "run its task again")
+    said(ran, 5, "not written by a task, or damaged", "run its task again")
 
 
 def test_a_line_without_its_shares_is_of_clean_data_as_in_the_report(benchmark, tmp_path):

@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from resvm_cli.metrics import contamination_correction as correction
 from resvm_cli.metrics.contamination_correction import Contamination, contamination_grid
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.curves import Curve
+from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from tests.metrics.test_ranking import rankings
 
 SHIFT = 1.5
@@ -20,7 +21,7 @@ SHIFT = 1.5
 @settings(max_examples=50)
 @given(rankings())
 def test_without_contamination_the_areas_are_the_usual_ones(case):
-    ranking = Ranking.of(*case)
+    ranking = ScoredLabels.from_scores(*case)
     prevalence = float(ranking.n_positives / (ranking.n_positives + ranking.n_negatives))
     clean = Contamination(0.0, 0.0, prevalence)
     assert correction.roc_auc(ranking, clean) == pytest.approx(ranking.roc_auc(), abs=1e-12)
@@ -55,7 +56,7 @@ def exact_mixture(a, b, size=4000):
         return np.interp((np.arange(size) + 0.5) / size, cdf, grid)
 
     scores = np.concatenate([quantiles(1 - a), quantiles(b)])
-    return Ranking.of(np.arange(2 * size) < size, scores)
+    return ScoredLabels.from_scores(np.arange(2 * size) < size, scores)
 
 
 def true_areas(prevalence):
@@ -71,7 +72,7 @@ def true_areas(prevalence):
 def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
     known = Contamination(a, 0.2, prevalence)
     ranking = exact_mixture(a, 0.2)
-    roc, precision = true_areas(known.share)
+    roc, precision = true_areas(known.prevalence)
     assert correction.roc_auc(ranking, known) == pytest.approx(roc, abs=1e-3)
     assert correction.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
 
@@ -79,11 +80,11 @@ def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
 @settings(max_examples=50)
 @given(rankings(), st.floats(0, 0.45), st.floats(0.01, 0.45))
 def test_what_comes_out_is_possible(case, a, b):
-    ranking, known = Ranking.of(*case), Contamination(a, b)
+    ranking, known = ScoredLabels.from_scores(*case), Contamination(a, b)
     assert 0 <= correction.roc_auc(ranking, known) <= 1
     assert 0 <= correction.average_precision(ranking, known) <= 1
-    curve = correction.curve(ranking, known)
-    for rates in (curve.tpr, curve.fpr):
+    curve = Curve.from_scored(ranking, known)
+    for rates in (curve.recall, curve.fpr):
         assert ((rates >= 0) & (rates <= 1)).all()
         assert (np.diff(rates) >= 0).all()
     assert ((curve.precision >= 0) & (curve.precision <= 1)).all()
@@ -92,11 +93,11 @@ def test_what_comes_out_is_possible(case, a, b):
 def test_bands_hold_every_case_and_widen_with_the_ranges():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal(1200) + SHIFT * (np.arange(1200) < 300)
-    ranking = Ranking.of(np.arange(1200) < 200, scores)
-    point = correction.area_bands(ranking, contamination_grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
+    ranking = ScoredLabels.from_scores(np.arange(1200) < 200, scores)
+    point = correction.corrected_areas(ranking, contamination_grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
     cases = contamination_grid((0.05, 0.15), (0.05, 0.15))
     assert (cases[0].a, cases[0].b, len(cases)) == (0.1, 0.1, 9)
-    wide = correction.area_bands(ranking, cases, 200, 0)
+    wide = correction.corrected_areas(ranking, cases, 200, 0)
     for name, one in point.items():
         assert one.least == one.value == one.most
         assert one.low < one.value < one.high
@@ -109,8 +110,8 @@ def test_bands_hold_every_case_and_widen_with_the_ranges():
 
 
 def test_a_threshold_has_bands_too():
-    found = correction.threshold_bands(
-        160, 200, 300, 1000, contamination_grid((0.0, 0.0), (0.1, 0.3)), 500, 0
+    found = correction.corrected_at_threshold(
+        Confusion(160, 300, 40, 700), contamination_grid((0.0, 0.0), (0.1, 0.3)), 500, 0
     )
     assert found["recall"].value == pytest.approx(0.8)
     assert found["recall"].low == pytest.approx(0.745, abs=0.015)
@@ -120,7 +121,7 @@ def test_a_threshold_has_bands_too():
 
 def test_without_replicates_a_band_is_what_the_ranges_give():
     ranking = exact_mixture(0.1, 0.2, 50)
-    for one in correction.area_bands(
+    for one in correction.corrected_areas(
         ranking, contamination_grid((0, 0.1), (0.2, 0.2)), 0, 0
     ).values():
         assert (one.low, one.high) == (one.least, one.most)
@@ -135,8 +136,10 @@ def coverage(a, b, n_runs, n_pos=300, n_unl=3000, n_replicates=400):
     held = dict.fromkeys(truth, 0)
     for run in range(n_runs):
         truly = np.concatenate([rng.random(n_pos) >= a, rng.random(n_unl) < b])
-        ranking = Ranking.of(positive, rng.standard_normal(len(truly)) + SHIFT * truly)
-        found = correction.area_bands(ranking, cases, n_replicates, run)
+        ranking = ScoredLabels.from_scores(
+            positive, rng.standard_normal(len(truly)) + SHIFT * truly
+        )
+        found = correction.corrected_areas(ranking, cases, n_replicates, run)
         for name, value in truth.items():
             held[name] += found[name].low <= value <= found[name].high
     return {name: count / n_runs for name, count in held.items()}

@@ -9,8 +9,8 @@ from sklearn import metrics as oracle
 
 from resvm_cli.metrics import curves
 from resvm_cli.metrics.contamination_correction import Contamination
-from resvm_cli.metrics.curves import Histogram, Points
-from resvm_cli.metrics.ranking import Ranking
+from resvm_cli.metrics.curves import Curve, Histogram, Points, curve_band
+from resvm_cli.metrics.ranking import ScoredLabels
 from tests.metrics.test_ranking import rankings
 
 
@@ -18,7 +18,7 @@ from tests.metrics.test_ranking import rankings
 @given(rankings())
 def test_points_are_scikit_learns_curves(case):
     positive, scores = case
-    points = Points.of(positive, scores)
+    points = Points.from_scores(positive, scores)
     precision, recall, thresholds = oracle.precision_recall_curve(positive, scores)
     assert points.thresholds[::-1].tolist() == thresholds.tolist()
     assert points.precision[::-1] == pytest.approx(precision[:-1])
@@ -30,7 +30,7 @@ def test_points_are_scikit_learns_curves(case):
 def test_thinning_keeps_the_ends_and_the_shape():
     rng = np.random.default_rng(0)
     positive = rng.random(50_000) < 0.05
-    points = Points.of(positive, rng.standard_normal(50_000) + positive)
+    points = Points.from_scores(positive, rng.standard_normal(50_000) + positive)
     few = points.thinned(500)
     assert 300 < len(few.thresholds) <= 502
     assert (few.thresholds[0], few.thresholds[-1]) == (points.thresholds[0], points.thresholds[-1])
@@ -42,16 +42,16 @@ def test_thinning_keeps_the_ends_and_the_shape():
 def cloud(n_pos=200, n_neg=800):
     rng = np.random.default_rng(1)
     positive = np.arange(n_pos + n_neg) < n_pos
-    return Ranking.of(positive, rng.standard_normal(len(positive)) + 1.5 * positive)
+    return ScoredLabels.from_scores(positive, rng.standard_normal(len(positive)) + 1.5 * positive)
 
 
 def test_a_band_holds_its_curve_and_narrows_with_more_rows():
     widths = []
     for size in (100, 1600):
         ranking = cloud(size, 4 * size)
-        band = curves.band(ranking, [curves.plain], 200, 0)
-        found = curves.plain(ranking)
-        across = np.interp(band.grid, found.fpr, found.tpr)
+        band = curve_band(ranking, [None], 200, 0)
+        found = Curve.from_scored(ranking)
+        across = np.interp(band.grid, found.fpr, found.recall)
         inside = (band.tpr_low - 1e-9 <= across) & (across <= band.tpr_high + 1e-9)
         assert inside[1:].mean() > 0.95
         assert (band.precision_low <= band.precision_high).all()
@@ -61,9 +61,9 @@ def test_a_band_holds_its_curve_and_narrows_with_more_rows():
 
 
 def test_without_replicates_a_band_spans_the_cases():
-    cases = [curves.corrected_rates(Contamination(0.0, b)) for b in (0.1, 0.3)]
-    band = curves.band(cloud(), cases, 0, 0)
-    one = curves.band(cloud(), cases[:1], 0, 0)
+    cases = [Contamination(0.0, b) for b in (0.1, 0.3)]
+    band = curve_band(cloud(), cases, 0, 0)
+    one = curve_band(cloud(), cases[:1], 0, 0)
     assert (one.precision_low == one.precision_high).all()
     assert (band.precision_low <= one.precision_low).all()
     assert (band.precision_high - band.precision_low).max() > 0.1
@@ -73,7 +73,7 @@ def test_a_histogram_counts_every_row_also_beyond_its_ends():
     rng = np.random.default_rng(2)
     scores = np.concatenate([rng.standard_normal(500), [np.inf, -np.inf, 1e9]])
     positive = np.arange(503) % 3 == 0
-    found = Histogram.of(positive, scores)
+    found = Histogram.from_scores(positive, scores)
     assert found.positive.sum() == positive.sum()
     assert found.other.sum() == (~positive).sum()
     assert (np.diff(found.edges) > 0).all()
@@ -81,13 +81,13 @@ def test_a_histogram_counts_every_row_also_beyond_its_ends():
 
 def test_votes_get_room_beside_sums():
     scores = np.concatenate([np.linspace(0, 1, 50), np.linspace(-80, -20, 300), [40.0] * 9])
-    found = Histogram.of(np.arange(359) < 50, scores)
+    found = Histogram.from_scores(np.arange(359) < 50, scores)
     assert len(found.edges) == curves.HISTOGRAM_BINS + 1
     assert ((found.edges >= 0) & (found.edges <= 1)).sum() == curves.HISTOGRAM_BINS // 2 + 1
 
 
 @pytest.mark.parametrize("scores", [np.zeros(4), np.full(4, np.inf)])
 def test_a_histogram_of_equal_scores_has_a_width(scores):
-    found = Histogram.of(np.array([True, False, False, False]), scores)
+    found = Histogram.from_scores(np.array([True, False, False, False]), scores)
     assert found.edges[-1] > found.edges[0]
     assert (found.positive.sum(), found.other.sum()) == (1, 3)

@@ -10,7 +10,7 @@ from resvm_cli.model.explanations import PartsOfValues
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
@@ -32,7 +32,7 @@ COMMITTEE = (
 
 def fitted(choice, scale=None):
     data = MemoryData(Rows.from_dense(KNOWN, 1), Rows.from_dense(OTHERS, 1), scale=scale)
-    return data, train_on(data, choice, Run(jobs=1))
+    return data, train_on(data, choice, Run(jobs=1))[1]
 
 
 def judged(data, trained, ensemble):
@@ -142,7 +142,7 @@ def test_parts_add_up_to_the_value_also_of_a_stored_model(choice, scale, tmp_pat
             assert sum(part.amount for part in one.positives) == pytest.approx(one.of_positives)
             assert sum(part.amount for part in one.unlabeled) == pytest.approx(one.of_unlabeled)
     save(trained, str(tmp_path / "m"), force=False)
-    stored = model_dir.load(str(tmp_path / "m"))
+    stored = directory.load_model(str(tmp_path / "m"))
     assert judged(data, trained, stored.ensemble)[0] == parts
 
 
@@ -169,7 +169,7 @@ def test_no_more_parts_than_asked_for_and_a_row_in_every_bag_has_none():
     data, trained = fitted(
         TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12))
     )
-    drawn = rows_drawn(trained.part.problems)
+    drawn = rows_drawn(trained.plan.problems(range(trained.plan.n_models)))
     maker = PartsOfValues(trained.ensemble, data.positives, data.fetch(drawn), drawn)
     absent = np.ones((2, 7), bool)
     absent[1] = False
@@ -185,7 +185,7 @@ def test_given_kernel_values_are_looked_up():
     positive = np.arange(len(gram)) < len(KNOWN)
     data = MemoryData.from_matrix(gram, positive, precomputed=True, zero_based=True)
     params = MethodParameters(kernel="precomputed", n_models=7, n_pos=6, n_unl=12)
-    trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
+    _, trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     parts, means, _ = judged(data, trained, trained.ensemble)
     assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
     assert any(one.positives for one in parts)

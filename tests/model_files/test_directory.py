@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.errors import CommandLineError, FileError, ModelError
+from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.files import atomic
 from resvm_cli.model.decisions import DecisionRule
 from resvm_cli.model.ensemble import Ensemble, Predictor
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files import members as member_files
-from resvm_cli.model_files.model_text import format_members
+from resvm_cli.model_files import directory, members
+from resvm_cli.model_files.members import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.rows import Rows
 from tests.model.test_ensemble import KERNELS, ensemble
@@ -61,7 +60,7 @@ def save(path: str, machine: Ensemble, **more) -> None:
     parameters = GROUP["parameters"] | {"n_models": n_models}
     groups = [GROUP | {"members": n_models, "parameters": parameters}]
     description = DESCRIPTION | {"groups": groups}
-    model_dir.save(path, format_members(machine), description, **more)
+    directory.save_model(path, format_members(machine), description, **more)
 
 
 @pytest.fixture
@@ -82,8 +81,8 @@ def snapshot(path: Path) -> dict[str, bytes]:
 def rewrite(path: Path, **changes) -> None:
     """Edit a manifest as a forger would, its own digest made right again."""
     manifest = json.loads((path / "manifest.json").read_text()) | changes
-    manifest["manifest_sha256"] = model_dir._own_digest(manifest)
-    (path / "manifest.json").write_bytes(model_dir._render(manifest))
+    manifest["manifest_sha256"] = directory._own_digest(manifest)
+    (path / "manifest.json").write_bytes(directory._render(manifest))
 
 
 def test_it_holds_a_manifest_and_members_and_nothing_else(stored):
@@ -99,7 +98,7 @@ def test_it_holds_a_manifest_and_members_and_nothing_else(stored):
 def test_what_was_saved_is_loaded(stored):
     machine = ensemble(KERNELS[2], n_models=3)
     rows = Rows.from_dense(np.random.default_rng(0).standard_normal((20, 9)))
-    again = model_dir.load(str(stored)).ensemble
+    again = directory.load_model(str(stored)).ensemble
     assert (
         Predictor(again).decisions(rows).values.tobytes()
         == Predictor(machine).decisions(rows).values.tobytes()
@@ -117,7 +116,7 @@ def test_any_changed_byte_of_any_file_is_refused(stored):
                     continue
                 path.write_bytes(whole[:position] + bytes([change]) + whole[position + 1 :])
                 with pytest.raises(ModelError):
-                    model_dir.load(str(stored))
+                    directory.load_model(str(stored))
         for edited in (
             whole[:-1],
             whole + b"\n",
@@ -127,18 +126,18 @@ def test_any_changed_byte_of_any_file_is_refused(stored):
         ):
             path.write_bytes(edited)
             with pytest.raises(ModelError):
-                model_dir.load(str(stored))
+                directory.load_model(str(stored))
         path.write_bytes(whole)
-    model_dir.load(str(stored))
+    directory.load_model(str(stored))
 
 
 def test_members_are_read_by_several_threads_to_the_same_model(stored, monkeypatch):
-    alone, _ = model_dir.load_with_out_of_bag(stored, required=False)
-    monkeypatch.setattr(member_files, "LEAST_SHARED_BYTES", 0)
+    alone, _ = directory.load_with_out_of_bag(stored, required=False)
+    monkeypatch.setattr(members, "MIN_SHARED_BYTES", 0)
     asked = []
     for batch in (1, 1000, 1 << 20):
-        monkeypatch.setattr(member_files, "BATCH_BYTES", batch)
-        shared, _ = model_dir.load_with_out_of_bag(
+        monkeypatch.setattr(members, "BATCH_BYTES", batch)
+        shared, _ = directory.load_with_out_of_bag(
             stored, required=False, workers=lambda: asked.append(2) or 2
         )
         assert shared.ensemble.pool.values.tobytes() == alone.ensemble.pool.values.tobytes()
@@ -150,12 +149,12 @@ def test_members_are_read_by_several_threads_to_the_same_model(stored, monkeypat
 
 
 def test_threads_report_a_damaged_member_by_name(stored, monkeypatch):
-    monkeypatch.setattr(member_files, "LEAST_SHARED_BYTES", 0)
-    monkeypatch.setattr(member_files, "BATCH_BYTES", 1)
+    monkeypatch.setattr(members, "MIN_SHARED_BYTES", 0)
+    monkeypatch.setattr(members, "BATCH_BYTES", 1)
     path = Path(stored) / "members/00001.model"
     path.write_bytes(path.read_bytes().replace(b"rho ", b"rho 1"))
     with pytest.raises(ModelError, match=r"00001\.model: changed since it was written"):
-        model_dir.load_with_out_of_bag(stored, required=False, workers=lambda: 2)
+        directory.load_with_out_of_bag(stored, required=False, workers=lambda: 2)
 
 
 def test_a_removed_line_and_a_removed_file_are_reported_by_name(stored):
@@ -163,10 +162,10 @@ def test_a_removed_line_and_a_removed_file_are_reported_by_name(stored):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
     with pytest.raises(ModelError, match=r"members/00001\.model: changed since it was written"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
     path.unlink()
     with pytest.raises(ModelError, match=r"members/00001\.model: cannot read"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
 
 
 def test_a_consistent_forgery_is_parsed_with_care(stored):
@@ -177,8 +176,8 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
     path.write_bytes(text)
     entries[1] |= {"sha256": hashlib.sha256(text).hexdigest(), "bytes": len(text)}
     rewrite(stored, members=entries)
-    with pytest.raises(ModelError, match=r"00001\.model: .* should hold 8 support vectors"):
-        model_dir.load(str(stored))
+    with pytest.raises(ModelError, match=r"00001\.model: .* expected 8 support vectors"):
+        directory.load_model(str(stored))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
 def test_a_manifest_that_makes_no_sense_is_refused(stored, changes):
     rewrite(stored, **changes)
     with pytest.raises(ModelError, match=r"manifest\.json"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
 
 
 @pytest.mark.parametrize("size", [10**15, 10**30])
@@ -239,16 +238,16 @@ def test_a_claimed_size_is_not_believed(stored, size):
     entries[0]["bytes"] = size
     rewrite(stored, members=entries)
     with pytest.raises(ModelError, match=r"00000\.model: changed"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
 
 
 def test_another_format_number_is_refused_with_advice(stored):
     rewrite(stored, format=True)
     with pytest.raises(ModelError, match="format True"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
     rewrite(stored, format=3)
-    with pytest.raises(ModelError, match="format 3 is not one this version reads") as caught:
-        model_dir.load(str(stored))
+    with pytest.raises(ModelError, match="format 3; this version reads 1 and 2") as caught:
+        directory.load_model(str(stored))
     assert "install" in str(caught.value.hint)
 
 
@@ -258,14 +257,14 @@ def test_another_format_number_is_refused_with_advice(stored):
 def test_a_foreign_manifest_is_refused(stored, text):
     (stored / "manifest.json").write_bytes(text)
     with pytest.raises(ModelError, match=r"manifest\.json"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
 
 
 def test_no_model_there_is_said_plainly(tmp_path):
-    with pytest.raises(ModelError, match="no model directory there"):
-        model_dir.load(str(tmp_path / "nowhere"))
+    with pytest.raises(ModelError, match="no such model directory"):
+        directory.load_model(str(tmp_path / "nowhere"))
     with pytest.raises(ModelError, match=r"it has no manifest\.json"):
-        model_dir.load(str(tmp_path))
+        directory.load_model(str(tmp_path))
 
 
 def test_links_are_not_followed_and_pipes_not_opened(stored, tmp_path):
@@ -274,40 +273,40 @@ def test_links_are_not_followed_and_pipes_not_opened(stored, tmp_path):
     shutil.move(member, outside)
     member.symlink_to(outside)
     with pytest.raises(ModelError, match=r"00001\.model: cannot read"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
     member.unlink()
     os.mkfifo(member)
     with pytest.raises(ModelError, match="not a regular file"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
     member.unlink()
     shutil.move(outside, member)
-    model_dir.load(str(stored))
+    directory.load_model(str(stored))
     shutil.move(stored / "members", tmp_path / "elsewhere")
     (stored / "members").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ModelError, match="link"):
-        model_dir.load(str(stored))
+        directory.load_model(str(stored))
 
 
 def test_a_target_is_refused_before_any_work(stored, tmp_path):
-    with pytest.raises(CommandLineError, match="a model is already there"):
-        model_dir.check_target(str(stored), force=False)
-    model_dir.check_target(str(stored), force=True)
+    with pytest.raises(ParameterError, match="a model is already there"):
+        directory.check_model_target(str(stored), force=False)
+    directory.check_model_target(str(stored), force=True)
     (tmp_path / "mine").mkdir()
     (tmp_path / "file").write_text("precious")
     for other in ("mine", "file"):
         for force in (False, True):
-            with pytest.raises(CommandLineError, match="not a resvm model"):
-                model_dir.check_target(str(tmp_path / other), force=force)
-    with pytest.raises(CommandLineError, match="parent directory does not exist"):
-        model_dir.check_target(str(tmp_path / "a" / "b"), force=False)
+            with pytest.raises(ParameterError, match="not a resvm model"):
+                directory.check_model_target(str(tmp_path / other), force=force)
+    with pytest.raises(ParameterError, match="parent directory does not exist"):
+        directory.check_model_target(str(tmp_path / "a" / "b"), force=False)
     for name in ("", "-", "x" * 201):
-        with pytest.raises(CommandLineError, match=r"-o is|too long"):
-            model_dir.check_target(name, force=True)
-    model_dir.check_target(str(tmp_path / "new"), force=False)
-    model_dir.check_target(str(tmp_path / ("x" * 200)), force=False)
+        with pytest.raises(ParameterError, match=r"output is|too long"):
+            directory.check_model_target(name, force=True)
+    directory.check_model_target(str(tmp_path / "new"), force=False)
+    directory.check_model_target(str(tmp_path / ("x" * 200)), force=False)
     (stored / "notes.txt").write_text("precious")
-    with pytest.raises(CommandLineError, match="holds other files too"):
-        model_dir.check_target(str(stored), force=True)
+    with pytest.raises(ParameterError, match="contains other files"):
+        directory.check_model_target(str(stored), force=True)
 
 
 def test_force_replaces_a_model_and_leaves_nothing_beside_it(stored):
@@ -359,7 +358,7 @@ def test_an_interrupted_replacement_is_recovered_by_the_next_reader(stored, monk
     monkeypatch.undo()
     if step == "in":
         assert not stored.exists()
-    model_dir.load(str(stored))
+    directory.load_model(str(stored))
     assert snapshot(stored) == before
 
 
@@ -367,7 +366,7 @@ def test_not_even_force_overwrites_a_directory_that_is_no_model(stored, tmp_path
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("precious")
-    with pytest.raises(FileError, match="appeared while we were working"):
+    with pytest.raises(FileError, match="appeared during the run"):
         save(str(other), ensemble(KERNELS[2], n_models=2), force=True)
     assert (other / "notes.txt").read_text() == "precious"
 
@@ -375,7 +374,7 @@ def test_not_even_force_overwrites_a_directory_that_is_no_model(stored, tmp_path
 def test_a_stale_copy_aside_is_removed_and_never_comes_back(stored):
     aside = stored.parent / ".model.resvm-old"
     shutil.copytree(stored, aside)
-    model_dir.load(str(stored))
+    directory.load_model(str(stored))
     assert not aside.exists()
 
 
@@ -394,15 +393,15 @@ def test_many_writers_and_readers_of_one_model_get_along(stored):
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        atomic.recover(str(stored), is_ours=model_dir._is_only_a_model)
+        atomic.recover(str(stored), is_ours=directory._is_only_a_model)
     assert faults == []
-    model_dir.load(str(stored))
+    directory.load_model(str(stored))
     assert os.listdir(stored.parent) == ["model"]
 
 
 def test_saving_does_not_overwrite_what_appeared_meanwhile(stored):
     before = snapshot(stored)
-    with pytest.raises(FileError, match="appeared while we were working"):
+    with pytest.raises(FileError, match="appeared during the run"):
         save(str(stored), ensemble(KERNELS[2], n_models=2), force=False)
     assert snapshot(stored) == before
 
@@ -430,34 +429,34 @@ def with_out_of_bag(path: Path) -> OutOfBag:
 
 def test_out_of_bag_values_are_stored_and_read_only_when_asked_for(stored):
     table = with_out_of_bag(stored)
-    manifest = model_dir.load(str(stored)).manifest
+    manifest = directory.load_model(str(stored)).manifest
     assert manifest["out_of_bag"]["positives"] == 2
     assert manifest["out_of_bag"]["unlabeled"] == 1
-    found = model_dir.load_out_of_bag(str(stored), manifest)
+    found = directory.load_out_of_bag(str(stored), manifest)
     assert found.values.tolist() == table.values.tolist()
     (stored / "out_of_bag.tsv").write_text("other")
-    model_dir.load(str(stored))
+    directory.load_model(str(stored))
     with pytest.raises(ModelError, match=r"out_of_bag\.tsv: changed since it was written"):
-        model_dir.load_out_of_bag(str(stored), manifest)
+        directory.load_out_of_bag(str(stored), manifest)
     (stored / "out_of_bag.tsv").unlink()
     with pytest.raises(ModelError, match=r"out_of_bag\.tsv: cannot read"):
-        model_dir.load_out_of_bag(str(stored), manifest)
+        directory.load_out_of_bag(str(stored), manifest)
 
 
 def test_a_model_with_out_of_bag_values_is_still_only_a_model(stored):
     with_out_of_bag(stored)
     with_out_of_bag(stored)  # replaces itself
-    model_dir.check_target(str(stored), force=True)
+    directory.check_model_target(str(stored), force=True)
 
 
 def test_a_model_without_out_of_bag_values_says_why(stored):
-    manifest = model_dir.load(str(stored)).manifest
+    manifest = directory.load_model(str(stored)).manifest
     for method, why in (("resvm", "older version"), ("bagging", "all of P"), ("cwsvm", "all of P")):
         with pytest.raises(ModelError, match=why):
-            model_dir.load_out_of_bag(str(stored), manifest | {"method": method})
+            directory.load_out_of_bag(str(stored), manifest | {"method": method})
     del manifest["out_of_bag"]
     with pytest.raises(ModelError, match="no out-of-bag values"):
-        model_dir.load_out_of_bag(str(stored), manifest)
+        directory.load_out_of_bag(str(stored), manifest)
 
 
 def test_a_forged_table_of_out_of_bag_values_is_parsed_with_care(stored):
@@ -468,7 +467,7 @@ def test_a_forged_table_of_out_of_bag_values_is_parsed_with_care(stored):
         entry = {"file": "x", "sha256": digest, "bytes": len(text), "positives": 2, "unlabeled": 1}
         rewrite(stored, out_of_bag=entry)
         with pytest.raises(ModelError, match=r"damaged|none is out of bag"):
-            model_dir.load_out_of_bag(str(stored), model_dir.read_manifest(str(stored)))
+            directory.load_out_of_bag(str(stored), directory.read_manifest(str(stored)))
     rewrite(stored, out_of_bag={"bytes": -1})
     with pytest.raises(ModelError, match="inconsistent"):
-        model_dir.read_manifest(str(stored))
+        directory.read_manifest(str(stored))

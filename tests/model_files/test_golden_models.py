@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -27,15 +27,15 @@ def test_a_model_of_every_format_predicts_what_it_did(number, resvm):
 
 
 def test_format_1_is_votes_with_the_papers_threshold():
-    stored = model_dir.load(str(GOLDEN / "format-1"))
+    stored = directory.load_model(str(GOLDEN / "format-1"))
     assert (stored.decision.rule, stored.decision.threshold.value) == ("votes", 0.5)
-    table = model_dir.load_out_of_bag(str(GOLDEN / "format-1"), stored.manifest)
+    table = directory.load_out_of_bag(str(GOLDEN / "format-1"), stored.manifest)
     assert table.by("mean") is None
     assert len(table.by("votes")[0])
 
 
 def test_format_2_has_groups_and_thresholds_of_their_own():
-    stored = model_dir.load(str(GOLDEN / "format-2"))
+    stored = directory.load_model(str(GOLDEN / "format-2"))
     assert [group.weight for group in stored.ensemble.groups] == [0.6, 0.4]
     assert stored.decision.rule == "mean"
     assert stored.decision.threshold.chosen

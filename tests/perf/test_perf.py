@@ -21,6 +21,7 @@ from perf.programs.ensemble_svm import EnsembleSvm
 from perf.programs.program import script
 from perf.sizes import QUICK
 from perf.work import KINDS
+from studies.markdown import BEGIN, END, put_between_marks
 from tests.conftest import write_svm
 
 SVC = "scikit-learn SVC, sparse rows"
@@ -270,9 +271,9 @@ def tables() -> list[table.Table]:
 
 def test_tables_are_put_between_the_marks_of_a_document(tmp_path):
     path = tmp_path / "README.md"
-    path.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    table.put_markdown(path, tables(), quick=True)
-    table.put_markdown(path, tables(), quick=True)
+    path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    put_between_marks(path, table.markdown(tables(), quick=True))
+    put_between_marks(path, table.markdown(tables(), quick=True))
     text = path.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
@@ -286,14 +287,6 @@ def test_json_holds_every_row_and_every_figure_asked_for():
     (group,) = written["tables"][0]["groups"]
     assert group["rows"][0]["seconds"] == 1.5
     assert (group["asked"][0]["ratio"], group["asked"][0]["met"]) == (2.0, False)
-
-
-def test_recall_is_promised_by_known_rows_and_true_by_the_truth():
-    from perf.ranking_quality import recall_gap
-
-    truth = np.array([True, True, False, False])
-    unlabeled = np.array([0.9, 0.2, 0.5, np.nan])
-    assert recall_gap(truth, np.array([0.6, 0.4, 0.5]), unlabeled) == (2 / 3, 1 / 2)
 
 
 def test_a_program_writes_the_same_bytes_as_itself_and_not_as_with_another_seed(tmp_path, capsys):

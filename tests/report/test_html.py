@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import tree_sitter_css
@@ -22,10 +23,9 @@ LANGUAGES = {
     ".js": Language(tree_sitter_javascript.language()),
     ".css": Language(tree_sitter_css.language()),
 }
-REPORT = ROOT / "resvm_cli" / "report"
-ASSETS = sorted(path for path in REPORT.iterdir() if path.suffix in LANGUAGES)
-SHARED = "charts.js"  # stands before the script of every page
-PAGES = [path.name for path in ASSETS if path.suffix == ".js" and path.name != SHARED]
+ASSETS = sorted(path for path in (ROOT / "resvm_cli").rglob("*.*") if path.suffix in LANGUAGES)
+SHARED = ROOT / "resvm_cli" / "report" / "charts.js"  # precedes the script of every page
+PAGES = [path for path in ASSETS if path.suffix == ".js" and path != SHARED]
 
 
 def faults(text: bytes, suffix: str) -> list[int]:
@@ -46,10 +46,10 @@ def faults(text: bytes, suffix: str) -> list[int]:
     return found
 
 
-def declared(name: str) -> list[str]:
+def declared(path: Path) -> list[str]:
     """The names that a script declares for the whole page."""
     found = []
-    tree = Parser(LANGUAGES[".js"]).parse((REPORT / name).read_bytes())
+    tree = Parser(LANGUAGES[".js"]).parse(path.read_bytes())
     for statement in tree.root_node.children:
         if statement.type == "function_declaration":
             found.append(statement.child_by_field_name("name").text.decode())
@@ -60,17 +60,23 @@ def declared(name: str) -> list[str]:
     return found
 
 
-def script(name: str) -> bytes:
+def script(path: Path) -> bytes:
     """What a page runs, apart from its data."""
     parts = [
         b'"use strict";\nconst DATA = {};',
-        *((REPORT / one).read_bytes() for one in (SHARED, name)),
+        *(one.read_bytes() for one in (SHARED, path)),
     ]
     return b"\n".join(parts)
 
 
 def test_there_are_scripts_and_a_style():
-    assert {path.name for path in ASSETS} >= {SHARED, "score.js", "ranking.js", "page.css"}
+    assert {path.name for path in ASSETS} >= {
+        SHARED.name,
+        "benchmark.js",
+        "score.js",
+        "ranking.js",
+        "page.css",
+    }
 
 
 @pytest.mark.parametrize("path", ASSETS, ids=lambda path: path.name)
@@ -96,17 +102,17 @@ def test_what_is_broken_is_noticed(suffix, text):
     assert faults(text.encode(), suffix)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_no_name_is_declared_twice_on_a_page(name):
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_no_name_is_declared_twice_on_a_page(path):
     # a second const of the same name is a syntax error, though each file is sound
-    names = Counter(["DATA", *declared(SHARED), *declared(name)])
+    names = Counter(["DATA", *declared(SHARED), *declared(path)])
     assert len(names) > 5
     assert [one for one, count in names.items() if count > 1] == []
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node on the PATH")
-@pytest.mark.parametrize("name", PAGES)
-def test_node_accepts_the_script_of_every_page(name, tmp_path):
-    (tmp_path / "page.js").write_bytes(script(name))
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_node_accepts_the_script_of_every_page(path, tmp_path):
+    (tmp_path / "page.js").write_bytes(script(path))
     ran = run(["node", "--check", "page.js"], cwd=tmp_path)
     assert ran.code == 0, ran.err

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import DataError, FileError
-from resvm_cli.files import row_index, streams
-from resvm_cli.files.streams import Source
+from resvm_cli.files import sources, streams
+from resvm_cli.files.sources import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
@@ -62,8 +62,8 @@ def same(first: Rows, second: Rows) -> bool:
 @pytest.mark.parametrize("most", [4, 1 << 17])
 def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, monkeypatch):
     monkeypatch.setattr(training_data, "KEPT_NONZEROS", 0)
-    monkeypatch.setattr(row_index, "FIRST_SPACING", spacing)
-    monkeypatch.setattr(row_index, "MOST_MARKS", most)
+    monkeypatch.setattr(sources, "FIRST_SPACING", spacing)
+    monkeypatch.setattr(sources, "MAX_MARKS", most)
     expected = Rows.from_dense(FEATURES if name != "all.svm" else FEATURES[LABELS != 2])
     with opened(files, name) as data:
         assert data._kept is None
@@ -80,9 +80,9 @@ def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, m
 
 
 def test_the_index_of_a_long_text_stays_small(monkeypatch):
-    monkeypatch.setattr(row_index, "MOST_MARKS", 100)
-    monkeypatch.setattr(row_index, "FIRST_SPACING", 10)
-    index = row_index.RowIndex()
+    monkeypatch.setattr(sources, "MAX_MARKS", 100)
+    monkeypatch.setattr(sources, "FIRST_SPACING", 10)
+    index = sources.RowIndex()
     for start in range(0, 2_000_000, 1000):
         index.add(np.arange(start, start + 1000, 20))
     assert index.n_rows == 100_000
@@ -153,8 +153,8 @@ def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
 @pytest.mark.parametrize("piece", [1, 37, 1 << 18])
 def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkeypatch):
     monkeypatch.setattr(training_data, "COUNTING_PIECE", piece)
-    monkeypatch.setattr(row_index, "FIRST_SPACING", 50)
-    monkeypatch.setattr(row_index, "LINE_SPACING", 64)
+    monkeypatch.setattr(sources, "FIRST_SPACING", 50)
+    monkeypatch.setattr(sources, "LINE_SPACING", 64)
     with opened(files, name, unchecked=True, features=6) as data:
         assert data.n_unlabeled == 400
         for numbers in ([0], [399], [0, 1, 5, 300, 398, 399], range(400)):
@@ -208,7 +208,7 @@ def test_unchecked_lines_that_turn_out_bad_are_refused_by_line(files):
     write_svm(files / "pos.svm", FEATURES[:20, :3])
     with opened(files, "unl.svm", unchecked=True, features=3) as data:
         assert data.n_features == 3  # asked for before any row of U has been seen
-        with pytest.raises(DataError, match="more than --features 3"):
+        with pytest.raises(DataError, match="and features is 3"):
             data.fetch(np.array([0, 1, 2, 3]))
 
 
@@ -226,7 +226,7 @@ def test_declared_features_must_be_enough(files):
         assert data.n_features == 9
     with (
         opened(files, "unl.svm", features=5) as data,
-        pytest.raises(DataError, match="feature 6, more than --features 5"),
+        pytest.raises(DataError, match="feature 6, and features is 5"),
     ):
         _ = data.n_features
 

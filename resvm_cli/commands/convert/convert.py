@@ -1,7 +1,7 @@
-"""Tables and arrays to svmlight text, and back: every source gives blocks, every target takes them.
+"""Tables and arrays to svmlight text and back: every input yields blocks, every output takes them.
 
-A table streams through in one pass; means, medians and the width of a CSV take a second one. What
-NumPy writes is gathered in memory first.
+A table is streamed in one pass; means, medians and the width of a CSV file take a second one. NumPy
+files are written from memory.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.files.array_files import SparseFile, array_file, open_arrays, write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
+from resvm_cli.files.delimited import TextTable
 from resvm_cli.files.file_kinds import (
     USUAL_NAMES,
     first_line,
@@ -30,17 +31,16 @@ from resvm_cli.files.file_kinds import (
     require_svmlight,
     with_head,
 )
-from resvm_cli.files.stdout import STDOUT
-from resvm_cli.files.streams import STDIN, Source, name_of, same_source
+from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import STDIN, STDOUT, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
-from resvm_cli.files.tables import TextTable
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.tables.cells import matcher
 from resvm_cli.tables.feature_map import (
-    LEAST_BITS,
-    MOST_BITS,
-    MOST_RADIUS,
+    MAX_BITS,
+    MAX_RADIUS,
+    MIN_BITS,
     FeatureMap,
     read_feature_map,
 )
@@ -48,20 +48,20 @@ from resvm_cli.tables.features import ColumnRoles, TableFeatures
 
 FormatName: TypeAlias = Literal["svmlight", "csv", "tsv", "npy", "npz"]
 FORMATS: tuple[FormatName, ...] = ("svmlight", "csv", "tsv", "npy", "npz")
-MOST_CSV_FEATURES = 1 << 17
-MOST_DENSE_CELLS = 1 << 31
+MAX_CSV_FEATURES = 1 << 17
+MAX_DENSE_CELLS = 1 << 31
 
 
 @dataclass(frozen=True)
 class ConvertRequest:
-    """A file, what its columns are, and where it goes."""
+    """The file to convert, the roles of its columns, and the outputs."""
 
     source: str
     roles: ColumnRoles
     target: str | None = None  # None: stdout, or the two below
     positives: str | None = None
     unlabeled: str | None = None
-    form: FormatName | None = None  # None: by the target's name
+    form: FormatName | None = None  # None: by the extension of the target
     write_map: str | None = None
     like: str | None = None
     separator: str | None = None
@@ -71,41 +71,47 @@ class ConvertRequest:
     zero_based: bool = False
 
     def check(self) -> None:
-        """Refuse what is missing or contradictory, before any file is read."""
+        """Reject missing or contradictory parameters before any file is read."""
         if (self.positives is None) != (self.unlabeled is None):
-            raise CommandLineError("-P and -U go together: one takes the positives, one the rest")
+            raise ParameterError("{positives} and {unlabeled} must be given together")
         if self.positives is not None:
             if self.target is not None:
-                raise CommandLineError("-o and -P/-U exclude each other")
+                raise ParameterError("{output} cannot be combined with {positives} and {unlabeled}")
             if not self.roles.positive_labels:
-                raise CommandLineError("-P and -U need --positive-label: which label is positive?")
+                raise ParameterError(
+                    "{positives} and {unlabeled} require {positive_label}: which label is positive?"
+                )
             if self.format != "svmlight":
-                raise CommandLineError("-P and -U are written as svmlight text")
+                raise ParameterError("{positives} and {unlabeled} are written as svmlight text")
         targets = [self.target, self.positives, self.unlabeled, self.write_map]
         named = [path for path in targets if path is not None]
         if len({os.path.realpath(path) for path in named}) < len(named):
-            raise CommandLineError("two outputs have the same name")
+            raise ParameterError("two outputs have the same name")
         for path in named:
             if path != STDOUT and self.source != STDIN and same_source(self.source, path):
-                raise CommandLineError(f"{path}: is the input; nothing will be overwritten")
-        if self.format in ("npy", "npz") and (self.target in (None, STDOUT)):
-            raise CommandLineError(f"--to {self.format} needs a file: -o NAME.{self.format}")
+                raise ParameterError("{path} is the input and will not be overwritten", path=path)
+        if self.format in ("npy", "npz") and self.target in (None, STDOUT):
+            raise ParameterError(
+                f"{{to:{self.format}}} cannot write to stdout", f"use {{output:NAME.{self.format}}}"
+            )
         if self.write_map == STDOUT:
-            raise CommandLineError("--map needs the name of a file")
+            raise ParameterError("{map} must be the name of a file")
         if self.separator is not None and len(self.separator) != 1:
-            raise CommandLineError(
-                f"--separator is '{self.separator}'; one character or tab was expected"
+            raise ParameterError(
+                "{separator} must be one character or tab, got '{text}'", text=self.separator
             )
         roles = self.roles
-        if not LEAST_BITS <= roles.bits <= MOST_BITS or not 0 <= roles.radius <= MOST_RADIUS:
-            raise CommandLineError(
-                f"--bits goes from {LEAST_BITS} to {MOST_BITS:,} and --radius from 0 to"
-                f" {MOST_RADIUS}"
+        if not MIN_BITS <= roles.bits <= MAX_BITS or not 0 <= roles.radius <= MAX_RADIUS:
+            raise ParameterError(
+                "{bits} must be between {least} and {most:,}, and {radius} between 0 and {widest}",
+                least=MIN_BITS,
+                most=MAX_BITS,
+                widest=MAX_RADIUS,
             )
 
     @property
     def format(self) -> FormatName:
-        """What is written."""
+        """The format to write."""
         if self.form is not None:
             return self.form
         ending = (self.target or "").rpartition(".")[2].lower()
@@ -121,18 +127,18 @@ class ConvertRequest:
 
 @dataclass(frozen=True)
 class ConvertResult:
-    """What was written."""
+    """What was read and written."""
 
     source: str
     n_rows: int
     n_positives: int | None
     n_features: int
     targets: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Text, ...] = ()
 
 
 def convert(request: ConvertRequest, run: Run) -> ConvertResult:
-    """Read a table or an array and write it anew."""
+    """Read a table or an array and write it in another format."""
     request.check()
     known = None if request.like is None else read_feature_map(request.like)
     source = Source(request.source, once=not request.needs_two_passes)
@@ -149,17 +155,19 @@ def convert(request: ConvertRequest, run: Run) -> ConvertResult:
 
 @dataclass
 class _Input:
-    """Blocks from the beginning, and what is known of them."""
+    """The rows in blocks, from the start on each call, and what is known about them."""
 
     name: str
     blocks: Callable[[], Iterator[Block]]
     table: TableFeatures | None
-    named: FeatureMap | None  # of --like, or of the table
+    named: FeatureMap | None  # a given map, or that of the table
     n_features: int | None = None  # None: the largest index
 
     def feature_map(self) -> FeatureMap:
         if self.named is None:
-            raise CommandLineError("--map goes with tables: these features have no names")
+            raise ParameterError(
+                "{map} requires a table: features of {name} have no names", name=self.name
+            )
         return self.named
 
 
@@ -172,11 +180,11 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
         return started.pop() if started else source.pieces()
 
     if kind in ("excel", "zip", "utf-16"):
-        next(require_svmlight(text, source.name))  # says what to do
+        next(require_svmlight(text, source.name))  # raises an error with advice
     roles = request.roles
     if is_smiles(source.name, head) and not (roles.asked or known):
         refuse_smiles(source.name, head)
-    # a single column has no separator to be known by, but no pairs either
+    # a single column has no separator, but no index:value pairs either
     text_alone = request.separator is None and request.header is None and not roles.asked
     if kind == "svmlight" and (text_alone or has_pairs(first_line(head))):
         _refuse_roles(roles, source.name)
@@ -216,9 +224,9 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
 
 
 def _refuse_roles(roles: ColumnRoles, name: str) -> None:
-    for option in roles.asked:
+    for parameter in roles.asked:
         raise DataError(
-            f"{name}: has no named columns, and {option} asks for one",
+            Message(f"{{file}}: has no named columns for {{{parameter}}}", file=name),
             "leave the option out: its rows have their labels and ids already",
         )
 
@@ -271,7 +279,7 @@ def _write(request: ConvertRequest, rows: _Input, run: Run) -> ConvertResult:
                 lines = _CsvLines(rows, counted, "\t" if form == "tsv" else ",")
                 write(lines.header())
                 for block in rows.blocks():
-                    write(lines.of(block))
+                    write(lines.format(block))
     return ConvertResult(
         source=rows.name,
         n_rows=counted.n_rows,
@@ -283,12 +291,12 @@ def _write(request: ConvertRequest, rows: _Input, run: Run) -> ConvertResult:
 
 
 def _svmlight(block: Block) -> bytes:
-    """Rows without a label get 0: one without features would otherwise be a blank line."""
+    """Rows without a label get 0; without features too, they would be blank lines."""
     return format_block(replace(block, labels=np.nan_to_num(block.labels)))
 
 
 class _Counted:
-    """What goes by: rows, labels, ids and the largest index."""
+    """Counts rows, positives and features of the blocks that pass through."""
 
     def __init__(self, name: str, run: Run) -> None:
         self._name = name
@@ -318,46 +326,46 @@ def _require_rows(
     request: ConvertRequest, rows: _Input, counted: _Counted, *, both: bool = False
 ) -> None:
     if not counted.n_rows:
-        raise DataError(f"{rows.name}: no rows are left", "every one had a value missing")
+        raise DataError(f"{rows.name}: no rows are left", "each of them has a missing value")
     table = rows.table
     if table is not None and table.n_unseen and not counted.max_index:
         raise DataError(
-            f"{rows.name}: no row has a feature: none of its texts is in"
+            f"{rows.name}: no row has a feature: none of its categories is in"
             f" {name_of(request.like or '')}",
-            "give the map of a table with the same columns: resvm convert with --map FILE",
+            Message("give a map written with {map:FILE} for a table with the same columns"),
         )
     wanted = request.roles.positive_labels
     if wanted and not counted.n_positives:
         seen = list(rows.table.labels_seen) if rows.table is not None else []
-        there = ", ".join(text or "(none)" for text in seen[:20])
+        listed = ", ".join(text or "(none)" for text in seen[:20])
         raise DataError(
             f"{rows.name}: no row has the label {' or '.join(wanted)}",
-            f"labels that are there: {there}" if there else None,
+            f"the labels are {listed}" if listed else None,
         )
     if both and counted.n_positives == counted.n_rows:
         raise DataError(
-            f"{rows.name}: every row has the label {' or '.join(wanted)}; none is left as unlabeled"
+            f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
         )
 
 
 def _require_dense(n_rows: int, width: int) -> None:
-    if n_rows * width > MOST_DENSE_CELLS:
+    if n_rows * width > MAX_DENSE_CELLS:
         raise DataError(
             f"a dense matrix of {n_rows:,} x {width:,} would take {8e-9 * n_rows * width:,.0f} GB",
-            "write a sparse one: --to npz",
+            Message("write a sparse one: {to:npz}"),
         )
 
 
 class _CsvLines:
-    """Blocks as lines of CSV, every feature a column."""
+    """Formats blocks as CSV, one column per feature."""
 
     def __init__(self, rows: _Input, counted: _Counted, separator: str) -> None:
         self._width = _width(rows, counted)
-        if self._width > MOST_CSV_FEATURES:
+        if self._width > MAX_CSV_FEATURES:
             raise DataError(
-                f"{rows.name}: {self._width:,} features; a table has {MOST_CSV_FEATURES:,} columns"
-                " at most",
-                "write a sparse matrix: --to npz",
+                f"{rows.name}: {self._width:,} features; a table can have at most"
+                f" {MAX_CSV_FEATURES:,} columns",
+                Message("write a sparse matrix: {to:npz}"),
             )
         names = [] if rows.named is None else rows.named.names
         self._names = [*names, *(str(number + 1) for number in range(len(names), self._width))]
@@ -368,7 +376,7 @@ class _CsvLines:
         own = ["id"] * self._ids + ["label"] * self._labels
         return self._lines([[*own, *self._names]])
 
-    def of(self, block: Block) -> bytes:
+    def format(self, block: Block) -> bytes:
         bounds: IntArray = block.rows.indptr
         indices = (block.rows.indices - 1).tolist()
         texts = [format_number(value) for value in block.rows.values.tolist()]
@@ -392,43 +400,44 @@ class _CsvLines:
         return text.getvalue().encode("utf-8", "surrogateescape")
 
 
-def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator[str]:
-    table = rows.table
+def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator[Text]:
+    table, like = rows.table, request.like
     if table is not None:
         for name, n_values in table.categories.items():
-            note = f"the column '{name}' holds texts: one feature a value, {n_values:,} of them"
+            text = "the column '{name}' is categorical: {n_values:,} features, one per value"
             if "smiles" in name.lower():
-                note += f"; for fingerprints of molecules: --smiles-column {shlex.quote(name)}"
-            elif n_values == counted.n_rows > 1 and request.like is None:
-                note += f", no two rows alike; if they are names: --id-column {shlex.quote(name)}"
-            yield note
-        if request.like is None:
-            yield from _doubts(table, request.roles)
-        if table.categories and request.write_map is None and request.like is None:
-            yield "--map FILE keeps which feature is which text, for the next file: --like FILE"
+                text += "; for fingerprints use {smiles_column} {column}"
+            elif n_values == counted.n_rows > 1 and like is None:
+                text += ", no two rows alike; if it has ids, use {id_column} {column}"
+            yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
+        if like is None:
+            yield from _doubtful_columns(table, request.roles)
+            if table.categories and request.write_map is None:
+                yield Message("{map:FILE} keeps the meaning of features, for {like:FILE} later")
         if table.n_dropped:
             shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
-            why = f"a value is missing or no molecule ({', '.join(shown)})"
-            yield f"{table.n_dropped:,} rows were left out: {why}"
+            why = f"a missing value or no molecule ({', '.join(shown)})"
+            yield f"{table.n_dropped:,} rows were dropped: {why}"
         if table.n_unseen:
-            yield f"{table.n_unseen:,} texts are not in {name_of(request.like or '')}: no feature"
+            yield f"{table.n_unseen:,} values are not in {name_of(like or '')} and get no feature"
     if counted.has_qids and request.format != "svmlight":
         yield "qid: is kept in svmlight text only"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):
-        yield "a .npy file holds features only; .npz keeps labels and ids too"
+        yield "a .npy file has features only; .npz keeps labels and ids too"
 
 
-def _doubts(table: TableFeatures, roles: ColumnRoles) -> Iterator[str]:
-    """Columns that became features and are perhaps something else."""
+def _doubtful_columns(table: TableFeatures, roles: ColumnRoles) -> Iterator[Text]:
+    """Columns that became features but may be something else."""
     for name in table.feature_columns:
-        column = shlex.quote(name)
-        if roles.label is None and name.lower() in USUAL_NAMES["--label-column"]:
-            yield (
-                f"the column '{name}' is among the features; if it holds labels, they give the"
-                f" answer away: --label-column {column}, or --drop {column}"
+        texts = []
+        if roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
+            texts.append(
+                "the column '{name}' is among the features; if it has labels, they give the answer"
+                " away: use {label_column} {column} or {drop} {column}"
             )
         if name in table.unnamed:
-            yield (
-                f"the column '{name}' has no name in the file and is among the features; if it"
-                f" numbers the rows: --id-column {column}, or --drop {column}"
+            texts.append(
+                "the column '{name}' has no name in the file and is among the features; if it"
+                " numbers the rows, use {id_column} {column} or {drop} {column}"
             )
+        yield from (Message(text, name=name, column=shlex.quote(name)) for text in texts)

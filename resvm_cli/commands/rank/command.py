@@ -165,7 +165,7 @@ def rank(
         page=listing.html is not None,
         **{name: getattr(ranking, name) for name in RANKING_TABLE},
     )
-    with running.run(cluster, output) as run:
+    with running.run(cluster) as run:
         result = job.rank(request, run)
     _write(result, request, form, listing, running)
 

@@ -12,19 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer, TrustedNegatives
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.metrics.bootstrap import Interval
-from resvm_cli.metrics.class_mixture import (
-    LEAST_POSITIVES,
-    LEAST_UNLABELED,
-    ClassMixture,
-)
-from resvm_cli.model.out_of_bag import OutOfBagJudge
-from resvm_cli.model.trusted_negatives import TrustedNegatives
+from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
+from resvm_cli.metrics.intervals import Interval
+from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.rows import FloatArray, Rows
-from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, range_seen
 
 ROUNDING = 1e-12
 
@@ -66,7 +61,7 @@ def read_negatives(path: str, *, zero_based: bool) -> Rows:
     return rows
 
 
-def scored_negatives(rows: Rows, scorer: OutOfBagJudge) -> TrustedNegatives:
+def scored_negatives(rows: Rows, scorer: OutOfBagScorer) -> TrustedNegatives:
     """Trusted negatives, scored by every member."""
     values = scorer.predictor.member_values(rows)
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
@@ -79,10 +74,10 @@ def scored_negatives(rows: Rows, scorer: OutOfBagJudge) -> TrustedNegatives:
 
 
 def negatives_unlike(
-    scorer: OutOfBagJudge, known: FloatArray | None, unlabeled: FloatArray
+    scorer: OutOfBagScorer, known: FloatArray | None, unlabeled: FloatArray
 ) -> int | None:
     """How many trusted negatives have values outside those of P and U; None if unknown."""
-    seen = range_seen(unlabeled if known is None else known, unlabeled)
+    seen = usual_range(unlabeled if known is None else known, unlabeled)
     if scorer.negatives is None or seen is None:
         return None
     decisions = scorer.predictor.decide(scorer.negatives.member_values)
@@ -93,7 +88,7 @@ def negatives_unlike(
 def warnings_about_negatives(estimate: FdrEstimate) -> list[str]:
     """A warning if the trusted negatives do not look like a sample of those in U."""
     count, n_unlike = estimate.n_negatives, estimate.n_unlike
-    if count is None or n_unlike is None or n_unlike < max(LEAST_FAR, FAR_SHARE * count):
+    if count is None or n_unlike is None or not are_unlike(n_unlike, count):
         return []
     return [
         f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their values"
@@ -135,8 +130,8 @@ def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
         ]
     if estimate.contamination_unl is None:
         return [
-            f"too few rows for an estimate: at least {LEAST_POSITIVES} known positives and"
-            f" {LEAST_UNLABELED} rows of U must be out of bag; the list is empty"
+            f"too few rows for an estimate: at least {MIN_POSITIVES} known positives and"
+            f" {MIN_UNLABELED} rows of U must be out of bag; the list is empty"
         ]
     warnings: list[Text] = []
     if not (estimate.separable or estimate.contamination_given):

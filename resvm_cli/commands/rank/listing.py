@@ -11,12 +11,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    OutOfBagScores,
+    benjamini_hochberg,
+    rank_bounds,
+)
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
-from resvm_cli.metrics.class_mixture import ClassMixture, Share
-from resvm_cli.model.out_of_bag import OutOfBagValues
-from resvm_cli.model.rank_intervals import rank_bounds
-from resvm_cli.model.trusted_negatives import benjamini_hochberg
+from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
 from resvm_cli.rows import FloatArray, IntArray
 
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
@@ -118,7 +120,7 @@ class Listing:
 
 
 def ordered(
-    ids: list[str], scored: OutOfBagValues, n_known: int, first: int = 0, *, lowest_first: bool
+    ids: list[str], scored: OutOfBagScores, n_known: int, first: int = 0, *, lowest_first: bool
 ) -> Listing:
     """The rows sorted by value, ties by number, those without a value last.
 
@@ -144,7 +146,7 @@ def ordered(
     )
 
 
-def audit(ids: list[str], known: OutOfBagValues, classes: ClassMixture | None) -> Listing:
+def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -> Listing:
     """P from the most suspicious down."""
     if known.resampled is not None:  # rank_bounds overwrites values that the caller may need
         known = replace(known, resampled=known.resampled.copy())
@@ -167,7 +169,7 @@ def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listi
 
 
 def _with_figure(
-    listing: Listing, names: tuple[str, ...], figure: Share | None, depths: IntArray
+    listing: Listing, names: tuple[str, ...], figure: IntervalsByDepth | None, depths: IntArray
 ) -> Listing:
     """The list with columns of a figure and its bounds at these depths; nan at depth 0."""
     columns = {}
@@ -191,12 +193,12 @@ class Recovery:
     depths: IntArray  # ascending: the rows of U before each of them
 
     @classmethod
-    def from_values(cls, known: OutOfBagValues, unlabeled: OutOfBagValues) -> Recovery | None:
+    def from_values(cls, known: OutOfBagScores, unlabeled: OutOfBagScores) -> Recovery | None:
         """From out-of-bag values of P and U; None if no row of P has one."""
-        values = known.values[known.judged]
+        values = known.values[known.scored]
         if not len(values):
             return None
-        ascending = np.sort(unlabeled.values[unlabeled.judged])
+        ascending = np.sort(unlabeled.values[unlabeled.scored])
         before = len(ascending) - np.searchsorted(ascending, values, "right")
         return cls(np.sort(before))
 

@@ -17,28 +17,39 @@ from resvm_cli.commands.rank.fdr import (
     warnings_about_negatives,
 )
 from resvm_cli.commands.rank.listing import Listing, Recovery, audit, ordered, with_precision
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    MemberResamples,
+    OutOfBagScorer,
+    OutOfBagScores,
+    n_resamples,
+    ranking_threads,
+)
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import rows_drawn
-from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
+from resvm_cli.model.members import Part, rows_drawn
+from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files.directory import (
+    StoredModel,
+    check_model_target,
+    load_model,
+    stored_plan,
+)
 from resvm_cli.parameters import RankingParameters, RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import memory
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData, as_stored, require_same_data
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.train import Trained, check, save, train_on
+from resvm_cli.training.resource_budget import kept_nonzeros
+from resvm_cli.training.train import check, make_plan, save, train_on
 
 SEEN_BY_ALL = "bagging trains every member on all of P: none is left to score a known positive"
 
@@ -81,7 +92,7 @@ class RankRequest(RankingParameters):
         if self.model is None:
             self.check_method(self.choice.params.method)
             if self.target is not None:
-                model_dir.check_target(self.target, force=self.force)
+                check_model_target(self.target, force=self.force)
 
     def check_method(self, method: str) -> None:
         """Reject what this method has no out-of-bag values for."""
@@ -130,7 +141,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     source = replace(request.source, keep_ids=True)
     stored = None
     if request.model is not None:
-        stored = model_dir.load(request.model)
+        stored = load_model(request.model)
         request.check_method(stored.manifest["method"])
         source = as_stored(source, stored)
     else:
@@ -141,7 +152,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, run, memory.kept_nonzeros(run.memory_mb)) as data,
+        TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
     ):
         return rank_on(data, request, run, stored, negatives)
 
@@ -150,7 +161,7 @@ def rank_on(
     data: PUData,
     request: RankRequest,
     run: Run,
-    stored: model_dir.StoredModel | None = None,
+    stored: StoredModel | None = None,
     negatives: Rows | None = None,
 ) -> RankResult:
     """Rank data that is in memory, with the stored model if there is one."""
@@ -173,53 +184,50 @@ def rank_on(
 
 
 def _trained(
-    request: RankRequest,
-    data: PUData,
-    groups: IntArray | None,
-    run: Run,
-) -> tuple[ModelPlan, OutOfBagJudge]:
-    trained = train_on(
-        data,
-        request.choice,
-        run,
-        ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
-    )
+    request: RankRequest, data: PUData, groups: IntArray | None, run: Run
+) -> tuple[ModelPlan, OutOfBagScorer]:
+    choice = request.choice
+    if choice.auto is not None:
+        from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
+
+        choice = choose_settings(data, choice, run)
+    if run.memory_mb is not None:  # before training, which takes long
+        _scoring_run(request, make_plan(data, choice), data, run)
+    part, model = train_on(data, choice, run)
     if request.target is not None:
-        save(trained, request.target, force=request.force)
-    within = _scoring_run(request, trained.plan, data, run)
-    return trained.plan, out_of_bag_scorer(trained, data, groups, request.rule, within)
+        save(model, request.target, force=request.force)
+    within = _scoring_run(request, part.plan, data, run)
+    return part.plan, out_of_bag_scorer(part, model, data, groups, request.rule, within)
 
 
 def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """The run with as many threads as memory allows for scoring every row."""
-    stage = memory.ranking_stage(plan, data, request.intervals)
-    need = memory.training_need(plan, data, plan.n_models, [stage])
-    return replace(run, jobs=max(1, need.threads_within(run.memory_mb, run.threads())))
+    """The run with the threads that its memory allows while every row is scored."""
+    return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
 
 
 def out_of_bag_scorer(
-    trained: Trained,
+    part: Part,
+    model: StoredModel,
     data: PUData,
     groups: IntArray | None,
     rule: RuleName,
     run: Run,
-) -> OutOfBagJudge:
+) -> OutOfBagScorer:
     """Scores the rows that a model was trained on."""
-    part = trained.part
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
-    predictor = Predictor(trained.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble, data.scaling)
     return _scorer(predictor, part.problems, training_rows, rule, run)
 
 
 def _loaded(
     request: RankRequest,
-    stored: model_dir.StoredModel,
+    stored: StoredModel,
     data: PUData,
     groups: IntArray | None,
     run: Run,
-) -> tuple[ModelPlan, OutOfBagJudge]:
+) -> tuple[ModelPlan, OutOfBagScorer]:
     assert request.model is not None
-    plan = model_dir.stored_plan(stored, request.model)
+    plan = stored_plan(stored, request.model)
     require_same_data(stored, request.model, data, run)
     plan = plan.with_weights(data.positive_weights)
     tasks = plan.problems(range(plan.n_models))
@@ -238,24 +246,24 @@ def _scorer(
     training_rows: TrainingRows,
     rule: RuleName,
     run: Run,
-) -> OutOfBagJudge:
+) -> OutOfBagScorer:
     absences = Absences(tasks, training_rows)
-    return OutOfBagJudge(predictor, absences, training_rows.n_positives, rule, run)
+    return OutOfBagScorer(predictor, absences, training_rows.n_positives, rule, run)
 
 
 def _ranked(
     request: RankRequest,
     data: PUData,
     plan: ModelPlan,
-    scorer: OutOfBagJudge,
+    scorer: OutOfBagScorer,
     run: Run,
 ) -> RankResult:
     known, unlabeled, n_resampled = _scored_sets(request, data, plan, scorer)
     classes = None
     if known is not None and unlabeled is not None:
         classes = ClassMixture.fit(
-            known.values[known.judged],
-            unlabeled.values[unlabeled.judged],
+            known.values[known.scored],
+            unlabeled.values[unlabeled.scored],
             request.contamination_pos,
             request.contamination_unl,
             REPLICATES if request.intervals else 0,
@@ -277,9 +285,9 @@ def _ranked(
     listing, estimate = _estimated(request, listing, known, unlabeled, classes, scorer, run)
     histogram = None
     if request.page and known is not None and unlabeled is not None:
-        both = OutOfBagValues.joined(known, unlabeled)
+        both = OutOfBagScores.joined(known, unlabeled)
         of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.of(of_pos[both.judged], both.values[both.judged])
+        histogram = Histogram.from_scores(of_pos[both.scored], both.values[both.scored])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
         n_listed,
@@ -303,8 +311,8 @@ def _listings(
     request: RankRequest,
     ids: list[str],
     plan: ModelPlan,
-    known: OutOfBagValues | None,
-    unlabeled: OutOfBagValues,
+    known: OutOfBagScores | None,
+    unlabeled: OutOfBagScores,
     classes: ClassMixture | None,
 ) -> tuple[Listing, Listing | None]:
     """The requested list, and the audit of P where that is shown."""
@@ -317,7 +325,7 @@ def _listings(
     values, n_known = unlabeled, 0
     if request.with_known:
         assert known is not None
-        values, n_known = OutOfBagValues.joined(known, unlabeled), plan.rows_pos
+        values, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
     first = plan.rows_pos - n_known
     listing = ordered(ids[first:], values, n_known, first, lowest_first=False)
     if known is not None:
@@ -328,17 +336,17 @@ def _listings(
 def _estimated(
     request: RankRequest,
     listing: Listing,
-    known: OutOfBagValues | None,
-    unlabeled: OutOfBagValues,
+    known: OutOfBagScores | None,
+    unlabeled: OutOfBagScores,
     classes: ClassMixture | None,
-    scorer: OutOfBagJudge,
+    scorer: OutOfBagScorer,
     run: Run,
 ) -> tuple[Listing, FdrEstimate | None]:
     """The list, cut at ``fdr`` if that was given, and what is expected of it."""
     if known is None and scorer.negatives is None:
         return listing, None
-    known_values = None if known is None else known.values[known.judged]
-    n_unlike = negatives_unlike(scorer, known_values, unlabeled.values[unlabeled.judged])
+    known_values = None if known is None else known.values[known.scored]
+    n_unlike = negatives_unlike(scorer, known_values, unlabeled.values[unlabeled.scored])
     estimate = FdrEstimate.from_classes(classes, scorer.negatives, n_unlike)
     warnings: list[Text] = [*warnings_about_negatives(estimate)]
     if request.fdr is not None:
@@ -350,8 +358,8 @@ def _estimated(
 
 
 def _scored_sets(
-    request: RankRequest, data: PUData, plan: ModelPlan, scorer: OutOfBagJudge
-) -> tuple[OutOfBagValues | None, OutOfBagValues, int]:
+    request: RankRequest, data: PUData, plan: ModelPlan, scorer: OutOfBagScorer
+) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
     """The values of P, if it can be scored, and of U, and the number of resamples of ranks."""
     n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
         0 if request.audit else plan.rows_unl

@@ -13,8 +13,7 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.files.streams import name_of
 from resvm_cli.report.html import page
-from resvm_cli.report.json_output import finite, print_json
-from resvm_cli.report.terminal import say, with_unicode_names
+from resvm_cli.report.terminal import finite, print_json, say, with_unicode_names
 from resvm_cli.report.training import bags_of
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from resvm_cli.commands.rank.listing import Listing
     from resvm_cli.commands.rank.rank import RankResult
     from resvm_cli.commands.rank.reasons import Reasons
-    from resvm_cli.metrics.bootstrap import Interval
+    from resvm_cli.metrics.intervals import Interval
     from resvm_cli.rows import FloatArray
     from resvm_cli.training.input import TrainingInput
 
@@ -236,7 +235,7 @@ def render_page(
             "other": histogram.other.tolist(),
         },
     }
-    return page(f"resvm rank: {data['heading']}", "ranking.js", data)
+    return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 
 def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:

@@ -1,22 +1,85 @@
-"""Results of repeated runs to verdicts: per data set, and over all of them."""
+"""Results of repeated runs, read from CSV and compared: per data set, and over all of them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.commands.score.repeated_runs import Run, read_runs
-from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files.streams import name_of
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.files.delimited import fields_of
+from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.metrics.significance import OverDataSets
 
+COLUMNS = ("data set", "repetition", "method", "value")
+OTHER_NAMES = {"task": "dataset"}
+
+
+@dataclass(frozen=True)
+class RepeatedRun:
+    """One line: the result of a method on a data set in one repetition."""
+
+    line: int
+    data_set: str
+    repetition: str
+    method: str
+    value: float
+
+
+def read_runs(path: str) -> list[RepeatedRun]:
+    """The runs of a CSV or TSV file with a header; its columns may be in any order."""
+    name = name_of(path)
+    lines = text_lines(without_mark(read_pieces(path)), name)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"{name}: empty", f"expected columns: {', '.join(COLUMNS)}")
+    separator = "\t" if "\t" in first[1] else ","
+    named = fields_of(first[1], separator, f"{name}:1")
+    header = [_plain(word) for word in named]
+    missing = [column for column in COLUMNS if _plain(column) not in header]
+    if missing:
+        raise DataError(
+            f"{name}:1: no column '{missing[0]}' among {', '.join(named)}",
+            f"expected columns: {', '.join(COLUMNS)} (a column task is taken as data set)",
+        )
+    twice = [column for column in COLUMNS if header.count(_plain(column)) > 1]
+    if twice:
+        raise DataError(f"{name}:1: several columns could be the {twice[0]}", "keep one of them")
+    positions = [header.index(_plain(column)) for column in COLUMNS]
+    runs = []
+    for number, line in lines:
+        fields = fields_of(line, separator, f"{name}:{number}")
+        if not any(field.strip() for field in fields):
+            continue
+        try:
+            data_set, repetition, method, written = (
+                fields[position].strip() for position in positions
+            )
+            value = float(written)
+        except (IndexError, ValueError):
+            value = math.nan
+        if math.isnan(value):
+            raise DataError(
+                f"{name}:{number}: expected a data set, a repetition, a method and a number"
+            )
+        runs.append(RepeatedRun(number, data_set, repetition, method, value))
+    if not runs:
+        raise DataError(f"{name}: no results below the header")
+    return runs
+
+
+def _plain(word: str) -> str:
+    """Data set, data_set, dataset and task are the same name."""
+    plain = word.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+    return OTHER_NAMES.get(plain, plain)
+
 
 @dataclass(frozen=True)
 class DataSetResult:
-    """One data set: the mean and wins of each method, and p that the reference is greater."""
+    """One data set: each method's mean and wins, and p that the reference is greater."""
 
     name: str
     n_repetitions: int
@@ -27,7 +90,7 @@ class DataSetResult:
 
 @dataclass(frozen=True)
 class CompareResult:
-    """What repeated runs say."""
+    """The comparison of methods over all data sets."""
 
     path: str
     methods: tuple[str, ...]
@@ -38,15 +101,17 @@ class CompareResult:
 
 
 def compare(path: str, reference: str | None = None) -> CompareResult:
-    """Read the runs, pair them by repetition, and test."""
+    """Read the runs, pair them by repetition, and test for differences."""
     runs = read_runs(path)
     name = name_of(path)
     methods = tuple(dict.fromkeys(run.method for run in runs))
     if len(methods) < 2:
-        raise DataError(f"{name}: only the method {methods[0]}: there is nothing to compare")
+        raise DataError(f"{name}: {methods[0]} is the only method: there is nothing to compare")
     if reference is not None and reference not in methods:
-        raise CommandLineError(
-            f"--reference is '{reference}'; methods that are there: {', '.join(methods)}"
+        raise ParameterError(
+            "{reference} is '{given}' but the methods are {methods}",
+            given=reference,
+            methods=", ".join(methods),
         )
     tables = _tables(runs, methods, name)
     means = np.array([table.mean(axis=0) for table in tables.values()])
@@ -59,15 +124,15 @@ def compare(path: str, reference: str | None = None) -> CompareResult:
     return CompareResult(path, methods, reference, data_sets, overall, wins)
 
 
-def _tables(runs: list[Run], methods: tuple[str, ...], name: str) -> dict[str, FloatArray]:
-    """For each data set its values, repetitions x methods; every method in every repetition."""
-    cells: dict[tuple[str, str, str], Run] = {}
+def _tables(runs: list[RepeatedRun], methods: tuple[str, ...], name: str) -> dict[str, FloatArray]:
+    """The values of each data set, repetitions x methods; none may be missing."""
+    cells: dict[tuple[str, str, str], RepeatedRun] = {}
     for run in runs:
         key = (run.data_set, run.repetition, run.method)
         if key in cells:
             raise DataError(
                 f"{name}:{run.line}: {run.method} on {run.data_set}, repetition {run.repetition},"
-                f" is already on line {cells[key].line}"
+                f" is also on line {cells[key].line}"
             )
         cells[key] = run
     tables = {}

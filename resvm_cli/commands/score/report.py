@@ -1,21 +1,29 @@
-"""What score found, as text: one figure a line, one column a file."""
+"""The results of score for people and programs: tables, JSON and curves as CSV."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.terminal import harmless, print_data, print_table
+from resvm_cli.report.terminal import (
+    finite,
+    harmless,
+    in_options,
+    print_data,
+    print_json,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.compare import CompareResult
     from resvm_cli.commands.score.score import FileScore, ScoreResult
     from resvm_cli.metrics.significance import OverDataSets
 
-# name of the figure, what people read
+CURVE_LINES = 100_000
+# name of the figure, label in tables and on pages
 AREAS = (
     ("average_precision", "average precision"),
     ("average_precision_at_prevalence", "  at the deployed prevalence"),
@@ -40,13 +48,13 @@ RECOVERED = tuple(
 PU = (
     ("roc_auc_pu", "ROC area, P against U"),
     ("pu_score", "pu_score at T"),
-    ("pu_score_max", "pu_score, largest"),
+    ("pu_score_max", "pu_score, largest at any T"),
     ("recall", "recall of known positives at T"),
-    ("fraction_positive", "fraction predicted positive"),
+    ("fraction_positive", "fraction predicted positive at T"),
     ("fraction_positive_unlabeled", "  of U"),
 )
 CORRECTED = (
-    ("contamination_unl_estimate", "share of positives in U, estimated"),
+    ("contamination_unl_estimate", "fraction of positives in U, estimated"),
     ("corrected_average_precision", "average precision"),
     ("corrected_roc_auc", "ROC area"),
     ("corrected_precision", "precision at T"),
@@ -64,7 +72,7 @@ LOWER_IS_BETTER = {name for name, _ in RECOVERED} | {"corrected_fpr"}
 
 
 class _Lines:
-    """Rows with a column for each file; with one file its interval stands beside the value."""
+    """Rows with a column for each file; a single file also has a column of intervals."""
 
     def __init__(self, files: Sequence[FileScore]) -> None:
         self.files = files
@@ -88,9 +96,9 @@ class _Lines:
             self.row(label, [_number(value) for value in values], beside, _best(name, values))
 
     def text(self) -> str:
-        """The rows as lines; the best of several is bold on a terminal, and has a star."""
+        """The table as text; the best of several files has a star, and is bold on a terminal."""
         several = len(self.files) > 1
-        bold, plain = ("\x1b[1m", "\x1b[0m") if _colours() else ("", "")
+        bold, plain = ("\x1b[1m", "\x1b[0m") if _colors() else ("", "")
         names = [file.name for file in self.files] if several else [""]
         first = max(len(label) for label, cells, _, _ in self._rows if cells) + 2
         widths = [
@@ -115,7 +123,7 @@ class _Lines:
         return "\n".join(lines) + "\n"
 
 
-def _colours() -> bool:
+def _colors() -> bool:
     return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
@@ -135,7 +143,7 @@ def _best(name: str, values: Sequence[float | None]) -> frozenset[int]:
 
 
 def show_scores(result: ScoreResult) -> None:
-    """The table on stdout, and what the reader should know below it."""
+    """The table on stdout, with assumptions and warnings below it."""
     files = [replace(file, name=harmless(file.name)) for file in result.files]
     lines = _Lines(files)
     values = files[0].figures.values
@@ -145,8 +153,10 @@ def show_scores(result: ScoreResult) -> None:
     heading = f"{files[0].name} against {labels}" if len(files) == 1 else labels
     text = f"{heading}: {values['n_positives']:,} positive, {n_other:,} {other} rows\n"
     several = len(files) > 1
-    asked = result.settings.n_replicates
-    intervals = f" (95 % intervals by bootstrap, {asked:,} draws)" if asked and not several else ""
+    n_drawn = result.settings.n_replicates
+    intervals = ""
+    if n_drawn and not several:
+        intervals = f" (95 % intervals from {n_drawn:,} bootstrap replicates)"
     if result.pu:
         lines.title(f"from positive and unlabeled rows{intervals}")
         lines.figures(PU)
@@ -178,17 +188,17 @@ def show_scores(result: ScoreResult) -> None:
     if result.assumptions:
         text += "\nassumed: " + "\n         ".join(result.assumptions) + "\n"
         text += "".join(f"{file.name}: values are {file.provenance}\n" for file in files)
-    text += "".join(f"warning: {harmless(warning)}\n" for warning in result.warnings)
+    text += "".join(f"warning: {harmless(in_options(warning))}\n" for warning in result.warnings)
     print_data(text)
 
 
 def _thresholds(lines: _Lines) -> None:
     cells = [f"{file.figures.values['threshold']:.6g}" for file in lines.files]
-    lines.row("T", cells, f"from {lines.files[0].threshold_from}")
+    lines.row("T", cells, f"from {in_options(lines.files[0].threshold_from)}")
 
 
 def _screening(lines: _Lines) -> None:
-    """At each depth the enrichment; with one file also precision and recall."""
+    """The enrichment at each depth; for a single file also precision and recall."""
     names = [
         name.removeprefix("enrichment_at_")
         for name in lines.files[0].figures.values
@@ -209,7 +219,7 @@ def _screening(lines: _Lines) -> None:
 
 
 def _differences(lines: _Lines) -> None:
-    lines.title(f"difference to {lines.files[0].name}, same rows resampled")
+    lines.title(f"difference from {lines.files[0].name}, with the same rows resampled")
     labels = {**dict(AREAS), **dict(PU)}
     for name in lines.files[-1].differences:
         cells = [
@@ -241,7 +251,7 @@ def _confusion(values: dict[str, float]) -> str:
 
 
 def show_comparison(result: CompareResult) -> None:
-    """Means, wins and tests of repeated runs, on stdout; the best mean is starred."""
+    """Means, wins and tests of repeated runs, on stdout; the best mean has a star."""
     tested = any(
         p is not None for data_set in result.data_sets for p in data_set.p_reference_greater
     )
@@ -260,10 +270,10 @@ def show_comparison(result: CompareResult) -> None:
             if method in others
         ]
         rows.append([data_set.name, *means, *p_values])
-    nothing = [""] * len(others)
-    rows.append(["wins", *(f"{won} " for won in result.wins), *nothing])
+    blank = [""] * len(others)
+    rows.append(["wins", *(f"{won} " for won in result.wins), *blank])
     ranks = (f"{rank:.3f} " for rank in result.overall.average_ranks)
-    rows.append(["average rank", *ranks, *nothing])
+    rows.append(["average rank", *ranks, *blank])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     text = ""
     for row in rows:
@@ -284,13 +294,89 @@ def _verdict(overall: OverDataSets) -> str:
             f" chi2 {overall.friedman_statistic:.4g}, p {overall.friedman_p:.3g}"
         )
     else:
-        lines.append("Friedman test: needs three methods and two data sets that tell them apart")
+        lines.append(
+            "Friedman test: needs at least three methods and two data sets with different results"
+        )
     lines.append(f"critical difference (Nemenyi, 5 %): {overall.critical_difference:.3f}")
     for pair in overall.pairs:
         lines.append(
             f"  {pair.first} - {pair.second}: Nemenyi p {_p(pair.nemenyi)},"
-            f" Wilcoxon p {_p(pair.wilcoxon)}, with Holm's correction {_p(pair.holm)}"
+            f" Wilcoxon p {_p(pair.wilcoxon)}, Holm-adjusted {_p(pair.holm)}"
         )
     for group in overall.cliques:
-        lines.append(f"not told apart: {', '.join(group)}")
+        lines.append(f"not significantly different: {', '.join(group)}")
     return "\n".join(lines) + "\n"
+
+
+def _flat(file: FileScore) -> dict[str, Any]:
+    """Every figure by name, followed by its bounds."""
+    flat: dict[str, Any] = {
+        "file": file.name,
+        "provenance": file.provenance,
+        "degenerate": file.degenerate,
+        "threshold_from": in_options(file.threshold_from),
+    }
+    for name, value in file.figures.values.items():
+        flat[name] = value
+        if name in file.figures.bounds:
+            flat[f"{name}_low"], flat[f"{name}_high"] = file.figures.bounds[name]
+    for name, interval in file.differences.items():
+        flat[f"{name}_minus_first"] = interval.value
+        flat[f"{name}_minus_first_low"] = interval.low
+        flat[f"{name}_minus_first_high"] = interval.high
+    return flat
+
+
+def plain_data(result: ScoreResult) -> dict[str, Any]:
+    """The results as plain data, for JSON and the page."""
+    content = {
+        "labels": result.labels,
+        "pu": result.pu,
+        "bootstrap": result.settings.n_replicates,
+        "seed": result.settings.seed,
+        "deployed_prevalence": result.settings.prevalence,
+        "assumptions": list(result.assumptions),
+        "warnings": [in_options(warning) for warning in result.warnings],
+        "files": [_flat(file) for file in result.files],
+    }
+    return {name: finite(value) for name, value in content.items()}
+
+
+def print_scores(result: ScoreResult) -> None:
+    print_json("score", plain_data(result))
+
+
+def curve_lines(result: ScoreResult) -> Iterator[bytes]:
+    """Every threshold of every file as CSV; several files are named in the first column."""
+    several = len(result.files) > 1
+    header = "threshold,precision,recall,fpr,tp,fp"
+    if result.files[0].corrected is not None:
+        header += ",corrected_precision,corrected_recall,corrected_fpr"
+    header += "\n"
+    yield (f"file,{header}" if several else header).encode()
+    for file in result.files:
+        points = file.points
+        assert points is not None
+        name = '"' + file.name.replace('"', '""') + '",' if several else ""
+        for start in range(0, len(points.thresholds), CURVE_LINES):
+            part = slice(start, start + CURVE_LINES)
+            columns = [
+                list(map(repr, array[part].tolist()))
+                for array in (points.thresholds, points.precision, points.recall, points.fpr)
+            ]
+            columns += [
+                list(map(str, array[part].astype("int64").tolist()))
+                for array in (points.tp, points.fp)
+            ]
+            if (curve := file.corrected) is not None:
+                columns += [
+                    list(map(repr, array[part].tolist()))
+                    for array in (curve.precision, curve.recall, curve.fpr)
+                ]
+            lines = map(",".join, zip(*columns, strict=True))
+            yield "".join(f"{name}{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def print_comparison(result: CompareResult) -> None:
+    content: dict[str, Any] = finite(asdict(result))
+    print_json("compare", content)

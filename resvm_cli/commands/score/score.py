@@ -1,24 +1,66 @@
-"""Prediction files and labels to figures, curves and differences between files."""
+"""Prediction files and labels to figures with intervals, curves, and differences between files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from resvm_cli.commands.score.scored_rows import ScoreRequest, read_rows
-from resvm_cli.commands.score.summary import Figures, Settings, with_labels, with_unlabeled
-from resvm_cli.files.prediction_reader import Predictions, Provenance
+from resvm_cli.commands.score.scored_rows import (
+    KnownContamination,
+    ScoreRequest,
+    ScoreSettings,
+    read_rows,
+)
+from resvm_cli.errors import DataError, Message, Text
+from resvm_cli.files.predictions import Predictions, Provenance
 from resvm_cli.files.streams import name_of
-from resvm_cli.metrics import bootstrap
-from resvm_cli.metrics.bootstrap import Interval
-from resvm_cli.metrics.contamination_correction import Contamination, Curve, possible
-from resvm_cli.metrics.contamination_correction import curve as corrected_curve
-from resvm_cli.metrics.curves import Band, Histogram, Points, band, corrected_rates, plain
-from resvm_cli.metrics.ranking import BoolArray, FloatArray, Ranking, areas
+from resvm_cli.metrics import intervals
+from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
+from resvm_cli.metrics.contamination_correction import (
+    Contamination,
+    contamination_grid,
+    corrected_areas,
+    corrected_at_threshold,
+)
+from resvm_cli.metrics.curves import (
+    Curve,
+    CurveBand,
+    Histogram,
+    Points,
+    curve_band,
+)
+from resvm_cli.metrics.intervals import Interval
+from resvm_cli.metrics.ranking import (
+    BoolArray,
+    Confusion,
+    FloatArray,
+    ScoredLabels,
+    best_pu_score,
+    depth_of,
+    pu_score,
+)
 from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5
+PARTIAL_LIMIT = 0.1
+ALPHAS = (20.0, 80.5)  # of BEDROC
+FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # of all rows, for precision, recall and enrichment
+RECOVERED = (0.5, 0.8, 0.9)  # of the positives
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Named numbers in the order to show them; some have bounds."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def put(self, name: str, interval: Interval, bounded: bool = True) -> None:
+        """A figure with its bounds; ``bounded`` is false where there were no replicates."""
+        self.values[name] = interval.value
+        if bounded:
+            self.bounds[name] = (interval.low, interval.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +69,20 @@ class Drawing:
 
     points: Points
     histogram: Histogram
-    band: Band | None
-    corrected: Curve | None  # in place of the points' own rates, with --contamination-...
+    band: CurveBand | None
+    corrected: Curve | None  # replaces the points' own rates where contamination is known
 
 
 @dataclass(frozen=True, eq=False)
 class FileScore:
-    """What was found out about one file."""
+    """The results for one file."""
 
     name: str
     figures: Figures
-    threshold_from: str
+    threshold_from: Text
     provenance: Provenance
     degenerate: str | None
-    differences: dict[str, Interval]  # to the first file, of the same rows resampled
+    differences: dict[str, Interval]  # to the first file, with the same rows resampled
     points: Points | None
     corrected: Curve | None  # at the same thresholds
     drawing: Drawing | None
@@ -48,44 +90,48 @@ class FileScore:
 
 @dataclass(frozen=True, eq=False)
 class ScoreResult:
-    """All files, and what the reader should know."""
+    """The results for all files, and what to know about them."""
 
     files: tuple[FileScore, ...]
     labels: str
     pu: bool
     assumptions: tuple[str, ...]
-    warnings: tuple[str, ...]
-    settings: Settings
+    warnings: tuple[Text, ...]
+    settings: ScoreSettings
+
+    @property
+    def chance(self) -> float:
+        """The precision of a random ranking."""
+        values = self.files[0].figures.values
+        if "contamination_pos" in values:
+            return self.settings.prevalence or values["contamination_unl"]
+        return values["n_positives"] / values["n_rows"]
 
 
 def score(request: ScoreRequest, run: Run) -> ScoreResult:
-    """Read everything, align it, and compute."""
+    """Read the files, join them with the labels, and compute."""
     request.check()
     rows = read_rows(request, run)
-    positive, judged = rows.positive, rows.judged
-    warnings = list(rows.warnings)
     files = []
-    for number, one in enumerate(judged):
-        run.progress("scoring", number, len(judged))
-        files.append(_score_file(request, positive, one, judged[0] if number else None))
-    if request.pu:
-        warnings += _doubts(files)
+    for number, file in enumerate(rows.files):
+        run.progress("scoring", number, len(rows.files))
+        files.append(_score_file(request, rows.positive, file, rows.files[0] if number else None))
     return ScoreResult(
         tuple(files),
         name_of(request.labels or request.positive_ids or ""),
         request.pu,
         _assumptions(request) if request.pu else (),
-        tuple(warnings),
+        tuple(rows.warnings + (_provenance_warnings(files) if request.pu else [])),
         request.settings,
     )
 
 
-def implied_threshold(values: FloatArray, called: BoolArray | None) -> tuple[float, str]:
+def implied_threshold(values: FloatArray, predicted: BoolArray | None) -> tuple[float, str]:
     """The threshold that a file's own labels follow, and where it comes from."""
-    if called is None:
+    if predicted is None:
         return DEFAULT_THRESHOLD, "the default"
-    lowest = float(values[called].min(initial=np.inf))
-    highest = float(values[~called].max(initial=-np.inf))
+    lowest = float(values[predicted].min(initial=np.inf))
+    highest = float(values[~predicted].max(initial=-np.inf))
     if highest >= lowest:
         return DEFAULT_THRESHOLD, "the default: the file's labels follow no threshold"
     for usual in (DEFAULT_THRESHOLD, 0.0):
@@ -97,47 +143,46 @@ def implied_threshold(values: FloatArray, called: BoolArray | None) -> tuple[flo
 
 
 def _score_file(
-    request: ScoreRequest, positive: BoolArray, one: Predictions, first: Predictions | None
+    request: ScoreRequest, positive: BoolArray, file: Predictions, first: Predictions | None
 ) -> FileScore:
-    threshold, source = implied_threshold(one.values, one.called)
+    source: Text
+    threshold, source = implied_threshold(file.values, file.predicted_positive)
     if request.threshold is not None:
-        threshold, source = request.threshold, "-T"
+        threshold, source = request.threshold, Message("{threshold}")
+    settings = request.settings
     cases: list[Contamination] = []
     if request.pu:
-        figures, cases = with_unlabeled(
-            positive, one.values, threshold, request.settings, request.known
+        figures, cases = figures_of_unlabeled(
+            positive, file.values, threshold, settings, request.known
         )
     else:
-        figures = with_labels(positive, one.values, threshold, request.settings)
-    called = int(np.count_nonzero(one.values > threshold))
+        figures = figures_of_labels(positive, file.values, threshold, settings)
+    n_predicted = int(np.count_nonzero(file.values > threshold))
     degenerate = None
-    if called in (0, len(positive)):
-        degenerate = f"calls {'everything' if called else 'nothing'} positive at T"
-    settings = request.settings
+    if n_predicted in (0, len(positive)):
+        degenerate = f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
     differences: dict[str, Interval] = {}
     if first is not None:
-        differences = bootstrap.paired_differences(
+        differences = intervals.paired_differences(
             positive,
             first.values,
-            one.values,
-            _pu_areas if request.pu else areas,
+            file.values,
+            _roc_auc_pu if request.pu else ScoredLabels.areas,
             settings.n_replicates,
             settings.seed,
         )
     points = corrected = drawing = None
     if request.all_points or request.drawings:
-        points = Points.of(positive, one.values)
-    if request.all_points and cases:
-        assert points is not None
-        corrected = possible(points.thresholds, points.recall, points.fpr, cases[0])
-    if request.drawings:
-        assert points is not None
-        drawing = _draw(positive, one.values, points, cases, settings)
+        points = Points.from_scores(positive, file.values)
+        if request.all_points and cases:
+            corrected = Curve.corrected(points.thresholds, points.recall, points.fpr, cases[0])
+        if request.drawings:
+            drawing = _draw(positive, file.values, points, cases, settings)
     return FileScore(
-        name=one.name,
+        name=file.name,
         figures=figures,
         threshold_from=source,
-        provenance=one.provenance,
+        provenance=file.provenance,
         degenerate=degenerate,
         differences=differences,
         points=points if request.all_points else None,
@@ -146,7 +191,7 @@ def _score_file(
     )
 
 
-def _pu_areas(ranking: Ranking) -> dict[str, FloatArray]:
+def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
     return {"roc_auc_pu": ranking.roc_auc()}
 
 
@@ -155,47 +200,200 @@ def _draw(
     values: FloatArray,
     points: Points,
     cases: list[Contamination],
-    settings: Settings,
+    settings: ScoreSettings,
 ) -> Drawing:
-    ranking = Ranking.of(positive, values)
-    rates = [corrected_rates(known) for known in cases] or [plain]
-    shown = None
+    ranking = ScoredLabels.from_scores(positive, values)
+    band = None
     if settings.n_replicates or len(cases) > 1:
-        shown = band(ranking, rates, settings.n_replicates, settings.seed)
+        band = curve_band(ranking, cases or [None], settings.n_replicates, settings.seed)
     return Drawing(
         points.thinned(),
-        Histogram.of(positive, values),
-        shown,
-        corrected_curve(ranking.merged(1000), cases[0]) if cases else None,
+        Histogram.from_scores(positive, values),
+        band,
+        Curve.from_scored(ranking.merged(1000), cases[0]) if cases else None,
     )
 
 
 def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
-    told = [
+    found = [
         "known positives were drawn at random from all positives",
-        "values are held out or out-of-bag: no row was judged by a model trained on it",
+        "values are held-out or out-of-bag: no row was scored by a model trained on it",
     ]
     if request.known is not None:
-        told.append("contamination of P and of U is as given, and independent of the score")
+        found.append("contamination of P and of U is as given, and independent of the score")
         if request.known.b is None:
-            told.append(
-                "some positives of U lie above all negatives: else any smaller share of positives"
-                " explains the same values, and the bounds of its estimate begin at 0"
+            found.append(
+                "some positives of U lie above all negatives; otherwise any smaller fraction of"
+                " positives explains the same values, and the bounds of its estimate begin at 0"
             )
-    return tuple(told)
+    return tuple(found)
 
 
-def _doubts(files: list[FileScore]) -> list[str]:
-    told = []
-    for one in files:
-        if one.provenance == "trained-on":
-            told.append(
-                f"{one.name}: these rows were trained on: every figure flatters; score"
-                " out-of-bag or held-out values instead"
+def _provenance_warnings(files: list[FileScore]) -> list[Text]:
+    found: list[Text] = []
+    for file in files:
+        if file.provenance == "trained-on":
+            found.append(
+                f"{file.name}: the model was trained on these rows, so all figures are optimistic;"
+                " score out-of-bag or held-out values instead"
             )
-        elif one.provenance == "unknown":
-            told.append(
-                f"{one.name}: does not say where its values come from; if the model was trained"
-                " on these rows, every figure flatters (--values says it)"
+        elif file.provenance == "unknown":
+            found.append(
+                Message(
+                    "{name}: the file does not state where its values come from (use {values}); if"
+                    " the model was trained on these rows, all figures are optimistic",
+                    name=file.name,
+                )
             )
-    return told
+    return found
+
+
+def _percent(fraction: float) -> str:
+    """A fraction as part of a name: 0.005 is 0.5_percent."""
+    return f"{100 * fraction:g}_percent"
+
+
+def _ranking_statistics(ranking: ScoredLabels, settings: ScoreSettings) -> dict[str, FloatArray]:
+    """The figures that follow from the ranking alone, also of bootstrap replicates."""
+    figures: dict[str, FloatArray] = ranking.areas()
+    if settings.prevalence is not None:
+        deployed = ranking.reweighted(settings.prevalence)
+        figures["average_precision_at_prevalence"] = deployed.average_precision()
+    figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
+    for alpha in ALPHAS:
+        figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
+    n_rows = int(np.max(ranking.n_positives + ranking.n_negatives))
+    depths = [(str(k), k) for k in settings.top if k <= n_rows]
+    depths += [(_percent(part), depth_of(part, n_rows)) for part in FRACTIONS]
+    for name, depth in depths:
+        figures[f"precision_at_{name}"] = ranking.precision_at(depth)
+        figures[f"recall_at_{name}"] = ranking.recall_at(depth)
+        figures[f"enrichment_at_{name}"] = ranking.enrichment_at(depth)
+    for recall in RECOVERED:
+        figures[f"screened_to_recover_{_percent(recall)}"] = ranking.screened_to_recover(recall)
+    return figures
+
+
+def figures_of_labels(
+    positive: BoolArray, scores: FloatArray, threshold: float, settings: ScoreSettings
+) -> Figures:
+    """All figures where true labels are known."""
+    ranking = ScoredLabels.from_scores(positive, scores)
+    n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
+    figures = Figures({"n_rows": len(scores), "n_positives": n_pos, "n_negatives": n_neg})
+    _put_statistics(figures, ranking, lambda some: _ranking_statistics(some, settings), settings)
+    _put_at_threshold(figures, Confusion.at(positive, scores, threshold), threshold, settings)
+    best, block = ranking.best_f1()
+    figures.values["best_f1"] = float(best)
+    figures.values["best_f1_from"] = float(ranking.thresholds[int(block)])
+    return figures
+
+
+def _put_statistics(
+    figures: Figures,
+    ranking: ScoredLabels,
+    statistics: intervals.Statistics,
+    settings: ScoreSettings,
+) -> None:
+    if settings.n_replicates:
+        drawn = intervals.bootstrap(ranking, statistics, settings.n_replicates, settings.seed)
+        for name, interval in drawn.items():
+            figures.put(name, interval)
+    else:
+        for name, value in statistics(ranking).items():
+            figures.values[name] = float(value)
+
+
+def _put_at_threshold(
+    figures: Figures, table: Confusion, threshold: float, settings: ScoreSettings
+) -> None:
+    figures.values.update(threshold=threshold, **vars(table))
+    drawn = intervals.confusion_intervals(table, settings.n_replicates, settings.seed)
+    for name, interval in drawn.items():
+        figures.put(name, interval, bool(settings.n_replicates))
+    if settings.prevalence is not None:
+        tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
+        hit, miss = settings.prevalence * tpr, (1 - settings.prevalence) * fpr
+        figures.values["precision_at_prevalence"] = hit / (hit + miss) if hit + miss else 0.0
+
+
+def figures_of_unlabeled(
+    positive: BoolArray,
+    scores: FloatArray,
+    threshold: float,
+    settings: ScoreSettings,
+    known: KnownContamination | None,
+) -> tuple[Figures, list[Contamination]]:
+    """The figures that P and U allow, and the contaminations that they are corrected for."""
+    ranking = ScoredLabels.from_scores(positive, scores)
+    n_pos, n_unl = int(ranking.n_positives), int(ranking.n_negatives)
+    table = Confusion.at(positive, scores, threshold)
+    figures = Figures({"n_rows": len(scores), "n_positives": n_pos, "n_unlabeled": n_unl})
+    _put_statistics(figures, ranking, _roc_auc_pu, settings)
+    figures.values["threshold"] = threshold
+    figures.put("recall", intervals.clopper_pearson(table.tp, n_pos))
+    fraction = (table.tp + table.fp) / len(scores)
+    best, at = best_pu_score(positive, scores)
+    figures.values.update(
+        fraction_positive=fraction,
+        fraction_positive_unlabeled=table.fp / n_unl,
+        pu_score=float(pu_score(table.recall, fraction)),
+        pu_score_max=best,
+        pu_score_max_from=at,
+    )
+    if known is None:
+        return figures, []
+    if known.b is None:
+        known = _put_estimate(figures, positive, scores, settings, known)
+    return figures, _put_corrected(figures, ranking, table, settings, known)
+
+
+def _put_estimate(
+    figures: Figures,
+    positive: BoolArray,
+    scores: FloatArray,
+    settings: ScoreSettings,
+    known: KnownContamination,
+) -> KnownContamination:
+    """The known contamination, with that of U estimated."""
+    mixture = ClassMixture.fit(
+        scores[positive],
+        scores[~positive],
+        sum(known.a) / 2,
+        n_replicates=settings.n_replicates,
+        seed=settings.seed,
+    )
+    if mixture is None:
+        raise DataError(
+            f"estimating the fraction of positives in U takes at least {MIN_POSITIVES} known"
+            f" positives and {MIN_UNLABELED} unlabeled rows",
+            Message("give a range instead: {contamination_unl:0.1..0.3}"),
+        )
+    estimate = mixture.contamination_unl
+    figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
+    # a + b must stay below 1, or P would be no richer in positives than U
+    most = 1 - max(known.a) - 1e-6
+    bounds = (min(estimate.low, most), min(estimate.high, most))
+    return replace(known, b=bounds, middle=min(estimate.value, most))
+
+
+def _put_corrected(
+    figures: Figures,
+    ranking: ScoredLabels,
+    table: Confusion,
+    settings: ScoreSettings,
+    known: KnownContamination,
+) -> list[Contamination]:
+    assert known.b is not None
+    cases = contamination_grid(known.a, known.b, settings.prevalence, known.middle)
+    n_replicates, seed = settings.n_replicates, settings.seed
+    found = corrected_areas(ranking, cases, n_replicates, seed)
+    found |= corrected_at_threshold(table, cases, n_replicates, seed)
+    figures.values.update(contamination_pos=cases[0].a, contamination_unl=cases[0].b)
+    for name, figure in found.items():
+        bounded = len(cases) > 1 or bool(n_replicates)
+        figures.put(f"corrected_{name}", figure, bounded)
+        if len(cases) > 1:
+            figures.values[f"corrected_{name}_least"] = figure.least
+            figures.values[f"corrected_{name}_most"] = figure.most
+    return cases

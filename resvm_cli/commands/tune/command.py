@@ -119,7 +119,7 @@ def tune(
     )
     if not json and plot is None and request.task is None:
         interruption.done_when(f"{output}/best.json")
-    with running.run(cluster, output) as run:
+    with running.run(cluster) as run:
         watch = report.watcher(run, request.metric)
         if request.task is not None:
             done = job.tune_task(request, run, watch)

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.parameters import METHOD_TABLE
-from resvm_cli.report.json_output import print_json
-from resvm_cli.report.plots import COLOURS, GREY, STYLE, WINNER_COLOUR, Kind, saved
-from resvm_cli.report.terminal import in_options, rendered, say
+from resvm_cli.report.plots import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
+from resvm_cli.report.terminal import in_options, print_json, rendered, say
 from resvm_cli.running.array_tasks import as_ranges
 from resvm_cli.tuning.space import AXIS_NAMES
 
@@ -50,6 +49,8 @@ def show_tuning(result: TuneResult) -> None:
             say(f"{winner.params['method']:>10}  {metric} {_scored(winner, metric)}")
     say(f"{'winner':>10}  {_described(result.best.params)}")
     say(f"{'score':>10}  {metric} {_scored(result.best, metric)}; selected, so optimistic")
+    if metric == "roc_areas":  # a mean of areas, which few readers know
+        say(f"{'ROC area':>10}  {result.best.trial.score('roc_auc'):.4f}, P against U")
     if result.outer:
         mean = sum(result.outer) / len(result.outer)
         spread = ", ".join(f"{value:.4f}" for value in result.outer)
@@ -259,20 +260,20 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
         and trial.task.candidate.method == result.best.params["method"]
     ]
     n_models = max(trial.task.n_models for trial in trials)
-    for full, colour, label in (
-        (False, GREY, "few members"),
-        (True, COLOURS[0], f"{n_models} members"),
+    for full, color, label in (
+        (False, GRAY, "few members"),
+        (True, COLORS[0], f"{n_models} members"),
     ):
         drawn = [trial for trial in trials if (trial.task.n_models == n_models) is full]
         panel.scatter(
             [trial.task.candidate[axis.name] for trial in drawn],
             [trial.score(metric) for trial in drawn],
-            s=9 if full else 5, color=colour, alpha=0.75, linewidths=0,
+            s=9 if full else 5, color=color, alpha=0.75, linewidths=0,
             label=label if drawn and not full else None,
         )  # fmt: skip
     panel.scatter(
         [winner.task.candidate[axis.name]], [winner.score(metric)],
-        s=70, marker="*", color=WINNER_COLOUR, zorder=5, label="chosen",
+        s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
     )  # fmt: skip
     panel.set_xlabel(_label(axis.name))
     if axis.log:
@@ -287,7 +288,7 @@ def _draw_sizes(panel: Any, result: TuneResult) -> None:
     """The score by the number of members."""
     counts = [size.n_models for size in result.sizes]
     scores = [size.score for size in result.sizes]
-    panel.plot(counts, scores, marker="o", ms=4, color=COLOURS[2])
+    panel.plot(counts, scores, marker="o", ms=4, color=COLORS[2])
     panel.set(xlabel="members", xscale="log")
     panel.set_xticks(counts, [str(count) for count in counts])
     panel.minorticks_off()

@@ -17,7 +17,7 @@ from sklearn.datasets import load_svmlight_file
 from resvm_cli.commands.convert.convert import ConvertRequest
 from resvm_cli.commands.convert.convert import convert as convert_job
 from resvm_cli.errors import DataError
-from resvm_cli.files import tables
+from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
 from resvm_cli.tables.features import ColumnRoles
@@ -55,7 +55,7 @@ def test_text_labels_categories_and_ids(resvm, folder):
     names = json.loads((folder / "map.json").read_text())["features"]
     assert names == ["mw", "logp", "vendor=acme", "vendor=b,ig", "vendor=zeta"]
     assert "4 rows, 2 of them positive, 5 features" in ran.err
-    assert "the column 'vendor' holds texts" in ran.err
+    assert "the column 'vendor' is categorical" in ran.err
     assert converted(resvm, folder, "d.csv", *ROLES, "-q").err == ""
 
 
@@ -91,18 +91,18 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (b"a,b\n1,2\n3,\n", (), "stdin:3:3: no value in the column 'b'"),
-        (b"a,b\n1,2\n3,NA\n", (), "stdin:3:3: no value in the column 'b'"),
-        (b"a,b\n1,2\n3,nan\n", (), "stdin:3:3: no value in the column 'b'"),
-        (b"a,b\n1,2\n3,x\n", (), "stdin:3:3: 'x' in the column 'b'; a number was expected"),
-        (b"a,b\n1,2\n3,1_0\n", (), "stdin:3:3: '1_0' in the column 'b'"),
-        (b"a,b\n1,2\n3,inf\n", (), "stdin:3:3: not finite in the column 'b'"),
-        (b"a,b\n1,x\n3,\n", (), "stdin:3:3: no value in the column 'b'"),
+        (b"a,b\n1,2\n3,\n", (), "stdin:3:3: no value in column 'b'"),
+        (b"a,b\n1,2\n3,NA\n", (), "stdin:3:3: no value in column 'b'"),
+        (b"a,b\n1,2\n3,nan\n", (), "stdin:3:3: no value in column 'b'"),
+        (b"a,b\n1,2\n3,x\n", (), "stdin:3:3: 'x' in column 'b'; expected a number"),
+        (b"a,b\n1,2\n3,1_0\n", (), "stdin:3:3: '1_0' in column 'b'"),
+        (b"a,b\n1,2\n3,inf\n", (), "stdin:3:3: a number in column 'b' is not finite"),
+        (b"a,b\n1,x\n3,\n", (), "stdin:3:3: no value in column 'b'"),
         (b"a,b\n1,2\n", ("--label-column", "c"), "stdin: no column 'c' (--label-column)"),
         (b"a,b\n1,2\n", ("--id-column", "c"), "stdin: no column 'c' (--id-column)"),
         (b"a,b\n1,x\n", ("--label-column", "b"), "stdin:2:3: the label is 'x'"),
         (b"a,b\n1,\n", ("--label-column", "b"), "stdin:2:3: the label is ''"),
-        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is no id"),
+        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not an id"),
         (b"a,b\n", (), "stdin: no rows"),
         (
             b"a,b\n1,x\n2,\n",
@@ -113,7 +113,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (
             b"a,b\n1,\n2,\n",
             ("--missing", "mean"),
-            "stdin: the column 'b' has no number to take the mean",
+            "stdin: column 'b' has no numbers for a mean",
         ),
         (b"1 2:3\n", ("--label-column", "y"), "stdin: has no named columns"),
     ],
@@ -128,8 +128,8 @@ def test_what_cannot_be_converted_is_refused_with_its_place(
 
 def test_advice_can_be_typed_as_it_stands(resvm, folder):
     for table, advice in (
-        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to leave the column out: --drop 'my a'"),
-        (b"my a,b\nx,2\n,3\n", "leave the column out: --drop 'my a'; or the rows: --missing drop"),
+        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to omit the column: --drop 'my a'"),
+        (b"my a,b\nx,2\n,3\n", "omit the column: --drop 'my a'; drop such rows: --missing drop"),
     ):
         assert advice in converted(resvm, folder, "-", code=3, stdin=table).err
 
@@ -137,19 +137,19 @@ def test_advice_can_be_typed_as_it_stands(resvm, folder):
 def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
     told = converted(resvm, folder, "-", stdin=table).err
-    assert "'who' holds texts: one feature a value, 3 of them, no two rows alike; if they" in told
-    assert "are names: --id-column who" in told
-    assert "for fingerprints of molecules: --smiles-column SMILES" in told
+    assert "'who' is categorical: 3 features, one per value, no two rows alike; if it has" in told
+    assert "ids, use --id-column who" in told
+    assert "for fingerprints use --smiles-column SMILES" in told
     assert "--id-column kind" not in told
 
 
 def test_labels_among_the_features_are_told(resvm, folder):
     (folder / "l.csv").write_bytes(b"id,x,Outcome\na,1,hit\nb,2,no\n")
     np.savez(folder / "l.npz", X=np.eye(3), y=np.array([1, 0, 0]))
-    warning = "is among the features; if it holds labels, they give the answer away"
+    warning = "is among the features; if it has labels, they give the answer away"
     for arguments, name in ((("l.csv", "--id-column", "id"), "Outcome"), (("l.npz",), "y")):
         told = converted(resvm, folder, *arguments).err
-        assert f"the column '{name}' {warning}: --label-column {name}, or --drop {name}" in told
+        assert f"the column '{name}' {warning}: use --label-column {name} or --drop {name}" in told
     mended = converted(resvm, folder, "l.npz", "--label-column", "y")
     assert warning not in mended.err
     assert mended.out.decode().splitlines() == ["1 1:1", "0 2:1", "0 3:1"]
@@ -167,7 +167,7 @@ def test_row_numbers_as_pandas_writes_them_are_told(resvm, folder):
 
 def test_texts_that_are_labels_are_listed_where_a_number_was_expected(resvm, folder):
     told = converted(resvm, folder, "d.csv", "--label-column", "y", code=3).err
-    assert "d.csv:2:5: the label is 'g'; a number was expected" in told
+    assert "d.csv:2:5: the label is 'g', not a number" in told
     assert "labels in the first rows: g, h, (none)" in told
 
 
@@ -180,10 +180,10 @@ def test_decimal_commas_are_read_where_they_are_asked_for(text, resvm, folder):
     assert ran.out.decode().splitlines() == ["0 1:1.5 2:2 # u", "0 1:-0.25 2:35 # v"]
     # not one feature a value without a word
     refused = converted(resvm, folder, "e.csv", "--id-column", "a", code=3).err
-    assert "'1,5' in the column 'x'; a number was expected" in refused
+    assert "'1,5' in column 'x'; expected a number" in refused
     assert "--decimal-comma" in refused
     refused = converted(resvm, folder, "e.csv", "--id-column", "a", "--drop", "x", code=3).err
-    assert "'3,5e1' in the column 'z'; a number was expected" in refused
+    assert "'3,5e1' in column 'z'; expected a number" in refused
     assert "--decimal-comma" in refused
     ran = converted(resvm, folder, "e.csv", "--columns", "x", "--categorical", "x")
     assert ran.out.decode().splitlines() == ["0 1:1", "0 2:1"]
@@ -192,13 +192,13 @@ def test_decimal_commas_are_read_where_they_are_asked_for(text, resvm, folder):
 def test_rows_that_were_left_out_have_their_places(resvm, folder):
     table = b"a,b\n" + b"1,2\n,3\n" * 6
     told = " ".join(converted(resvm, folder, "-", "--missing", "drop", stdin=table).err.split())
-    assert "6 rows were left out: a value is missing or no molecule (stdin:3:1, stdin:5:1," in told
+    assert "6 rows were dropped: a missing value or no molecule (stdin:3:1, stdin:5:1," in told
     assert "stdin:11:1, ...)" in told
 
 
 def test_labels_that_are_there_are_listed(resvm, folder):
     ran = converted(resvm, folder, "d.csv", "--label-column", "y", "--positive-label", "G", code=3)
-    assert "labels that are there: g, h, (none)" in ran.err
+    assert "the labels are g, h, (none)" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_missing_values_by_each_rule(rule, expected, resvm, folder):
     text = b"a,b,c\n1,4,x\n?,2,y\n6,,NULL\n5,6,x\n"
     ran = converted(resvm, folder, "-", "--missing", rule, stdin=text)
     assert ran.out.splitlines() == expected
-    assert ("2 rows were left out" in ran.err) == (rule == "drop")
+    assert ("2 rows were dropped" in ran.err) == (rule == "drop")
 
 
 def test_the_next_file_gets_the_same_features(resvm, folder):
@@ -223,9 +223,9 @@ def test_the_next_file_gets_the_same_features(resvm, folder):
     more = b"b,other,c,a\n,9,y,7\n5,9,new,\n"
     ran = converted(resvm, folder, "-", "--like", "m", stdin=more)
     assert ran.out.splitlines() == [b"0 1:7 2:3 4:1", b"0 1:1 2:5"]
-    assert "1 texts are not in m" in ran.err
+    assert "1 values are not in m" in ran.err
     ran = converted(resvm, folder, "-", "--like", "m", stdin=b"a,b\n1,2\n", code=3)
-    assert "no column 'c', which the feature map asks for" in ran.err
+    assert "no column 'c', which the feature map needs" in ran.err
     (folder / "m").write_text("{}")
     ran = converted(resvm, folder, "-", "--like", "m", stdin=more, code=3)
     assert "m: not a feature map" in ran.err
@@ -247,25 +247,25 @@ def test_columns_are_chosen_left_out_or_called_categories(resvm, folder):
 def test_names_are_not_taken_for_categories(resvm, folder):
     text = b"n,a\n" + b"".join(b"name%d,1\n" % number for number in range(1200))
     ran = converted(resvm, folder, "-", stdin=text, code=3)
-    assert "stdin:1002:1: the column 'n' has more than 1,000 different texts" in ran.err
+    assert "stdin:1002:1: column 'n' has more than 1,000 different texts" in ran.err
     assert "--id-column n" in ran.err
     asked = converted(resvm, folder, "-", "--categorical", "n", stdin=text)
-    assert "1,200 of them" in asked.err
+    assert "1,200 features, one per value" in asked.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-P", "p"), "-P and -U go together"),
-        (("-P", "p", "-U", "u"), "-P and -U need --positive-label"),
-        (("-P", "p", "-U", "u", "-o", "x", *ROLES), "-o and -P/-U exclude each other"),
+        (("-P", "p"), "-P and -U must be given together"),
+        (("-P", "p", "-U", "u"), "-P and -U require --positive-label"),
+        (("-P", "p", "-U", "u", "-o", "x", *ROLES), "-o cannot be combined with -P and -U"),
         (("-P", "p", "-U", "p", *ROLES), "two outputs have the same name"),
-        (("-o", "d.csv"), "d.csv: is the input"),
-        (("--to", "npz"), "--to npz needs a file"),
+        (("-o", "d.csv"), "d.csv is the input"),
+        (("--to", "npz"), "--to npz cannot write to stdout"),
         (("--positive-label", "g"), "--positive-label needs --label-column"),
         (("--missing", "guess"), "--missing is 'guess'"),
         (("--to", "xls"), "--to is 'xls'"),
-        (("--separator", "ab"), "--separator is 'ab'"),
+        (("--separator", "ab"), "--separator must be one character or tab, got 'ab'"),
     ],
 )
 def test_contradictions_are_refused_before_anything_is_written(arguments, message, resvm, folder):
@@ -409,7 +409,7 @@ def test_python_objects_are_never_loaded(resvm, folder):
 def test_several_matrices_need_a_name(matrix, resvm, folder):
     np.savez(folder / "m.npz", one=matrix, two=2 * matrix)
     ran = converted(resvm, folder, "m.npz", code=3)
-    assert "holds 2 matrices: one, two" in ran.err
+    assert "has 2 matrices: one, two" in ran.err
     ran = converted(resvm, folder, "m.npz", "--array", "two")
     assert np.array_equal(dense(ran.out, folder), 2 * matrix)
 
@@ -430,7 +430,7 @@ def test_a_package_that_is_not_there_is_named(package, name, arguments, folder):
     block = f"import sys; sys.modules[{package!r}] = None; from resvm_cli.cli import main; main()"
     ran = run([sys.executable, "-c", block, "convert", name, *arguments], cwd=folder)
     assert ran.code == 3, ran.err
-    assert f"not installed: {package}" in ran.err
+    assert f"needs the package {package}" in ran.err
     assert "resvm-cli[convert]" in ran.err
 
 
@@ -458,7 +458,7 @@ def test_fingerprints_are_rdkits(resvm, folder):
 def test_a_bad_molecule_has_its_line_and_can_be_left_out(resvm, folder):
     text = b"smiles\nCCO\nC1CC\n\nCC\n"
     ran = converted(resvm, folder, "-", "--smiles-column", "smiles", stdin=text, code=3)
-    assert ran.err.startswith("resvm: error: stdin:3:1: RDKit reads no molecule from 'C1CC'")
+    assert ran.err.startswith("resvm: error: stdin:3:1: RDKit cannot read the molecule 'C1CC'")
     ran = converted(
         resvm, folder, "-", "--smiles-column", "smiles", "--missing", "drop", stdin=text
     )
@@ -472,7 +472,7 @@ def test_labels_of_svmlight_text_are_marked_and_split_too(resvm, folder):
     assert (folder / "p").read_bytes() == b"1 1:1 # a\n1 2:2\n"
     assert (folder / "u").read_bytes() == b"0 2:1\n0 4:1\n"
     ran = converted(resvm, folder, "-", *more, stdin=b"3 1:1\n", code=3)
-    assert "every row has the label 3; none is left as unlabeled" in ran.err
+    assert "every row has the label 3; no row is unlabeled" in ran.err
 
 
 def test_many_columns_with_one_missing_value_keep_their_order(resvm, folder):
@@ -505,8 +505,8 @@ def test_the_job_refuses_a_table_without_rows(folder):
 
 
 def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_ROWS", 1)
-    monkeypatch.setattr(tables, "LEAST_ROWS", 1)
+    monkeypatch.setattr(delimited, "MAX_ROWS", 1)
+    monkeypatch.setattr(delimited, "MIN_ROWS", 1)
     (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
     request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
     convert_job(request, Run())
@@ -535,4 +535,4 @@ def test_json_tells_what_was_written(resvm, folder):
     assert (told["n_rows"], told["n_positives"]) == (4, 2)
     assert told["targets"] == ["p.svm", "u.svm"]
     refused = converted(resvm, folder, "d.csv", "--json", code=2)
-    assert "--json writes to stdout, and so would the rows" in refused.err
+    assert "--json and the rows cannot both go to stdout" in refused.err

@@ -17,7 +17,7 @@ from sklearn.metrics import average_precision_score
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import problems, settle
-from resvm_cli.model_files import directory as model_dir
+from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters
 from tests.conftest import SAMPLE, train_arguments, write_svm
 from tests.programs import PATIENCE_SECONDS, run, script_command
@@ -90,7 +90,7 @@ def test_hidden_positives_come_first_and_false_ones_are_the_most_suspicious(one_
 def test_values_are_those_of_the_members_whose_bags_lack_the_row(rule, problem, resvm, tmp_path):
     more = () if rule == "mean" else ("--decision", rule)  # the mean is the default
     rows = table(resvm(*quick(problem, "-q", "-o", tmp_path / "m", "--with-known", *more)))
-    stored = model_dir.load(str(tmp_path / "m"))
+    stored = directory.load_model(str(tmp_path / "m"))
     pos, unl = (read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm"))
     plan = settle(MethodParameters(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
     tasks = list(problems(plan, range(9)))
@@ -420,8 +420,8 @@ def test_bags_drawn_by_an_unknown_rule_are_refused(problem, model, resvm, tmp_pa
     path = tmp_path / "m" / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["bags"] = "dice-7"
-    manifest["manifest_sha256"] = model_dir._own_digest(manifest)
-    path.write_bytes(model_dir._render(manifest))
+    manifest["manifest_sha256"] = directory._own_digest(manifest)
+    path.write_bytes(directory._render(manifest))
     ran = resvm("rank", *data(problem), "--model", tmp_path / "m")
     assert ran.code == 4
     assert "'dice-7'" in ran.err

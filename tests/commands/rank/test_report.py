@@ -51,7 +51,7 @@ def result():
         recovery=Recovery(np.array([1, 1, 3])),
         fdr_estimate=None,
         known=known,
-        histogram=Histogram.of(np.repeat([False, True], 3), both),
+        histogram=Histogram.from_scores(np.repeat([False, True], 3), both),
         model=None,
         notes=("a <note>",),
     )

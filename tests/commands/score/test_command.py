@@ -146,7 +146,7 @@ def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm,
     best = next(line for line in lines if line.startswith("  average precision"))
     assert best.split()[2].endswith("*")  # a.pred is b.pred without its noise
     assert not best.split()[3].endswith("*")
-    assert "difference to a.pred, same rows resampled" in lines
+    assert "difference from a.pred, with the same rows resampled" in lines
     ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", "--json", cwd=folder)
     first, second = json.loads(ran.out)["files"]
     for name in ("average_precision", "roc_auc"):
@@ -278,9 +278,9 @@ def test_the_share_of_positives_in_u_can_be_estimated(folder, resvm):
 
 def test_doubtful_values_are_warned_of(folder, resvm):
     base = ["score", "a.pred", "--labels", "test.svm", "--pu", "--bootstrap", 0]
-    assert "does not say where its values come from" in resvm(*base, cwd=folder).out.decode()
+    assert "does not state where its values come from" in resvm(*base, cwd=folder).out.decode()
     told = resvm(*base, "--values", "trained-on", cwd=folder).out.decode()
-    assert "these rows were trained on: every figure flatters" in told
+    assert "the model was trained on these rows, so all figures are optimistic" in told
 
 
 def test_rows_the_model_was_trained_on_are_recognised(model, problem, resvm, tmp_path):
@@ -294,7 +294,7 @@ def test_rows_the_model_was_trained_on_are_recognised(model, problem, resvm, tmp
     base = ["score", "-", "--pu", "--model", model, "--bootstrap", 0]
     told = resvm(*base, "--labels", both, stdin=predictions).out.decode()
     assert "stdin: values are trained-on" in told
-    assert "these rows were trained on: every figure flatters" in told
+    assert "the model was trained on these rows, so all figures are optimistic" in told
     predictions = resvm("predict", model, problem / "test.svm").out
     told = resvm(*base, "--labels", problem / "test.svm", stdin=predictions).out.decode()
     assert "stdin: values are unknown" in told
@@ -326,13 +326,13 @@ def test_rows_of_either_class_give_away_what_a_model_was_trained_on(
     assert f"stdin: values are {origin}" in told.out.decode(), told.err
 
 
-@pytest.mark.parametrize(("threshold", "what"), [("99", "nothing"), ("-99", "everything")])
+@pytest.mark.parametrize(("threshold", "what"), [("99", "no row is"), ("-99", "all rows are")])
 @pytest.mark.parametrize("pu", [[], ["--pu"]])
 def test_a_degenerate_predictor_is_called_so(threshold, what, pu, folder, resvm):
     options = ["--labels", "test.svm", "-T", threshold, "--bootstrap", 20, *pu]
     ran = resvm("score", "a.pred", *options, cwd=folder)
     assert ran.code == 0, ran.err
-    assert f"degenerate: calls {what} positive at T" in ran.out.decode()
+    assert f"degenerate: {what} predicted positive at T" in ran.out.decode()
 
 
 def bad(resvm, folder, *arguments, **more):
@@ -346,7 +346,7 @@ def test_lengths_that_differ_are_refused_with_the_difference(folder, resvm):
     shorter = b"".join(text.splitlines(keepends=True)[:-3])
     code, told = bad(resvm, folder, "-", "--labels", "test.svm", stdin=shorter)
     assert code == 3
-    assert "stdin has 397 predictions and test.svm 400 labels: test.svm is longer by 3" in told
+    assert "stdin has 397 predictions but test.svm has 400 labels: test.svm is longer by 3" in told
     code, told = bad(resvm, folder, "-", "--labels", "test.svm", stdin=text + b"1 2\n")
     assert "stdin is longer by 1" in told
 
@@ -357,8 +357,8 @@ def test_lengths_that_differ_are_refused_with_the_difference(folder, resvm):
         ("-1\n" * 400, [], "no row is positive"),
         ("1\n" * 400, [], "every row is positive; negative rows are needed"),
         ("1\n" * 400, ["--pu"], "every row is positive; unlabeled rows are needed"),
-        ("1\n3\n" * 200, [], "which label means positive? labels that are there: 1, 3"),
-        ("1\n0\n-1\n1\n" * 100, [], "labels that are there: -1, 0, 1"),
+        ("1\n3\n" * 200, [], "which label is positive? The labels are 1, 3"),
+        ("1\n0\n-1\n1\n" * 100, [], "The labels are -1, 0, 1"),
         ("1\n3\n" * 200, ["--positive-label", "5"], "no row has the label 5"),
         ("1\nnan\n" * 200, [], "'nan' has no rank"),
         ("", [], "no labels"),
@@ -396,41 +396,41 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
     lines = (folder / "b.pred").read_text().splitlines(keepends=True)
     (folder / "b.cut").write_text("".join(lines[1:]))
     code, told = bad(resvm, folder, "a.pred", "b.cut", "--positive-ids", "ids")
-    assert "do not hold the same rows: 1 ids are in one of them alone" in told
+    assert "do not have the same rows: 1 ids are in only one of them" in told
     (folder / "twice").write_text("".join([*lines, lines[5]]))
     code, told = bad(resvm, folder, "twice", "a.pred", "--positive-ids", "ids")
-    assert "the id 'row-5' comes twice" in told
+    assert "the id 'row-5' is repeated" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no prediction file is given"),
-        (["a.pred"], "--labels or by --positive-ids"),
-        (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "one of them"),
+        ([], "no prediction file given"),
+        (["a.pred"], "give either --labels or --positive-ids"),
+        (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "give either"),
         (["-", "--labels", "-"], "only one input can be stdin"),
-        (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "go with --pu"),
-        (["a.pred", "--labels", "zeros", "--values", "held-out"], "--values goes with --pu"),
+        (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "require --pu"),
+        (["a.pred", "--labels", "zeros", "--values", "held-out"], "--values requires --pu"),
         (["a.pred", "--labels", "zeros", "--pu", "--values", "new"], "--values is 'new'"),
-        (["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.1"], "needs"),
+        (["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.1"], "requires"),
         (
             ["a.pred", "--labels", "zeros", "--pu", "--contamination-unl", "0.3..0.1"],
-            "a share such as 0.1 or a range",
+            "a fraction such as 0.1 or a range",
         ),
         (
             ["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.5",
              "--contamination-unl", "0.5"],
-            "add up to 1 or more",
+            "must add up to less than 1",
         ),
-        (["a.pred", "--labels", "zeros", "--prevalence", "1"], "a share between 0 and 1"),
-        (["a.pred", "--labels", "zeros", "-T", "inf"], "a finite number was expected"),
-        (["a.pred", "--labels", "zeros", "--model", "m"], "--model goes with --pu"),
-        (["a.pred", "--labels", "zeros", "-k", "ten"], "-k/--top is 'ten'"),
-        (["a.pred", "--labels", "zeros", "--plot", "x.gif"], ".png, .svg or .pdf was expected"),
-        (["a.pred", "--labels", "zeros", "--reference", "x"], "--reference goes with --compare"),
+        (["a.pred", "--labels", "zeros", "--prevalence", "1"], "must be between 0 and 1"),
+        (["a.pred", "--labels", "zeros", "-T", "inf"], "must be a finite number"),
+        (["a.pred", "--labels", "zeros", "--model", "m"], "--model requires --pu"),
+        (["a.pred", "--labels", "zeros", "-k", "ten"], "whole numbers such as 10,100, got 'ten'"),
+        (["a.pred", "--labels", "zeros", "--plot", "x.gif"], "must end in .png, .svg or .pdf"),
+        (["a.pred", "--labels", "zeros", "--reference", "x"], "--reference requires --compare"),
         (["a.pred", "--compare", "zeros"], "--compare takes no prediction files"),
-        (["a.pred", "--labels", "zeros", "--json", "--curve", "-"], "cannot both go to stdout"),
-        (["a.pred", "--positive-ids", "ids", "--positive-label", "1"], "goes with --labels"),
+        (["a.pred", "--labels", "zeros", "--json", "--curve", "-"], "cannot both write to stdout"),
+        (["a.pred", "--positive-ids", "ids", "--positive-label", "1"], "requires --labels"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense_are_exit_2(arguments, message, folder, resvm):
@@ -510,11 +510,11 @@ def test_two_columns_of_data_sets_are_one_too_many(folder, resvm):
     ("text", "code", "message"),
     [
         ("", 3, "bad.csv: empty"),
-        ("Task,repetition,method\n", 3, "no column 'value'; there: Task, repetition, method"),
+        ("Task,repetition,method\n", 3, "no column 'value' among Task, repetition, method"),
         (RUNS + "digits,9,resvm,1\n", 3, "no result of cwsvm on digits, repetition 9"),
-        (RUNS + "digits,0,resvm,1\n", 3, "is already on line"),
-        (RUNS + "digits,0,resvm,much\n", 3, "bad.csv:56: a data set"),
-        ("dataset,repetition,method,value\na,1,x,1\n", 3, "only the method x"),
+        (RUNS + "digits,0,resvm,1\n", 3, "is also on line"),
+        (RUNS + "digits,0,resvm,much\n", 3, "bad.csv:56: expected a data set"),
+        ("dataset,repetition,method,value\na,1,x,1\n", 3, "x is the only method"),
     ],
 )
 def test_runs_that_cannot_be_compared_are_refused(text, code, message, folder, resvm):
@@ -526,4 +526,4 @@ def test_runs_that_cannot_be_compared_are_refused(text, code, message, folder, r
 def test_an_unknown_reference_is_refused(folder, resvm):
     (folder / "runs.csv").write_text(RUNS)
     code, told = bad(resvm, folder, "--compare", "runs.csv", "--reference", "forest")
-    assert (code, "methods that are there: cwsvm, bagging, resvm" in told) == (2, True)
+    assert (code, "but the methods are cwsvm, bagging, resvm" in told) == (2, True)

@@ -81,7 +81,7 @@ def test_the_slider_moves_the_numbers(browser, pages):
     assert shown(browser, "recall") == pytest.approx(called[positive].mean(), abs=1e-4)
     assert browser.run("document.querySelector('svg .dot').getAttribute('cx')") != before
     browser.press("Home")
-    assert browser.run("document.getElementById('calls').textContent") == "nothing"
+    assert browser.run("document.getElementById('predicted').textContent") == "nothing"
     assert shown(browser, "tp") == shown(browser, "precision") == 0
     browser.press("End")
     assert shown(browser, "recall") == 1

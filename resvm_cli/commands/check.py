@@ -1,0 +1,381 @@
+"""resvm check: every bad line of a file, and what one pass shows about the rest.
+
+numpy and what imports it are imported where used, so that --help stays fast.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.options.running import Json, Quiet, command_run
+from resvm_cli.options.training import ZeroBased
+from resvm_cli.options.values import offered, parse_kernel
+from resvm_cli.report import terminal
+from resvm_cli.report.terminal import print_json
+from resvm_cli.running.run import Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from resvm_cli.files.svmlight import BadLine, Block
+    from resvm_cli.model.scaling import FeatureStats
+    from resvm_cli.rows import FloatArray, Rows
+
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
+MAX_KEPT = 1 << 22  # kernel values kept to check that the matrix is symmetric
+MAX_NAMED = 20  # features and labels listed
+
+
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="svmlight files (- is stdin).")
+    ],
+    most: Annotated[
+        int, typer.Option("--max", metavar="N", min=1, help="Bad lines to show per file.")
+    ] = 20,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "-t",
+            "--kernel",
+            metavar="NAME",
+            autocompletion=offered("precomputed"),
+            help="precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
+        ),
+    ] = None,
+    zero_based: ZeroBased = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show every bad line, then what the file contains (exit code 3 if any line is bad).
+
+    For example:
+
+    - `resvm check pos.svm unl.svm`
+    """
+    precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
+    reports = []
+    unread: list[FileError] = []
+    with command_run(quiet) as run:
+        for path in files:
+            try:
+                checked = check_file(
+                    path, run, zero_based=zero_based, precomputed=precomputed, most=most
+                )
+            except FileError as error:
+                unread.append(error)  # the other files are checked all the same
+                continue
+            reports.append(checked)
+            if not json:
+                show_check(checked)
+    if json:
+        print_json("check", {"files": [asdict(checked) for checked in reports]})
+    unsound = [checked.path for checked in reports if not checked.sound]
+    for failure in unread[:-1] if not unsound else unread:
+        terminal.show_error(failure)
+    if unsound:
+        raise DataError(f"not sound: {', '.join(unsound)}")
+    if unread:
+        raise unread[-1]
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """The findings in one file."""
+
+    path: str
+    sound: bool
+    n_bad_lines: int
+    bad_lines: list[str]  # the first of them
+    n_rows: int
+    n_features: int
+    n_nonzeros: int
+    density: float
+    explicit_zeros: int
+    smallest: float | None
+    largest: float | None
+    rows_without_features: int
+    rows_without_label: int
+    labels: dict[str, int]  # the most frequent
+    n_labels: int
+    duplicate_rows: int
+    constant_features: list[int]
+    n_constant_features: int
+    duplicate_features: list[list[int]]  # groups
+    n_duplicate_features: int
+    features_examined: bool  # False if there are too many
+    scaling: str | None  # why it is advised
+
+
+def check_file(
+    path: str,
+    run: Run,
+    *,
+    zero_based: bool = False,
+    precomputed: bool = False,
+    most: int = 20,
+) -> FileCheck:
+    """Read a whole file, skipping the lines that cannot be read.
+
+    Rows of a precomputed kernel are examined without their serial numbers.
+    """
+    from resvm_cli.files.file_kinds import ForeignFormat
+    from resvm_cli.files.streams import name_of, read_pieces
+    from resvm_cli.files.svmlight import format_number, parse_pieces
+    from resvm_cli.svm import kernels
+
+    name = name_of(path)
+    bad: list[str] = []
+    n_bad = 0
+
+    def on_bad_line(line: BadLine) -> None:
+        nonlocal n_bad
+        n_bad += 1
+        if len(bad) < most:
+            bad.append(terminal.in_options(line.error(name).message))
+
+    seen = _Seen()
+    matrix = _KernelMatrix(name) if precomputed else None
+    try:
+        for block in parse_pieces(
+            read_pieces(path),
+            name,
+            zero_based=zero_based or precomputed,
+            workers=1,
+            on_bad_line=on_bad_line,
+        ):
+            if matrix is not None:
+                matrix.add(block)
+                rows = block.rows.entries(block.rows.indices != kernels.SERIAL)
+                seen.add(rows, block.labels)
+            else:
+                seen.add(block.rows, block.labels)
+            run.progress(f"checking {name}", seen.n_rows, None)
+    except ForeignFormat as error:  # other files are checked all the same
+        told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
+        bad = ["; ".join(told)]
+    if matrix is not None:
+        wrong = matrix.wrong(seen.max_index)
+        n_bad += len(wrong)
+        bad += wrong[: most - len(bad)]
+    n_features = max(0, seen.max_index + (1 if zero_based else 0))
+    if not seen.n_rows and not bad:
+        bad = [f"{name}: no rows"]
+    summary = seen.stats.summary() if seen.stats is not None and seen.n_rows else None
+    constant: list[int] = []
+    if summary is not None:
+        constant = summary.indices[summary.low == summary.high].tolist()
+    groups = seen.equal_features()
+    return FileCheck(
+        path=name,
+        sound=not bad,
+        n_bad_lines=n_bad,
+        bad_lines=bad,
+        n_rows=seen.n_rows,
+        n_features=n_features,
+        n_nonzeros=seen.n_nonzeros,
+        density=seen.n_nonzeros / max(1, seen.n_rows * n_features),
+        explicit_zeros=seen.explicit_zeros,
+        smallest=seen.low if seen.n_nonzeros else None,
+        largest=seen.high if seen.n_nonzeros else None,
+        rows_without_features=seen.empty_rows,
+        rows_without_label=seen.n_unlabeled,
+        labels={format_number(label): n for label, n in seen.labels.most_common(MAX_NAMED)},
+        n_labels=len(seen.labels),
+        duplicate_rows=seen.equal_rows(),
+        constant_features=constant[:MAX_NAMED],
+        n_constant_features=len(constant),
+        duplicate_features=groups[:MAX_NAMED],
+        n_duplicate_features=sum(len(group) - 1 for group in groups),
+        features_examined=seen.stats is not None,
+        scaling=None if summary is None or precomputed else summary.advice(),
+    )
+
+
+class _KernelMatrix:
+    """Checks that rows of kernel values are numbered and that the matrix is symmetric."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._wrong: list[str] = []
+        self._last = 0, 0  # the largest serial number, and its line
+        self._kept: list[Rows] | None = []
+        self._n_kept = 0
+
+    def add(self, block: Block) -> None:
+        import numpy as np
+
+        from resvm_cli.svm import kernels
+
+        wrong = kernels.wrong_serials(block.rows)
+        self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
+        if wrong:
+            self._kept = None
+            block = block.take(np.delete(np.arange(len(block)), [row for row, _ in wrong]))
+        rows, lines = block.rows, block.lines
+        if not len(rows):
+            return
+        numbers = kernels.serials(rows)
+        self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
+        self._n_kept += len(rows.values)
+        if self._n_kept > MAX_KEPT:
+            self._kept = None
+        if self._kept is not None:
+            self._kept.append(rows)
+
+    def wrong(self, n_columns: int) -> list[str]:
+        """The faults of lines, and of the matrix unless the file is large."""
+        from resvm_cli.rows import Rows
+        from resvm_cli.svm import kernels
+
+        found = list(self._wrong)
+        serial, line = self._last
+        if serial > n_columns:
+            found.append(
+                f"{self._name}:{line}: the serial number is {serial:,}, but rows have only"
+                f" {n_columns:,} kernel values"
+            )
+        elif self._kept and not found:
+            try:
+                kernels.precomputed_matrix(Rows.concatenate(self._kept))
+            except DataError as error:
+                found.append(f"{self._name}: {terminal.in_options(error.message)}")
+        return found
+
+
+class _Seen:
+    """Statistics of the rows read so far."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        from resvm_cli.model.scaling import FeatureStats
+
+        self.n_rows = self.n_nonzeros = self.explicit_zeros = self.empty_rows = 0
+        self.n_unlabeled = 0
+        self.max_index = -1
+        self.low, self.high = np.inf, -np.inf
+        self.labels: Counter[float] = Counter()
+        self.stats: FeatureStats | None = FeatureStats()
+        self._features: Hashes = np.zeros(0, np.uint64)
+        self._rows: list[Hashes] = []
+
+    def add(self, rows: Rows, labels: FloatArray) -> None:
+        import numpy as np
+
+        from resvm_cli.model.scaling import MOST_FEATURES
+
+        self.max_index = max(self.max_index, rows.max_index)
+        self.explicit_zeros += int((rows.values == 0).sum())
+        rows = rows.without_zeros()
+        missing = np.isnan(labels)
+        self.n_unlabeled += int(missing.sum())
+        found, counts = np.unique(labels[~missing], return_counts=True)
+        self.labels.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        self.empty_rows += int((rows.lengths == 0).sum())
+        if len(rows.values):
+            self.low = min(self.low, float(rows.values.min()))
+            self.high = max(self.high, float(rows.values.max()))
+        bits = rows.values.view(np.uint64)
+        hashes: Hashes = np.zeros(len(rows), np.uint64)
+        np.add.at(hashes, rows.row_numbers, _mixed(rows.indices.astype(np.uint64), bits))
+        self._rows.append(hashes)
+        if self.stats is not None and self.max_index < MOST_FEATURES:
+            self.stats.add(rows)
+            if len(self._features) <= self.max_index:
+                larger = np.zeros(max(self.max_index + 1, 2 * len(self._features)), np.uint64)
+                larger[: len(self._features)] = self._features
+                self._features = larger
+            numbers = (rows.row_numbers + self.n_rows).astype(np.uint64)
+            np.add.at(self._features, rows.indices, _mixed(numbers, bits))
+        else:
+            self.stats = None  # too many features to examine each
+        self.n_rows += len(rows)
+        self.n_nonzeros += len(rows.values)
+
+    def equal_rows(self) -> int:
+        """How many rows repeat an earlier one."""
+        import numpy as np
+
+        if not self._rows:
+            return 0
+        return self.n_rows - len(np.unique(np.concatenate(self._rows)))
+
+    def equal_features(self) -> list[list[int]]:
+        """Groups of features that have the same value in every row."""
+        import numpy as np
+
+        if self.stats is None:
+            return []
+        present = np.flatnonzero(self._features)
+        _, group, sizes = np.unique(
+            self._features[present], return_inverse=True, return_counts=True
+        )
+        order = np.argsort(group, kind="stable")
+        parts = np.split(present[order], np.cumsum(sizes)[:-1])
+        return sorted([part.tolist() for part in parts if len(part) > 1])
+
+
+def _mixed(index: Hashes, bits: Hashes) -> Hashes:
+    """64 well-mixed bits of a value and its index (splitmix64); equal sets have equal sums."""
+    import numpy as np
+
+    mixed = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ bits
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def show_check(check: FileCheck) -> None:
+    """Bad lines first, in the form editors jump to, then what the file contains, on stdout."""
+    lines = list(check.bad_lines)
+    if check.n_bad_lines > len(check.bad_lines):
+        lines.append(f"... and {check.n_bad_lines - len(check.bad_lines):,} more bad lines")
+    if not check.n_rows:
+        terminal.print_table("\n".join(lines) + "\n")
+        return
+    lines.append(check.path)
+    labels = ", ".join(f"{label} ({count:,})" for label, count in check.labels.items())
+    if check.n_labels > len(check.labels):
+        labels += f", and {check.n_labels - len(check.labels):,} more"
+    if check.rows_without_label:
+        labels += f"{'; ' if labels else ''}{check.rows_without_label:,} rows without a label"
+    values = "none"
+    if check.smallest is not None:
+        values = f"{check.smallest:g} to {check.largest:g}"
+        if check.explicit_zeros:
+            values += f", and {check.explicit_zeros:,} explicit zeros"
+    rows = [
+        ("state", "sound" if check.sound else f"not sound, bad lines: {check.n_bad_lines:,}"),
+        ("rows", f"{check.n_rows:,}, {check.rows_without_features:,} of them without features"),
+        ("features", f"{check.n_features:,}"),
+        ("non-zeros", f"{check.n_nonzeros:,} ({100 * check.density:.3g} %)"),
+        ("values", values),
+        ("labels", labels),
+        ("repeated", f"{check.duplicate_rows:,} rows repeat an earlier one"),
+    ]
+    if check.n_constant_features:
+        rows.append(("constant", _listed(check.n_constant_features, check.constant_features)))
+    if check.n_duplicate_features:
+        groups = [" = ".join(map(str, group[:5])) for group in check.duplicate_features]
+        rows.append(("identical", _listed(check.n_duplicate_features, groups)))
+    scaling = "features have similar ranges"
+    if check.scaling:
+        scaling = f"advised: {check.scaling}"
+    elif not check.features_examined:
+        scaling = "too many features to examine each"
+    rows.append(("scaling", scaling))
+    lines += [f"{name:>10}  {text}" for name, text in rows]
+    terminal.print_table("\n".join(lines) + "\n")
+
+
+def _listed(count: int, names: Sequence[object]) -> str:
+    shown = ", ".join(str(name) for name in names)
+    return f"{count:,} features: {shown}" + (", ..." if count > len(names) else "")

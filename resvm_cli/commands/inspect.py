@@ -1,0 +1,253 @@
+"""resvm inspect: what a model directory holds, with every digest verified.
+
+numpy and what imports it are imported where used, so that --help stays fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
+from resvm_cli.options.running import Json, output_option
+from resvm_cli.report.terminal import print_data, print_json, rendered
+
+if TYPE_CHECKING:
+    from resvm_cli.model.ensemble import Ensemble
+
+# The keys of the manifest that programs ask for first.
+DESCRIBING = (
+    *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
+    *("n_features", "zero_based", "scaling", "unconverged"),
+)
+
+
+def inspect(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Directory written by resvm train.")
+    ],
+    weights: Annotated[
+        bool,
+        output_option(
+            "--weights",
+            help="Linear models: the weight of each feature, largest first, as TSV on stdout.",
+        ),
+    ] = False,
+    feature_map: Annotated[
+        str | None,
+        output_option(
+            "--map", metavar="FILE", help="With --weights: feature names, by resvm convert."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what a model contains, and verify that it is intact (exit code 4 if not).
+
+    For example:
+
+    - `resvm inspect model`
+    - `resvm inspect model --weights --map features.json`
+    """
+    if feature_map is not None and not weights:
+        raise CommandLineError("--map requires --weights")
+    inspection = read_inspection(model, weights=weights, feature_map=feature_map)
+    if json:
+        print_inspection(inspection)
+    elif inspection.weights is not None:
+        print_weights(inspection.weights)
+    else:
+        show_inspection(inspection)
+
+
+@dataclass(frozen=True)
+class FeatureWeight:
+    """A feature of a linear model: the mean of the members' weights, and their standard deviation.
+
+    In a committee, the weights of each group are standardized and weighted as in its mean value.
+    """
+
+    feature: int
+    name: str
+    weight: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """An intact model: its manifest and totals."""
+
+    path: str
+    manifest: dict[str, Any]
+    n_members: int
+    n_support_vectors: int  # over all members
+    n_pool: int  # distinct ones
+    n_bytes: int
+    weights: tuple[FeatureWeight, ...] | None = None  # largest first; None unless requested
+
+
+def read_inspection(
+    path: str, *, weights: bool = False, feature_map: str | None = None
+) -> Inspection:
+    """Read and verify a model; raises ModelError at the first fault."""
+    from resvm_cli.files.atomic import read_consistently
+    from resvm_cli.tables.feature_map import read_feature_map
+
+    names = None if feature_map is None else read_feature_map(feature_map).names
+    return read_consistently(path, lambda: _inspect(path, names, weights=weights))
+
+
+def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
+    from resvm_cli.model_files import directory
+
+    stored = directory.load_model(path)
+    if stored.manifest.get("out_of_bag") is not None:
+        directory.load_out_of_bag(path, stored.manifest, of_positives=False)
+    members = stored.manifest["members"]
+    return Inspection(
+        path=path,
+        manifest=stored.manifest,
+        n_members=len(members),
+        n_support_vectors=sum(len(member.support) for member in stored.ensemble.members),
+        n_pool=len(stored.ensemble.pool),
+        n_bytes=sum(int(entry["bytes"]) for entry in members),
+        weights=_weights(path, stored.ensemble, names) if weights else None,
+    )
+
+
+def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[FeatureWeight, ...]:
+    import numpy as np
+
+    from resvm_cli.model.ensemble import cut
+    from resvm_cli.rows import Columns
+
+    kernel = ensemble.groups[0].kernel.name
+    if kernel != "linear":
+        raise ModelError(
+            f"{path}: the kernel is {kernel}; only linear models have feature weights",
+            Message("train with {kernel:linear}"),
+        )
+    columns = Columns(ensemble.pool.indices)
+    table = np.zeros((len(ensemble.members), len(columns)))
+    for line, member in zip(table, ensemble.members, strict=True):
+        rows = ensemble.pool.take(member.support)
+        values = rows.values * np.repeat(member.coefficients, rows.lengths)
+        np.add.at(line, columns.places(rows.indices), values)
+    weights = np.ones(len(table))
+    if len(ensemble.groups) > 1:
+        for group in ensemble.groups:
+            table[cut(group)] /= group.scale
+            weights[cut(group)] = group.weight / len(group.members)
+    features = columns.present.tolist()
+    if names is not None and features and features[-1] > len(names):
+        raise DataError(
+            f"{path}: the model has a feature {features[-1]:,}, but the map ends at {len(names):,}",
+            "give the map that was written together with the training rows",
+        )
+    means = np.average(table, axis=0, weights=weights)
+    deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
+    order = np.argsort(-np.abs(means), kind="stable").tolist()
+    return tuple(
+        FeatureWeight(
+            features[index],
+            names[features[index] - 1] if names is not None else str(features[index]),
+            float(means[index]),
+            float(deviations[index]),
+        )
+        for index in order
+    )
+
+
+def show_inspection(inspection: Inspection) -> None:
+    """A table of what the model contains, on stdout."""
+    from rich.table import Table
+    from rich.text import Text
+
+    manifest = inspection.manifest
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+
+    def pairs(mapping: dict[str, Any]) -> str:
+        return ", ".join(
+            f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
+            if isinstance(value, float)
+            else f"{name} {value}"
+            for name, value in mapping.items()
+            if value is not None
+        )
+
+    groups = manifest.get("groups", [manifest])  # format 1 has one
+    name = groups[0]["kernel"]["name"]
+    table.add_row("model", Text(inspection.path))
+    table.add_row("state", "intact: every digest verified")
+    table.add_row("method", manifest["method"])
+    for number, group in enumerate(groups, 1):
+        kernel = {key: value for key, value in group["kernel"].items() if key != "name"}
+        several = f" {number}" if len(groups) > 1 else ""
+        table.add_row(f"kernel{several}", f"{name}, {pairs(kernel)}" if kernel else name)
+        table.add_row(f"parameters{several}", pairs(group["parameters"]))
+        if several:
+            counts = {key: group[key] for key in ("weight", "shift", "scale")}
+            table.add_row(f"counts{several}", pairs(counts))
+    if decision := manifest.get("decision"):
+        for rule, threshold in decision["thresholds"].items():
+            own = " (the model's rule)" if rule == decision["rule"] else ""
+            table.add_row(f"T of {rule}", pairs(threshold) + own)
+    table.add_row("seed", str(manifest["seed"]))
+    table.add_row("members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)")
+    vectors = "weight vectors" if name == "linear" else "support vectors"
+    table.add_row(vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct")
+    if scored := manifest.get("out_of_bag"):
+        table.add_row(
+            "out of bag",
+            f"{scored['positives']:,} known positives scored"
+            + (f", {scored['unlabeled']:,} rows of U" if "unlabeled" in scored else ""),
+        )
+    if manifest["unconverged"]:
+        table.add_row("unconverged", f"{manifest['unconverged']} members")
+    features = f"{manifest['n_features']:,}"
+    if manifest["scaling"]:
+        features += f", scaled by {manifest['scaling']['kind']}"
+    if name == "precomputed":
+        table.add_row("kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}")
+    else:
+        counted = ", counted from 0" if manifest["zero_based"] else ""
+        table.add_row("features", features + counted)
+    for which, data in manifest["data"].items():
+        table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
+    table.add_row("versions", pairs(manifest["versions"]))
+    table.add_row("format", str(manifest["format"]))
+    colors = sys.stdout is not None and sys.stdout.isatty()
+    print_data(rendered(table, None if colors else 100, colors=colors))
+
+
+def print_weights(weights: Sequence[FeatureWeight]) -> None:
+    """One line per feature, with a header, on stdout."""
+    lines = ["feature\tname\tweight\tdeviation"]
+    for one in weights:
+        name = one.name.replace("\t", " ").replace("\n", " ")
+        lines.append(f"{one.feature}\t{name}\t{one.weight!r}\t{one.deviation!r}")
+    print_data("\n".join([*lines, ""]))
+
+
+def print_inspection(inspection: Inspection) -> None:
+    asked, manifest = inspection.weights, inspection.manifest
+    weights = {} if asked is None else {"weights": [asdict(one) for one in asked]}
+    print_json(
+        "inspect",
+        {
+            "model": inspection.path,
+            "intact": True,
+            **{name: manifest[name] for name in DESCRIBING if name in manifest},
+            "n_members": inspection.n_members,
+            "n_support_vectors": inspection.n_support_vectors,
+            "n_distinct_support_vectors": inspection.n_pool,
+            "member_bytes": inspection.n_bytes,
+            **weights,
+            "manifest": manifest,
+        },
+    )

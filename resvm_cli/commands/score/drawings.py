@@ -1,0 +1,283 @@
+"""The curves of score, drawn: a plot for papers and an HTML page with a threshold to move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from resvm_cli import __version__
+from resvm_cli.commands.score.report import (
+    AREAS,
+    AT_THRESHOLD,
+    CORRECTED,
+    LOWER_IS_BETTER,
+    PU,
+    RECOVERED,
+    UNRANKED,
+    plain_data,
+)
+from resvm_cli.report.html import page
+from resvm_cli.report.plots import COLORS, DASHES, GRAY, STYLE, Kind, saved
+
+if TYPE_CHECKING:
+    from resvm_cli.commands.score.score import FileScore, ScoreResult
+    from resvm_cli.metrics.significance import OverDataSets
+
+TILES = (
+    ("average_precision", "average precision"),
+    ("roc_auc", "ROC area"),
+    ("precision", "precision at T"),
+    ("recall", "recall at T"),
+    ("enrichment_at_1_percent", "enrichment in the first 1 %"),
+    ("corrected_average_precision", "average precision, corrected"),
+    ("corrected_roc_auc", "ROC area, corrected"),
+    ("roc_auc_pu", "ROC area, P against U"),
+    ("pu_score", "pu_score at T"),
+)
+NOTES = (
+    "Average precision is the area under the steps of the PR curve. The trapezoidal area joins its"
+    " points by straight lines and is optimistic for tied scores; the interpolated area follows"
+    " Davis and Goadrich.",
+    "Rows of equal value have no order: figures are expectations over all orders of tied rows.",
+)
+
+
+def render_page(result: ScoreResult, command: str = "") -> bytes:
+    """The whole page; ``command`` is the command line to show on it."""
+    plain = plain_data(result)
+    files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
+    made = [f"Made by resvm {__version__}, seed {result.settings.seed}.", *NOTES]
+    if result.settings.prevalence is not None:
+        made.append(f"The deployed prevalence is {result.settings.prevalence:g}.")
+    names = ", ".join(file.name for file in result.files)
+    data = {
+        **plain,
+        "command": command,
+        "chance": result.chance,
+        "tiles": TILES,
+        "rows": _rows(result),
+        "made": made,
+        "files": files,
+    }
+    return page(f"resvm score: {names}", "commands/score/score.js", data)
+
+
+def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
+    """Name, label, and whether higher (1) or lower (-1) values are better, of every figure."""
+    rows: list[tuple[str, str]] = [*(PU if result.pu else AREAS)]
+    if result.pu:
+        rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
+    else:
+        for name, label in AT_THRESHOLD:
+            rows.append((name, label if label[0] == " " else f"{label} at T"))
+        rows += [("best_f1", "F1, largest"), ("best_f1_from", "  from this value on")]
+        for name in result.files[0].figures.values:
+            what, _, depth = name.partition("_at_")
+            if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
+                rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
+        rows += list(RECOVERED)
+    # a label that continues the line above it in the table gets its full name here
+    whole = [
+        (name, f"{rows[number - 1][1]}, {label.strip()}" if label[0] == " " else label)
+        for number, (name, label) in enumerate(rows)
+    ]
+    return [
+        (name, label, 0 if name in UNRANKED else -1 if name in LOWER_IS_BETTER else 1)
+        for name, label in whole
+    ]
+
+
+def _numbers(array: Any) -> list[float]:
+    """Nine digits: more than the page shows."""
+    return [float(f"{value:.9g}") for value in array.tolist()]
+
+
+def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
+    drawing = file.drawing
+    assert drawing is not None
+    values = file.figures.values
+    points = drawing.points
+    threshold = values["threshold"]
+    entries = list(
+        zip(points.thresholds.tolist(), points.tp.tolist(), points.fp.tolist(), strict=True)
+    )
+    start = sum(1 for entry in entries if entry[0] > threshold)
+    if "tp" in values:
+        here = (threshold, values["tp"], values["fp"])
+    else:
+        n_unl = values["fraction_positive_unlabeled"] * values["n_unlabeled"]
+        here = (threshold, round(values["recall"] * values["n_positives"]), round(n_unl))
+    if start and entries[start - 1][1:] != here[1:]:  # T was thinned away: add its counts
+        entries.insert(start, here)
+        start += 1
+    labels = {**dict(AREAS), **dict(PU)}
+    band = drawing.band
+    curve = drawing.corrected
+    histogram = drawing.histogram
+    return {
+        "file": file.name,
+        "provenance": file.provenance,
+        "degenerate": file.degenerate,
+        "figures": flat,
+        "n_pos": points.n_positives,
+        "n_other": points.n_negatives,
+        "thresholds": [_finite(entry[0]) for entry in entries],
+        "tp": [int(entry[1]) for entry in entries],
+        "fp": [int(entry[2]) for entry in entries],
+        "start": start,
+        "histogram": {
+            "edges": _numbers(histogram.edges),
+            "positive": histogram.positive.tolist(),
+            "other": histogram.other.tolist(),
+        },
+        "band": band and {name: _numbers(array) for name, array in vars(band).items()},
+        "corrected": curve
+        and {
+            "thresholds": [_finite(value) for value in curve.thresholds.tolist()],
+            "tpr": _numbers(curve.recall),
+            "fpr": _numbers(curve.fpr),
+            "precision": _numbers(curve.precision),
+        },
+        "differences": [
+            (labels[name], interval.value, interval.low, interval.high)
+            for name, interval in file.differences.items()
+        ],
+    }
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinities: the largest doubles represent them."""
+    return max(-1.7976931348623157e308, min(1.7976931348623157e308, float(f"{value:.12g}")))
+
+
+def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
+    """The PR and the ROC curve of every file, side by side."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        rows = len(result.files)
+        figure = Figure(figsize=(8.4, 4.5 + 0.17 * rows), layout="constrained")
+        pr, roc = figure.subplots(1, 2)
+        for number, file in enumerate(result.files):
+            _draw_file(pr, roc, file, number, result.pu)
+        values = result.files[0].figures.values
+        chance = result.chance
+        by_chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
+        pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **by_chance)
+        roc.plot([0, 1], [0, 1], label="chance 0.5", **by_chance)
+        corrected = "contamination_pos" in values
+        other = "unlabeled rows predicted positive" if result.pu and not corrected else None
+        pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
+        if result.pu and not corrected:
+            pr.set(
+                ylabel="known positives among predicted positives",
+                title="Known positives recovered",
+            )
+        roc.set(
+            xlabel=other or "false-positive rate", ylabel="true-positive rate (recall)", title="ROC"
+        )
+        for axes in (pr, roc):
+            axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
+            axes.grid(color="#e4e4e4", lw=0.6)
+            axes.set_axisbelow(True)
+            axes.legend(
+                loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
+                fontsize=8.5,
+            )  # fmt: skip
+        note = "dot: at the threshold"
+        if result.files[0].drawing and result.files[0].drawing.band is not None:
+            note += "; shaded: pointwise 95 %"
+        figure.supxlabel(note, fontsize=8, color=GRAY)
+        return saved(figure, kind)
+
+
+def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
+    drawing = file.drawing
+    assert drawing is not None
+    color, dashes = COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
+    values = file.figures.values
+    style = {"color": color, "ls": dashes, "lw": 1.6}
+    precision_name = "corrected_average_precision" if drawing.corrected else "average_precision"
+    roc_name = "corrected_roc_auc" if drawing.corrected else "roc_auc_pu" if pu else "roc_auc"
+    # a $ would start a formula
+    name = file.name.replace("$", r"\$")
+    label = name
+    if precision_name in values:
+        label += f": average precision {values[precision_name]:.3f}"
+    curve = drawing.corrected or drawing.points
+    # steps: average precision is the area under them
+    pr.step(
+        [0, *curve.recall],
+        [curve.precision[0], *curve.precision],
+        where="pre",
+        label=label,
+        **style,
+    )
+    roc.plot(
+        [0, *curve.fpr, 1],
+        [0, *curve.recall, 1],
+        label=f"{name}: area {values[roc_name]:.3f}",
+        **style,
+    )
+    if drawing.band is not None:
+        band = drawing.band
+        shade = {"color": color, "alpha": 0.15, "lw": 0}
+        pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
+        roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
+    mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
+    if drawing.corrected:
+        at = [values[f"corrected_{figure}"] for figure in ("recall", "precision", "fpr")]
+    elif pu:
+        predicted = values["fraction_positive"] * values["n_rows"]
+        known = values["recall"] * values["n_positives"] / predicted if predicted else 1.0
+        at = [values["recall"], known, values["fraction_positive_unlabeled"]]
+    else:
+        at = [values["recall"], values["precision"], values["fp"] / values["n_negatives"]]
+    pr.plot([at[0]], [at[1]], **mark)
+    roc.plot([at[2]], [at[0]], **mark)
+
+
+def plot_critical_differences(overall: OverDataSets, kind: Kind) -> bytes:
+    """Demsar's diagram: average ranks on a line, bars over groups that do not differ."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    methods = sorted(zip(overall.average_ranks, overall.methods, strict=True))
+    n_methods = len(methods)
+    half = (n_methods + 1) // 2
+    with matplotlib.rc_context(STYLE):
+        height = 1.5 + 0.22 * max(half, n_methods - half) + 0.14 * len(overall.cliques)
+        figure = Figure(figsize=(5.6, height), layout="constrained")
+        axes = figure.subplots()
+        axes.axis("off")
+        margin = 0.35 * (n_methods - 1) + 0.25
+        axes.set_xlim(1 - margin, n_methods + margin)
+        lowest = -1.0 - 0.45 * len(overall.cliques) - 0.8 * half
+        axes.set_ylim(lowest - 0.3, 2.3)
+        axes.plot([1, n_methods], [0, 0], color="black", lw=1)
+        for tick in range(1, n_methods + 1):
+            axes.plot([tick, tick], [0, 0.22], color="black", lw=1)
+            axes.text(tick, 0.35, str(tick), ha="center", va="bottom")
+        width = overall.critical_difference
+        axes.plot([1, 1 + width], [1.6, 1.6], color="black", lw=1.6, marker="|", ms=7)
+        axes.text(1 + width / 2, 1.75, f"CD = {width:.3f}", ha="center", va="bottom")
+        rank_of = {method: rank for rank, method in methods}
+        for number, group in enumerate(overall.cliques):
+            ends = [rank_of[method] for method in group]
+            level = -0.35 - 0.45 * number
+            axes.plot(
+                [min(ends) - 0.03, max(ends) + 0.03], [level, level], color=COLORS[0], lw=3.5,
+                solid_capstyle="butt",
+            )  # fmt: skip
+        first = -0.9 - 0.45 * len(overall.cliques)
+        for number, (rank, method) in enumerate(methods):
+            left = number < half
+            line = number if left else n_methods - 1 - number
+            level = first - 0.8 * line
+            side = 1 - 0.12 * n_methods if left else n_methods + 0.12 * n_methods
+            axes.plot([rank, rank, side], [0, level, level], color="black", lw=0.9)
+            axes.text(
+                side + (-0.05 if left else 0.05), level, f"{method} ({rank:.2f})",
+                ha="right" if left else "left", va="center",
+            )  # fmt: skip
+        return saved(figure, kind)

@@ -1,0 +1,416 @@
+"""Predictions as text: every format that predict writes, and how it is read back.
+
+Numbers are written so that they read back exactly. When reading, the first line shows the format;
+numbers go through the tokenizer, and Python looks at single lines only for ids and JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import TracebackType
+from typing import Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import DataError, Message
+from resvm_cli.files import _numbers
+from resvm_cli.files.delimited import BLANKS, Layout, fields_of, line_writer, read_columns
+from resvm_cli.files.json_files import parse_object
+from resvm_cli.files.streams import (
+    STDIN,
+    as_unicode,
+    cannot_spool,
+    name_of,
+    open_spool,
+    read_pieces,
+    text_lines,
+    without_mark,
+)
+from resvm_cli.rows import FloatArray, IntArray
+
+FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
+SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
+VALUE, LABEL, ID = "decision_value", "label", "id"
+RANK_COLUMN = "rank"  # the rows are sorted by value, not in the order of their file
+OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags lack the row
+Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
+PROVENANCES: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on", "unknown")
+_STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
+_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
+_NAN = re.compile(r"[-+]?nan", re.IGNORECASE)
+MAX_HEAD = 1 << 24
+EXPECTED = (
+    "expected the output of resvm predict (text, or tsv, csv, jsonl with column names),"
+    " or one number per line"
+)
+_NOTHING = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionBlock:
+    """Predictions for some rows; None for columns that were not asked for."""
+
+    labels: IntArray
+    decision_values: FloatArray
+    votes: FloatArray | None
+    member_values: FloatArray | None
+    ids: list[str] | None
+
+
+def format_header(form: FormatName, block: PredictionBlock) -> bytes:
+    """The line of column names, for the formats that have one."""
+    if form not in ("tsv", "csv"):
+        return b""
+    names = ["id"] if block.ids is not None else []
+    names += ["label", "decision_value"]
+    if block.votes is not None:
+        names.append("votes")
+    if block.member_values is not None:
+        names += [f"member_{number}" for number in range(block.member_values.shape[1])]
+    return _encoded(line_writer(SEPARATORS[form])(names))
+
+
+def format_block(form: FormatName, block: PredictionBlock) -> bytes:
+    """The lines of these rows."""
+    if form == "jsonl":
+        return _format_json(block)
+    columns = [block.decision_values]
+    if block.votes is not None:
+        columns.append(block.votes)
+    if block.member_values is not None:
+        columns.append(block.member_values)
+    table = np.ascontiguousarray(np.column_stack(columns))
+    labels = np.ascontiguousarray(block.labels, np.int64)
+    text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
+    if block.ids is None:
+        return text
+    lines = zip(block.ids, text.decode("ascii").splitlines(), strict=True)
+    if form == "text":  # after a #, as in the input, so that it may contain blanks
+        named = [f"{line} # {name}\n" if name else f"{line} #\n" for name, line in lines]
+    else:  # an empty field after the id ends in the separator, and the line goes on there
+        write = line_writer(SEPARATORS[form])
+        named = [f"{write((name, ''))[:-1]}{line}\n" for name, line in lines]
+    return _encoded("".join(named))
+
+
+def _format_json(block: PredictionBlock) -> bytes:
+    records = []
+    members = None if block.member_values is None else block.member_values.tolist()
+    votes = None if block.votes is None else block.votes.tolist()
+    for number, (label, value) in enumerate(
+        zip(block.labels.tolist(), block.decision_values.tolist(), strict=True)
+    ):
+        record: dict[str, object] = {}
+        if block.ids is not None:
+            record["id"] = as_unicode(block.ids[number])
+        record |= {"label": label, "decision_value": value}
+        if votes is not None:
+            record["votes"] = votes[number]
+        if members is not None:
+            record["member_values"] = members[number]
+        records.append(json.dumps(record))
+    return _encoded("\n".join(records) + "\n")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+class BlockSpool:
+    """Blocks whose labels depend on all of them: written once, read back as often as needed."""
+
+    def __init__(self) -> None:
+        self._file = open_spool()
+        self._n_blocks = 0
+
+    def __enter__(self) -> BlockSpool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def add(self, block: PredictionBlock) -> None:
+        """Add a block; its labels are not kept."""
+        names = "" if block.ids is None else "\n".join(block.ids)
+        text = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
+        try:
+            for array in (block.decision_values, block.votes, block.member_values):
+                np.save(self._file, _NOTHING if array is None else array, allow_pickle=False)
+            np.save(self._file, np.array([block.ids is not None]), allow_pickle=False)
+            np.save(self._file, text, allow_pickle=False)
+        except OSError as error:
+            raise cannot_spool(error) from None
+        self._n_blocks += 1
+
+    def __iter__(self) -> Iterator[PredictionBlock]:
+        self._file.seek(0)
+        for _ in range(self._n_blocks):
+            try:
+                values, votes, members, named, text = (
+                    np.load(self._file, allow_pickle=False) for _ in range(5)
+                )
+            except OSError as error:
+                raise cannot_spool(error) from None
+            ids = text.tobytes().decode("utf-8", "surrogateescape").split("\n")
+            yield PredictionBlock(
+                labels=np.zeros(len(values), np.int64),
+                decision_values=values,
+                votes=votes if len(votes) else None,
+                member_values=members if members.ndim == 2 else None,
+                ids=ids if named[0] else None,
+            )
+
+
+def labeled(block: PredictionBlock, min_value: float) -> PredictionBlock:
+    """The block with label 1 for values of at least ``min_value``, else -1."""
+    return replace(block, labels=np.where(block.decision_values >= min_value, 1, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Decision values in the order of the file, with labels and ids if it has them."""
+
+    name: str
+    values: FloatArray
+    predicted_positive: npt.NDArray[np.bool_] | None  # by its labels; None without labels
+    ids: list[str] | None
+    provenance: Provenance
+    ranked: bool = False  # written by rank, best first
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The format of a file, and what was read to find it."""
+
+    form: Literal["text", "bare", "tsv", "csv", "jsonl"]
+    names: list[str]  # of the columns, if they have names
+    provenance: Provenance
+    n_lines: int  # before the first row
+    rest: bytes  # read already, from the first row on
+
+
+def read_predictions(path: str, *, with_ids: bool = False) -> Predictions:
+    """A prediction file (``-`` for stdin), whole."""
+    name = name_of(path)
+    pieces = without_mark(read_pieces(path))
+    head = _head(pieces, name)
+    text = chain([head.rest], pieces)
+    ids: list[str] | None = None
+    labels: npt.NDArray[np.floating[Any]] | None
+    ranked = RANK_COLUMN in head.names
+    if head.form == "jsonl":
+        provenance, values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
+    else:
+        provenance = head.provenance
+        if with_ids:
+            ids, values, labels = _named_rows(text, name, head)
+        else:
+            layout = _layout(head)
+            values, labels = read_columns(text, name, layout, lines_before=head.n_lines)
+        positive = None if labels is None else _are_positive(labels, name)
+    if not len(values):
+        _refuse_empty(name)
+    return Predictions(name, values, positive, ids, provenance, ranked)
+
+
+def _head(pieces: Iterator[bytes], name: str) -> _Head:
+    """Read up to the first line that is neither blank nor a comment."""
+    text = next(pieces, b"")
+    provenance: Provenance = "unknown"
+    n_lines = 0
+    while True:
+        line, newline, rest = text.partition(b"\n")
+        if not newline:
+            more = next(pieces, b"")
+            if more and len(text) < MAX_HEAD:
+                text += more
+                continue
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            break
+        if statement := _STATEMENT.match(line.strip()):
+            provenance = statement.group(1).decode()  # type: ignore[assignment]
+        if not newline:
+            _refuse_empty(name)
+        n_lines += 1
+        text = rest
+    if len(line) > MAX_HEAD:
+        where = f"{name}:{n_lines + 1}"
+        raise DataError(f"{where}: not a prediction file: the line is too long", EXPECTED)
+    first = line.decode("utf-8", "backslashreplace").rstrip("\r")
+    if first.lstrip().startswith("{"):
+        return _Head("jsonl", [], provenance, n_lines, text)
+    for form, separator in (("tsv", "\t"), ("csv", ",")):
+        if VALUE not in first:
+            break
+        names = fields_of(first, separator, f"{name}:{n_lines + 1}")
+        if VALUE in names:
+            if OUT_OF_BAG_COLUMN in names and provenance == "unknown":
+                provenance = "out-of-bag"
+            return _Head(form, names, provenance, n_lines + 1, rest)  # type: ignore[arg-type]
+    fields = first.partition("#")[0].split()
+    if fields and all(map(_is_number, fields[:2])):
+        return _Head("bare" if len(fields) == 1 else "text", [], provenance, n_lines, text)
+    raise _wrong_kind(name, n_lines + 1, first, fields)
+
+
+def _wrong_kind(name: str, line: int, first: str, fields: list[str]) -> DataError:
+    if len(fields) > 1 and re.fullmatch(r"\d+:\S+", fields[1]):
+        return DataError(
+            f"{name}: a svmlight file, not predictions",
+            Message("give the predictions first and the rows' labels as {labels}"),
+        )
+    shown = first if len(first) <= 60 else first[:60] + "..."
+    return DataError(f"{name}:{line}: not a prediction file: '{shown}'", EXPECTED)
+
+
+def _refuse_empty(name: str) -> NoReturn:
+    hint = "the file is empty"
+    if name == name_of(STDIN):
+        hint = "did the command before the pipe fail?"
+    raise DataError(f"{name}: no predictions", hint)
+
+
+def _is_number(text: str) -> bool:
+    return any(pattern.fullmatch(text) for pattern in (_DECIMAL, _INFINITY, _NAN))
+
+
+def _number(text: str) -> float | None:
+    """A number as the tokenizer reads it; None for anything else."""
+    if _DECIMAL.fullmatch(text):
+        number = float(text)
+        return None if math.isinf(number) else number
+    return float(text) if _INFINITY.fullmatch(text) else None
+
+
+def _layout(head: _Head) -> Layout:
+    what = "a decision value"
+    if head.form == "bare":
+        return Layout(BLANKS, 0, what=what)
+    if head.form == "text":
+        return Layout(BLANKS, 1, 0, "a label and a decision value")
+    separator = "\t" if head.form == "tsv" else ","
+    label = head.names.index(LABEL) if LABEL in head.names else None
+    return Layout(separator, head.names.index(VALUE), label, what)
+
+
+def _are_positive(labels: npt.NDArray[np.floating[Any]], name: str) -> npt.NDArray[np.bool_]:
+    positive = labels == 1
+    other = np.flatnonzero(~positive & (labels != -1))
+    if len(other):
+        raise DataError(
+            f"{name}: row {other[0] + 1} has the label {labels[other[0]]:g}; expected 1 or -1",
+            EXPECTED,
+        )
+    return np.asarray(positive)
+
+
+def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int, str]]:
+    for number, line in text_lines(text, name, before):
+        if line.strip():
+            yield number, line.rstrip("\r")
+
+
+def _named_rows(
+    text: Iterable[bytes], name: str, head: _Head
+) -> tuple[list[str], FloatArray, FloatArray | None]:
+    """Ids, values and labels, read line by line."""
+    ids: list[str] = []
+    values: list[float] = []
+    labels: list[float] = []
+    layout = _layout(head)
+    columns = head.form in ("tsv", "csv")
+    if columns and ID not in head.names:
+        _refuse_without_ids(name)
+    id_column = head.names.index(ID) if columns else 0
+    for number, line in _lines(text, name, head.n_lines):
+        if columns:
+            fields = fields_of(line, layout.separator, f"{name}:{number}")
+            ids.append(fields[id_column] if id_column < len(fields) else "")
+        else:
+            before, _, comment = line.partition("#")
+            if not before.strip():
+                continue
+            fields = before.split()
+            ids.append(comment.strip())
+        values.append(_field(fields, layout.first, f"{name}:{number}", layout.what))
+        if layout.second is not None:
+            labels.append(_field(fields, layout.second, f"{name}:{number}", layout.what))
+    if ids and not any(ids):
+        _refuse_without_ids(name)
+    return ids, np.array(values), np.array(labels) if layout.second is not None else None
+
+
+def _refuse_without_ids(name: str) -> NoReturn:
+    raise DataError(
+        f"{name}: has no ids to join by",
+        Message("run predict with {ids:True}, on rows that end in their ids (# name)"),
+    )
+
+
+def _field(fields: list[str], column: int, where: str, what: str) -> float:
+    text = fields[column] if column < len(fields) else ""
+    number = _number(text)
+    if number is None or math.isnan(number):
+        raise DataError(f"{where}: cannot read '{text}'; expected {what}")
+    return number
+
+
+def _json_value(record: dict[str, Any], where: str) -> float:
+    value = record.get(VALUE)
+    if type(value) is int and abs(value) <= sys.float_info.max:
+        return float(value)
+    if type(value) is not float:
+        raise DataError(f"{where}: not a JSON object with a number {VALUE}", EXPECTED)
+    if math.isnan(value):
+        raise DataError(f"{where}: nan has no rank; expected a decision value")
+    return value
+
+
+def _json_label(label: Any, where: str) -> float:
+    if type(label) not in (int, float) or label not in (1, -1):
+        shown = json.dumps(label)[:40]
+        raise DataError(f"{where}: the label is {shown}; expected 1 or -1", EXPECTED)
+    return float(label)
+
+
+def _json_lines(
+    text: Iterable[bytes], name: str, head: _Head, with_ids: bool
+) -> tuple[Provenance, FloatArray, npt.NDArray[np.bool_] | None, list[str] | None, bool]:
+    values: list[float] = []
+    labels: list[float] = []
+    ids: list[str] = []
+    provenance = head.provenance
+    ranked = False
+    for number, line in _lines(text, name, head.n_lines):
+        where = f"{name}:{number}"
+        try:
+            record = parse_object(line, allow_nan=True)
+        except ValueError as error:
+            raise DataError(f"{where}: not a JSON object: {error}", EXPECTED) from None
+        values.append(_json_value(record, where))
+        if LABEL in record:
+            labels.append(_json_label(record[LABEL], where))
+        if len(labels) not in (0, len(values)):
+            raise DataError(f"{where}: some rows have a label and others have none", EXPECTED)
+        if with_ids:
+            ids.append(str(record.get(ID, "")))
+        if OUT_OF_BAG_COLUMN in record and provenance == "unknown":
+            provenance = "out-of-bag"
+        ranked |= RANK_COLUMN in record
+    if with_ids and not any(ids):
+        _refuse_without_ids(name)
+    positive = np.array(labels) == 1 if labels else None
+    return provenance, np.array(values), positive, ids if with_ids else None, ranked

@@ -1,0 +1,286 @@
+"""Lists with one entry per row: ids, known positives, groups, labels and weights.
+
+Ids are matched block by block while the rows are read for the first time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import DataError, Message, Text
+from resvm_cli.files.delimited import BLANKS, Layout, read_columns
+from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
+from resvm_cli.files.svmlight import Block
+from resvm_cli.rows import FloatArray
+
+SHOWN = 10
+_SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)")
+
+
+def read_names(path: str) -> list[str]:
+    """The stripped lines of a text file; a last empty line is ignored."""
+    source = name_of(path)
+    names = [line.strip() for _, line in text_lines(read_pieces(path), source)]
+    if names and not names[-1]:
+        names.pop()
+    if not names:
+        raise DataError(f"{source}: is empty", "expected one name per line")
+    if "" in names:
+        line = names.index("") + 1
+        raise DataError(f"{source}:{line}: an empty line", "expected one name per line")
+    return names
+
+
+def read_row_ids(path: str) -> list[str]:
+    """The ids of all rows, one per line."""
+    names = read_names(path)
+    where = f"{name_of(path)}:1"
+    _refuse_svmlight(names[0], where, "rows that end in their ids (# name) need no such list")
+    return names
+
+
+def read_known_ids(path: str) -> dict[str, int]:
+    """Ids and their lines; blank lines and comments (#) are skipped."""
+    name = name_of(path)
+    lines: dict[str, int] = {}
+    for number, line in text_lines(without_mark(read_pieces(path)), name):
+        word = line.strip()
+        if not word or word.startswith("#"):
+            continue
+        if not lines:
+            _refuse_svmlight(
+                word, f"{name}:{number}", Message("rows of known positives go to {positives}")
+            )
+        if word in lines:
+            raise DataError(
+                f"{name}:{number}: '{word}' is listed twice, first in line {lines[word]}",
+                f"keep each id once: sort -u {name}",
+            )
+        lines[word] = number
+    if not lines:
+        raise DataError(f"{name}: no ids", "expected one id per line")
+    return lines
+
+
+def _refuse_svmlight(line: str, where: str, hint: Text) -> None:
+    if _SVMLIGHT.match(line):
+        raise DataError(f"{where}: a svmlight row; expected one id per line", hint)
+
+
+def read_labels(path: str) -> FloatArray:
+    """The label of every row of a svmlight file or a plain list; the rest is not parsed."""
+    name = name_of(path)
+    labels, _ = read_columns(
+        without_mark(read_pieces(path)), name, Layout(BLANKS, 0, what="a numeric label")
+    )
+    if not len(labels):
+        raise DataError(f"{name}: no labels", "the file is empty or has only comments")
+    infinite = np.flatnonzero(np.isinf(labels))
+    if len(infinite):
+        raise DataError(
+            f"{name}: the label of row {infinite[0] + 1:,} is {labels[infinite[0]]:g};"
+            " expected a finite number"
+        )
+    return labels
+
+
+class RowIds:
+    """The ids of all rows, and the lines of those that are known positives."""
+
+    def __init__(self, known: str | None, names: str | None, *, keep: bool) -> None:
+        """``known`` and ``names`` are files; without ``keep``, ids are matched but not kept."""
+        self._known_path, self._names_path = known, names
+        self._known = None if known is None else read_known_ids(known)
+        self._names = None if names is None else read_row_ids(names)
+        self._keep = keep
+        self._lines: dict[str, int] = {}
+        self._examples: list[str] = []
+        self._n_without_id = 0
+        self.n_rows = 0
+        self.ids: list[str] = []
+
+    @property
+    def from_comments(self) -> bool:
+        """Whether ids are taken from the comments of rows."""
+        return self._names is None and (self._keep or self._known is not None)
+
+    def is_known(self, row_id: str) -> bool:
+        """Whether this id is in the list of known positives."""
+        return self._known is not None and row_id in self._known
+
+    def known_in_order(self) -> list[str]:
+        """The ids of known positives in the order of the data."""
+        return sorted(self._lines, key=self._lines.__getitem__)
+
+    def add(self, block: Block, name: str) -> npt.NDArray[np.bool_]:
+        """Add the ids of a block; true for known positives."""
+        if self._names is not None:
+            ids: Sequence[str] = self._names[self.n_rows : self.n_rows + len(block)]
+        else:
+            ids = block.comments or ()
+        if self._keep:
+            self.ids.extend(ids)
+        self.n_rows += len(block)
+        chosen = np.zeros(len(block), bool)
+        if self._known is not None:
+            if len(self._examples) < 3:
+                self._examples += [row_id for row_id in ids[:100] if row_id][:3]
+            self._n_without_id += len(block) - sum(map(bool, ids))
+            for number, row_id in enumerate(ids):
+                if row_id in self._known:
+                    line = int(block.lines[number])
+                    if row_id in self._lines:
+                        raise DataError(
+                            f"{name}:{line}: the id '{row_id}' comes twice,"
+                            f" first in line {self._lines[row_id]}",
+                            "give each row its own id",
+                        )
+                    self._lines[row_id] = line
+                    chosen[number] = True
+        return chosen
+
+    def finish(self, name: str, allow_missing: bool) -> list[str]:
+        """Check the ids once all rows have been read; returns notes for the user."""
+        notes: list[str] = []
+        if self._names is not None and len(self._names) != self.n_rows:
+            raise DataError(
+                f"{name_of(self._names_path or '')}: {len(self._names):,} lines for"
+                f" {self.n_rows:,} rows of data",
+                Message("expected one id per row: of P, then of U, or of {data} in its order"),
+            )
+        if self._known is not None:
+            notes += self._missing(name, allow_missing)
+            if self._n_without_id:
+                notes.append(f"{name}: {self._n_without_id:,} rows without id count as unlabeled")
+        if self._keep and (n_repeated := self._n_repeated()):
+            notes.append(f"{name}: {n_repeated:,} ids repeat an earlier one")
+        return notes
+
+    def _n_repeated(self) -> int:
+        named = [row_id for row_id in self.ids if row_id]
+        return len(named) - len(set(named))
+
+    def _missing(self, name: str, allowed: bool) -> list[str]:
+        assert self._known is not None
+        listed = name_of(self._known_path or "")
+        if not self._examples:
+            raise DataError(
+                f"{name}: no row ends in an id (# name)",
+                Message("give the ids of all rows, one per line and in order, with {ids_file}"),
+            )
+        missing = [row_id for row_id in self._known if row_id not in self._lines]
+        if not missing:
+            return []
+        shown = ", ".join(missing[:SHOWN])
+        if len(missing) > SHOWN:
+            shown += f", and {len(missing) - SHOWN:,} more"
+        summary = f"{len(missing):,} of the {len(self._known):,} ids of {listed} are not in {name}"
+        if len(missing) == len(self._known):
+            raise DataError(
+                f"none of the {len(self._known):,} ids of {listed} is in {name}: {shown}",
+                f"the ids there look like this: {', '.join(self._examples[:3])}",
+            )
+        if not allowed:
+            raise DataError(
+                f"{summary}: {shown}",
+                Message("correct {file}, or use {allow_missing:True}", file=listed),
+            )
+        return [f"{summary}: {shown}"]
+
+    def named(self) -> npt.NDArray[np.object_]:
+        """The id of each row; "" if it has none."""
+        return np.array(self.ids, object)
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+
+ONE_PER_ROW = "expected one number from 0 to 1 per row of P, in order"
+
+ONE_PER_ID = Message("expected an id of {positive_ids} and a number from 0 to 1 per line")
+
+
+@dataclass(frozen=True, eq=False)
+class WeightLines:
+    """The weights of known positives from 0 to 1, how certain each is, as a file has them."""
+
+    name: str
+    values: FloatArray
+    ids: list[str] | None  # None if in the order of the rows
+    lines: list[int]
+
+    @classmethod
+    def read(cls, path: str, *, with_ids: bool) -> WeightLines:
+        """Read all lines but comments (#); blank lines are allowed only at the end."""
+        name = name_of(path)
+        expected: Text = ONE_PER_ID if with_ids else ONE_PER_ROW
+        values: list[float] = []
+        ids: list[str] = []
+        lines: list[int] = []
+        blank = 0
+        for number, line in text_lines(without_mark(read_pieces(path)), name):
+            text = line.strip()
+            if text.startswith("#"):
+                continue
+            if not text:
+                blank = blank or number
+                continue
+            if blank:
+                raise DataError(f"{name}:{blank}: an empty line", expected)
+            row_id, _, last = text.rpartition(" ") if "\t" not in text else text.rpartition("\t")
+            if bool(row_id) != with_ids:
+                what = "no id before the weight" if with_ids else f"'{text}' is not a number"
+                raise DataError(f"{name}:{number}: {what}", expected)
+            ids.append(row_id.strip())
+            lines.append(number)
+            values.append(_weight(last.strip(), f"{name}:{number}"))
+        if not values:
+            raise DataError(f"{name}: no weights", expected)
+        return cls(name, np.array(values), ids if with_ids else None, lines)
+
+    def of_rows(
+        self, n_rows: int, known: tuple[Sequence[str], Callable[[str], bool]] | None
+    ) -> FloatArray:
+        """The weight of each row of P, by order or by id.
+
+        ``known`` has the ids of P in order and a function that tells if an id is a known positive.
+        """
+        if self.ids is None or known is None:
+            if len(self.values) != n_rows:
+                raise DataError(
+                    f"{self.name}: {len(self.values):,} weights for {n_rows:,} rows of P",
+                    ONE_PER_ROW,
+                )
+            return self.values
+        in_order, is_known = known
+        number_of: dict[str, int] = {}
+        for number, row_id in enumerate(self.ids):
+            if row_id in number_of:
+                raise DataError(
+                    f"{self.name}:{self.lines[number]}: '{row_id}' has a weight already, in line"
+                    f" {self.lines[number_of[row_id]]}"
+                )
+            if not is_known(row_id):
+                raise DataError(
+                    f"{self.name}:{self.lines[number]}: '{row_id}' is not a known positive",
+                    Message("weights are for the ids of {positive_ids}"),
+                )
+            number_of[row_id] = number
+        missing = [row_id for row_id in in_order if row_id not in number_of]
+        if missing:
+            raise DataError(
+                f"{self.name}: {len(missing):,} known positives have no weight, such as"
+                f" '{missing[0]}'",
+                ONE_PER_ID,
+            )
+        return self.values[[number_of[row_id] for row_id in in_order]]
+
+
+def _weight(text: str, where: str) -> float:
+    if not _NUMBER.fullmatch(text) or not 0 <= float(text) <= 1:
+        raise DataError(f"{where}: the weight is '{text}'; expected a number from 0 to 1")
+    return float(text)

@@ -1,0 +1,220 @@
+"""Inputs that are read more than once: rereadable sources and an index of the rows in them.
+
+A second pass reads only the rows that were drawn. The index marks the offsets of some lines; marks
+thin out as a text grows, so the index of a file of any size stays small.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+
+from resvm_cli.errors import DataError
+from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files import streams
+from resvm_cli.files.compression import PIECE, Inflated, inflated
+from resvm_cli.files.streams import STDIN, cannot, name_of, open_source, raw_pieces
+from resvm_cli.rows import IntArray, distinct
+
+FIRST_SPACING = 1 << 13
+MAX_MARKS = 1 << 17
+LINE_SPACING = 1 << 15
+END = 1 << 62  # beyond any text
+
+
+class Source:
+    """An input that can be read again: a pipe is spooled, in memory at first, then in TMPDIR."""
+
+    def __init__(self, path: str, *, once: bool = False) -> None:
+        self.name = name_of(path)
+        self._once = once  # it will not be read again, so it is not spooled
+        self._owned = path != STDIN
+        self._descriptor = open_source(path)
+        status = os.fstat(self._descriptor)
+        self._regular = stat.S_ISREG(status.st_mode)
+        self._stamp = (status.st_size, status.st_mtime_ns)
+        self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
+        self._spool: IO[bytes] | None = None
+        self._plain = True
+        self.spooled_bytes = 0
+
+    @property
+    def spooled_to_disk(self) -> bool:
+        return self.spooled_bytes > streams.SPOOL_MEMORY
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """The decompressed bytes from the beginning, in pieces of up to this size."""
+        text = inflated(self._raw(size), self.name)
+        self._plain = not isinstance(text, Inflated)
+        return text
+
+    def _raw(self, size: int) -> Iterator[bytes]:
+        if self._regular:
+            os.lseek(self._descriptor, self._base, os.SEEK_SET)
+        if self._regular or self._once:
+            return raw_pieces(self._descriptor, self.name, size)
+        if self._spool is None:
+            return self._spooling()
+        self._spool.seek(0)
+        return iter(lambda: self._read_spool(size), b"")
+
+    def _spooling(self) -> Iterator[bytes]:
+        self._spool = streams.open_spool()
+        try:
+            for piece in raw_pieces(self._descriptor, self.name):
+                self._spool.write(piece)
+                self.spooled_bytes += len(piece)
+                yield piece
+            self._spool.flush()
+        except OSError as error:
+            raise streams.cannot_spool(error, self.name) from None
+
+    def _read_spool(self, size: int) -> bytes:
+        assert self._spool is not None
+        return self._spool.read(size)
+
+    def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+        """The decompressed bytes between these ascending offsets."""
+        try:
+            if not self._plain:
+                yield from _between(self.pieces(), bounds)
+            elif self._regular:
+                for start, stop in bounds:
+                    yield self._read_at(start, stop)
+            else:
+                for start, stop in bounds:
+                    assert self._spool is not None
+                    self._spool.seek(start)
+                    yield self._read_spool(min(stop, self.spooled_bytes) - start)
+        except OSError as error:
+            raise cannot("read", self.name, error) from None
+        self._require_unchanged()
+
+    def _read_at(self, start: int, stop: int) -> bytes:
+        stop = min(stop, self._stamp[0] - self._base)
+        parts = []
+        while start < stop and (
+            part := os.pread(self._descriptor, stop - start, self._base + start)
+        ):
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def _require_unchanged(self) -> None:
+        status = os.fstat(self._descriptor)
+        if self._regular and self._stamp != (status.st_size, status.st_mtime_ns):
+            raise DataError(f"{self.name}: changed while it was being read", "try again")
+
+    def close(self) -> None:
+        if self._spool is not None:
+            with suppress(OSError):  # on a full disk the last flush fails; its bytes are not needed
+                self._spool.close()
+        if self._owned:
+            os.close(self._descriptor)
+
+
+def _between(pieces: Iterator[bytes], bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """The parts of a stream between ascending offsets."""
+    start_of_piece = 0
+    piece = next(pieces, b"")
+    for start, stop in bounds:
+        parts = []
+        while piece:
+            end_of_piece = start_of_piece + len(piece)
+            if start < end_of_piece:
+                parts.append(piece[max(0, start - start_of_piece) : stop - start_of_piece])
+            if stop <= end_of_piece:
+                break
+            start_of_piece = end_of_piece
+            piece = next(pieces, b"")
+        yield b"".join(parts)
+
+
+class RowIndex:
+    """The offsets of some lines and the number of rows before each, noted on the first pass."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._rows: list[int] = []
+        self._spacing = FIRST_SPACING
+        self._next = 0
+        self.n_rows = 0
+
+    def add(self, starts: IntArray) -> None:
+        """Count rows whose lines begin at these ascending offsets."""
+        if len(starts):
+            wanted = np.arange(self._next, int(starts[-1]) + 1, self._spacing)
+            if len(wanted):
+                marked = distinct(np.searchsorted(starts, wanted))
+                self._mark(starts[marked].tolist(), (self.n_rows + marked).tolist())
+            self.n_rows += len(starts)
+
+    def _mark(self, offsets: list[int], rows: list[int]) -> None:
+        self._offsets += offsets
+        self._rows += rows
+        if len(self._offsets) > MAX_MARKS:
+            self._offsets, self._rows = self._offsets[::2], self._rows[::2]
+            self._spacing *= 2
+        self._next = self._offsets[-1] + self._spacing
+
+    def add_text(self, start: int, text: bytes) -> None:
+        """Count the lines that end in this text as rows, without parsing them."""
+        counts = np.empty(-(-len(text) // LINE_SPACING), np.int64)
+        tokenizer.newlines(text, LINE_SPACING, counts)
+        for number, count in enumerate(counts.tolist()):
+            position = number * LINE_SPACING
+            if start + position >= self._next:
+                first = start + position == 0
+                line = 0 if first else text.find(b"\n", position) + 1
+                if first or position < line <= position + LINE_SPACING:
+                    self._mark([start + line], [self.n_rows + (not first)])
+            self.n_rows += count
+
+    def spans(self, numbers: IntArray) -> Spans:
+        """The parts of the text that hold these ascending rows."""
+        offsets, rows = np.array([*self._offsets, END]), np.array([*self._rows, self.n_rows])
+        which = np.searchsorted(rows[:-1], numbers, side="right") - 1
+        parts, first, part_of = np.unique(which, return_index=True, return_inverse=True)
+        sizes = rows[parts + 1] - rows[parts]
+        before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        within = numbers - rows[which]
+        return Spans(
+            list(zip(offsets[parts].tolist(), offsets[parts + 1].tolist(), strict=True)),
+            [part.tolist() for part in np.split(within, first[1:])],
+            before[part_of] + within,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Parts of a text, and which of their rows are wanted."""
+
+    bounds: list[tuple[int, int]]
+    within: list[list[int]]  # for each part, the numbers of its wanted rows
+    positions: IntArray  # the numbers of wanted rows, counted over all parts
+
+    def lines(self, texts: Iterator[bytes]) -> Iterator[bytes]:
+        """The wanted lines of the parts' texts, if every line is a row."""
+        for text, numbers in zip(texts, self.within, strict=True):
+            lines = text.split(b"\n", numbers[-1] + 1)
+            for number in numbers:
+                yield lines[number] + b"\n"
+
+
+def join_texts(texts: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """The same text in pieces of at least this size, except for the last."""
+    waiting: list[bytes] = []
+    length = 0
+    for text in texts:
+        waiting.append(text)
+        length += len(text)
+        if length >= size:
+            yield b"".join(waiting)
+            waiting, length = [], 0
+    yield b"".join(waiting)

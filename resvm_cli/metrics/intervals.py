@@ -1,0 +1,242 @@
+"""Confidence intervals of metrics: exact, DeLong's, and by a stratified bootstrap.
+
+The bootstrap resamples positives and negatives separately, all replicates at once. It draws only
+counts per block, so a replicate costs as much as there are blocks and not rows. Where there are
+very many blocks, neighbors are merged for the resampling alone: the spread is taken from there and
+put around the exact value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli import randomness
+from resvm_cli.metrics.ranking import BoolArray, Confusion, FloatArray, ScoredLabels
+
+MAX_BLOCKS = 4_000
+# Scores with more blocks are resampled in this many. Measured with 10,000 positives: the spread of
+# every metric is 0.96 to 1.03 of that with all blocks; a second run with all has 0.97 to 1.05.
+GRADED_BLOCKS = 1_000
+# Differences need the joint position of each row in two rankings: cells grow with the square.
+MAX_PAIRED_ROWS = 100_000
+PAIRED_BLOCKS = 200
+CHUNK_CELLS = 1 << 21
+LEVEL = 0.95
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Statistics: TypeAlias = Callable[[ScoredLabels], dict[str, FloatArray]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the bounds of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def clopper_pearson(count: int, total: int, level: float = LEVEL) -> Interval:
+    """The exact binomial interval of a fraction."""
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
+    high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
+    return Interval(count / total, low, high)
+
+
+def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
+    """How often a known positive scores above a row of U, ties half, with DeLong's interval."""
+    above = _placements(known, unlabeled)
+    below = 1.0 - _placements(unlabeled, known)
+    value = float(above.mean())
+    error = float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
+    return Interval(value, max(0.0, value - 1.959964 * error), min(1.0, value + 1.959964 * error))
+
+
+def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
+    """For each value the fraction of the others that lie below it, ties half."""
+    ordered = np.sort(others)
+    low = np.searchsorted(ordered, values, "left")
+    high = np.searchsorted(ordered, values, "right")
+    return (low + high) / (2.0 * len(ordered))
+
+
+def draw_counts(counts: npt.ArrayLike, n_replicates: int, rng: np.random.Generator) -> FloatArray:
+    """Resampled counts per cell, replicates x cells; each replicate has as many rows."""
+    cells = np.asarray(counts).astype(np.int64)
+    total = int(cells.sum())
+    drawn = np.zeros((n_replicates, len(cells)))
+    used = np.flatnonzero(cells)
+    if not len(used):
+        return drawn
+    if total <= 8 * len(used):  # drawing rows is then faster than a binomial for each cell
+        owner = np.repeat(np.arange(len(cells)), cells)
+        rows = rng.integers(total, size=(n_replicates, total))
+        flat = owner[rows] + np.arange(n_replicates)[:, None] * len(cells)
+        found = np.bincount(flat.reshape(-1), minlength=drawn.size)
+        return found.reshape(drawn.shape).astype(np.float64)
+    drawn[:, used] = rng.multinomial(total, cells[used] / total, size=n_replicates)
+    return drawn
+
+
+def resampled(ranking: ScoredLabels, n_replicates: int, rng: np.random.Generator) -> ScoredLabels:
+    """Bootstrap replicates: the rows of each class drawn again with replacement."""
+    n_blocks = len(ranking.thresholds)
+    negatives = np.concatenate([ranking.above, ranking.tied, [float(ranking.below)]])
+    drawn = draw_counts(negatives, n_replicates, rng)
+    return ScoredLabels(
+        ranking.thresholds,
+        draw_counts(ranking.positives, n_replicates, rng),
+        drawn[:, :n_blocks],
+        drawn[:, n_blocks:-1],
+        drawn[:, -1],
+    )
+
+
+def replicate(
+    ranking: ScoredLabels, statistics: Statistics, n_replicates: int, seed: int
+) -> dict[str, FloatArray]:
+    """Each statistic of bootstrap replicates, with the shift of merged blocks removed."""
+    many = len(ranking.thresholds) > MAX_BLOCKS
+    small = ranking.graded(GRADED_BLOCKS) if many else ranking
+    rng = randomness.generator(seed, randomness.RANKINGS)
+    step = max(1, CHUNK_CELLS // (3 * len(small.thresholds)))
+    parts = [
+        statistics(resampled(small, min(step, n_replicates - start), rng))
+        for start in range(0, n_replicates, step)
+    ]
+    replicates = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if small is not ranking:
+        exact, rough = statistics(ranking), statistics(small)
+        replicates = {
+            name: values + (exact[name] - rough[name]) for name, values in replicates.items()
+        }
+    return replicates
+
+
+def percentile_interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
+    """The percentile interval around a value; without replicates the value itself."""
+    if not len(replicates):
+        return Interval(value, value, value)
+    tail = (1 - level) / 2
+    # of n replicates the k-th has the level k / (n + 1); numpy's default rule covers too little
+    low, high = np.quantile(replicates, [tail, 1 - tail], method="weibull")
+    return Interval(value, float(min(low, value)), float(max(high, value)))
+
+
+def bootstrap(
+    ranking: ScoredLabels, statistics: Statistics, n_replicates: int, seed: int
+) -> dict[str, Interval]:
+    """A percentile interval for each statistic."""
+    exact = statistics(ranking)
+    replicates = replicate(ranking, statistics, n_replicates, seed)
+    return {
+        name: percentile_interval(float(exact[name]), values) for name, values in replicates.items()
+    }
+
+
+def confusion_intervals(table: Confusion, n_replicates: int, seed: int) -> dict[str, Interval]:
+    """Intervals at a threshold; classes are resampled separately, so two draws suffice."""
+    rng = randomness.generator(seed, randomness.CONFUSIONS)
+    n_pos, n_neg = table.tp + table.fn, table.fp + table.tn
+    tps = rng.binomial(n_pos, table.tp / max(1, n_pos), n_replicates).tolist()
+    fps = rng.binomial(n_neg, table.fp / max(1, n_neg), n_replicates).tolist()
+    tables = [Confusion(tp, fp, n_pos - tp, n_neg - fp) for tp, fp in zip(tps, fps, strict=True)]
+    return {
+        name: percentile_interval(
+            getattr(table, name), np.array([getattr(drawn, name) for drawn in tables])
+        )
+        for name in ("precision", "recall", "f1", "mcc")
+    }
+
+
+def paired_differences(
+    positive: BoolArray,
+    first: FloatArray,
+    second: FloatArray,
+    statistics: Statistics,
+    n_replicates: int,
+    seed: int,
+) -> dict[str, Interval]:
+    """Second minus first, with intervals from resampling the same rows in both.
+
+    Without replicates the bounds are the difference itself.
+    """
+    n_blocks = MAX_BLOCKS if len(positive) <= MAX_PAIRED_ROWS else PAIRED_BLOCKS
+    rankings = [ScoredLabels.from_scores(positive, scores) for scores in (first, second)]
+    located = [
+        _row_cells(ranking, positive, scores, n_blocks)
+        for ranking, scores in zip(rankings, (first, second), strict=True)
+    ]
+    exact = [statistics(ranking) for ranking in rankings]
+    rough = [statistics(small) for small, _ in located]
+    classes = [_joint([cells[chosen] for _, cells in located]) for chosen in (positive, ~positive)]
+    rng = randomness.generator(seed, randomness.PAIRED_RANKINGS)
+    n_cells = max(1, sum(len(counts) for counts, _ in classes))
+    step = max(1, CHUNK_CELLS // n_cells)
+    parts: dict[str, list[FloatArray]] = {name: [] for name in exact[0]}
+    for start in range(0, n_replicates, step):
+        size = min(step, n_replicates - start)
+        drawn = [draw_counts(counts, size, rng) for counts, _ in classes]
+        figures = []
+        for number, (small, _) in enumerate(located):
+            width = len(small.thresholds)
+            pos = _collected(drawn[0], classes[0][1][number], width)
+            neg = _collected(drawn[1], classes[1][1][number], 2 * width + 1)
+            above, tied = neg[:, 0 : 2 * width : 2], neg[:, 1 : 2 * width : 2]
+            figures.append(statistics(ScoredLabels(small.thresholds, pos, above, tied, neg[:, -1])))
+        for name, values in parts.items():
+            values.append(figures[1][name] - figures[0][name])
+    result = {}
+    for name, values in parts.items():
+        difference = float(exact[1][name] - exact[0][name])
+        shift = difference - float(rough[1][name] - rough[0][name])
+        replicates = np.concatenate([np.zeros(0), *values]) + shift
+        result[name] = percentile_interval(difference, replicates)
+    return result
+
+
+def _row_cells(
+    ranking: ScoredLabels, positive: BoolArray, scores: FloatArray, n_blocks: int
+) -> tuple[ScoredLabels, IntArray]:
+    """The ranking in at most ``n_blocks`` blocks, and each row's cell among those of its class.
+
+    A positive's cell is its block; a negative's is 2 block (above it) or 2 block + 1 (within it).
+    """
+    small = ranking.merged(n_blocks)
+    lowest = small.thresholds[::-1]
+    highest = lowest
+    if small is not ranking:
+        highest = ranking.thresholds[ranking.edges(n_blocks)][::-1]
+    last = len(lowest) - 1
+    # ascending order: scores below lowest[i] are under block last - i
+    block = last + 1 - np.searchsorted(lowest, scores, "right")
+    inside = np.zeros(len(scores), bool)
+    known = block <= last
+    inside[known] = scores[known] <= highest[last - block[known]]
+    return small, np.where(positive, block, 2 * block + inside)
+
+
+def _joint(cells: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
+    """The number of rows in each pair of cells, and that cell in each ranking."""
+    code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
+    _, first, counts = np.unique(code, return_index=True, return_counts=True)
+    return counts, [own[first] for own in cells]
+
+
+def _collected(drawn: FloatArray, cell: IntArray, width: int) -> FloatArray:
+    """Counts of joint cells summed into the cells of one ranking."""
+    order = np.argsort(cell, kind="stable")
+    total = np.zeros((len(drawn), width))
+    if len(order):
+        ordered = cell[order]
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        total[:, ordered[starts]] = np.add.reduceat(drawn[:, order], starts, axis=1)
+    return total

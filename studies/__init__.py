@@ -1,0 +1,1 @@
+"""The quality studies behind docs/quality.md, docs/ranking.md and docs/tuning.md."""

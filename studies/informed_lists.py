@@ -1,0 +1,285 @@
+"""Which informed settings should ``--auto`` try, and how many should it pool?
+
+``python -m studies.informed_lists --data-dir DIR --folder DIR`` scores every setting of a wide list
+out of bag, as ``--auto`` does, for each draw of ``studies.pu_tasks``, trains it, and stores the
+values of the test rows. From these files follow, without further training, the results of any
+shorter list and committee size. The last table leaves out one data set after another: the list and
+size that are best on the others, and their gain on the one left out. Files that exist are not made
+again. All settings have the same number of members here; ``--auto`` trains more untuned ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import average_precision_score
+
+from resvm_cli.errors import ResvmError
+from resvm_cli.model.ensemble import Predictor, cut
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import MethodParameters, Setting
+from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
+from resvm_cli.tuning import committee
+from resvm_cli.tuning.auto import settle_scaling
+from resvm_cli.tuning.committee import Informed, informed_candidates, informed_settings
+from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.search import ScoredTask, ScoringTask
+from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
+from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.validation import CandidateScorer
+from studies.pu_tasks import TASKS, Draw, draw
+
+MEMBERS = 20
+CONTAMINATIONS = (0.0, 0.3)
+FIRST_DRAW = 100  # lower numbers are used for docs/quality.md
+PENALTIES = (1.0, 10.0, 100.0)
+GAMMAS = (0.1, 0.3, 1.0, 3.0)
+Bags = tuple[float, float, float]  # fraction of |P|, rows of U per row of P, w_pos
+TWO, FIVE, TEN = (1.0, 2.0, 0.7), (1.0, 5.0, 0.5), (1.0, 10.0, 0.5)
+HALF, EVEN, QUARTER = (0.5, 5.0, 0.5), (0.5, 5.0, 1.0), (0.25, 10.0, 0.5)
+
+
+def grid(bags: Bags, gammas: Sequence[float], penalties: Sequence[float]) -> list[Informed]:
+    return [Informed(*bags, gamma, c_unl) for gamma in gammas for c_unl in penalties]
+
+
+UNTUNED = Informed(*TWO, 1.0, 1.0)
+FORMER = [
+    *grid(TWO, GAMMAS, (1.0, 10.0)),
+    *grid(TWO, (0.1, 0.3), (100.0,)),
+    *grid(TWO, (0.3, 1.0), (0.1,)),
+    *grid(HALF, GAMMAS, (1.0, 10.0)),
+    *grid(HALF, (0.03,), (100.0,)),
+    *grid(HALF, (0.1, 0.3), (0.1,)),
+    *grid(EVEN, (0.3, 1.0), (1.0, 10.0)),
+    *grid(FIVE, (1.0,), (1.0,)),
+    *grid((1.0, 2.0, 1.0), (0.3, 1.0), (1.0,)),
+]
+WIDE = [
+    *FORMER,
+    *grid(TWO, GAMMAS, PENALTIES),
+    *grid(TWO, (0.1, 0.3), (1000.0,)),
+    *grid(FIVE, GAMMAS, PENALTIES),
+    *grid(FIVE, (0.1, 0.3), (1000.0,)),
+    *grid(TEN, GAMMAS[:3], (10.0, 100.0)),
+    *grid(HALF, GAMMAS[:3], (100.0,)),
+    *grid(QUARTER, GAMMAS[:3], PENALTIES),
+]
+FORMER_NAME, FORMER_KEPT, FORMER_FADES = "the former 30", 10, 0.05
+LISTS = {
+    FORMER_NAME: FORMER,
+    "all": WIDE,
+    "today's": [
+        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *grid(FIVE, GAMMAS[:3], PENALTIES),
+    ],
+    "and large penalties for two": [
+        *grid(TWO, GAMMAS[:3], PENALTIES),
+        *grid(FIVE, GAMMAS[:3], PENALTIES),
+    ],
+    "and gamma 3": [
+        *grid(TWO, GAMMAS, PENALTIES[:1]),
+        *grid(FIVE, GAMMAS, PENALTIES),
+    ],
+    "only two rows of U": grid(TWO, GAMMAS[:3], PENALTIES),
+    "only five": grid(FIVE, GAMMAS[:3], PENALTIES),
+    "ten in place of five": [
+        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *grid(TEN, GAMMAS[:3], PENALTIES[1:]),
+    ],
+    "and half of P": [
+        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
+        *grid(FIVE, GAMMAS[:3], PENALTIES),
+        *grid(HALF, GAMMAS[:3], PENALTIES[:2]),
+    ],
+}
+KEPT = (2, 3, 4, 6, 10)
+Way = tuple[str, int]  # name of a list, committee size
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The results of each setting of the wide list on one draw."""
+
+    task: str
+    truth: np.ndarray
+    scores: dict[Informed, float]
+    candidates: dict[Informed, Candidate]
+    values: dict[Candidate, np.ndarray]  # of the test rows, standardized
+
+    def answer(
+        self, settings: Sequence[Informed], kept: int, fades: float = committee.UNTUNED_FADES
+    ) -> np.ndarray:
+        """The values of a committee, pooled with the weights of ``--auto``."""
+        scored: dict[Candidate, float] = {}
+        for setting in (UNTUNED, *settings):
+            if setting in self.scores:
+                scored.setdefault(self.candidates[setting], self.scores[setting])
+        results = [
+            ScoredTask(ScoringTask(candidate, SCREENING_MEMBERS), score, number)
+            for number, (candidate, score) in enumerate(scored.items())
+        ]
+        pooled = committee.pooled(results, self.candidates[UNTUNED], max_settings=kept, fades=fades)
+        return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
+
+
+def measure(task: str, drawn: Draw, seed: int) -> Measured:
+    """Score and train every setting of the wide list."""
+    params = MethodParameters(seed=seed)
+    data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
+    settle_scaling(data, params, Run(jobs=1))
+    settings = TuningSettings(
+        base=params,
+        oob=True,
+        search="informed",
+        max_unl=committee.QUICK_MAX_UNL,
+        gram_mb=committee.QUICK_GRAM_MB,
+    )
+    sample = TuningSample.from_data(data, settings, Run(jobs=1))
+    n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
+    space = sample.space("resvm", settings)
+    candidates = {
+        one: informed_candidates([one], space, n_pos, n_unl, sample.gamma)[0]
+        for one in dict.fromkeys([UNTUNED, *WIDE])
+    }
+    scorer = CandidateScorer(sample, settings)
+    scores = {}
+    for _, group in itertools.groupby(
+        sorted(candidates, key=lambda one: candidates[one].kernel_key),
+        key=lambda one: candidates[one].kernel_key,
+    ):
+        some = list(group)
+        answers = scorer.scores(
+            [ScoringTask(candidates[one], SCREENING_MEMBERS) for one in some], Run(jobs=1)
+        )
+        for one, answer in zip(some, answers, strict=True):
+            if not isinstance(answer, ResvmError):
+                scores[one] = answer.values[settings.metric]
+    distinct = list(dict.fromkeys(candidates.values()))
+    _, model = train_on(
+        data,
+        TrainingChoice(
+            tuple(
+                Setting(one.parameters(params, MEMBERS, n_pos, data.n_unlabeled), 1 / len(distinct))
+                for one in distinct
+            ),
+            decision="mean",
+        ),
+        Run(jobs=1),
+    )
+    members = Predictor(model.ensemble, data.scaling).member_values(drawn.test)
+    values = {
+        one: (members[:, cut(group)].mean(axis=1) - group.shift) / group.scale
+        for one, group in zip(distinct, model.ensemble.groups, strict=True)
+    }
+    return Measured(task, drawn.truth_test, scores, candidates, values)
+
+
+def save(measured: Measured, path: Path) -> None:
+    """Write settings in the order of the wide list; equal candidates share a row of values."""
+    candidates = list(measured.values)
+    settings = list(measured.candidates)
+    partial = path.with_suffix(".part.npz")
+    np.savez_compressed(
+        partial,
+        task=np.array(measured.task),
+        settings=np.array([astuple(one) for one in settings]),
+        truth=measured.truth,
+        scores=np.array([measured.scores.get(one, np.nan) for one in settings]),
+        places=np.array([candidates.index(measured.candidates[one]) for one in settings]),
+        values=np.array([measured.values[one] for one in candidates], np.float32),
+    )
+    partial.replace(path)
+
+
+def load(path: Path) -> Measured:
+    """Read a file of ``save``; candidates are identified by number alone."""
+    with np.load(path, allow_pickle=False) as held:
+        settings = [Informed(*numbers) for numbers in held["settings"].tolist()]
+        by_number = [
+            Candidate("resvm", (("n_pos", float(number)),)) for number in range(len(held["values"]))
+        ]
+        candidates = {
+            one: by_number[number] for one, number in zip(settings, held["places"], strict=True)
+        }
+        scores = {
+            one: float(score)
+            for one, score in zip(settings, held["scores"], strict=True)
+            if np.isfinite(score)
+        }
+        values = dict(zip(by_number, held["values"], strict=True))
+        return Measured(str(held["task"]), held["truth"], scores, candidates, values)
+
+
+def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
+    """Average precision by data set, in percent; tasks of one file are one data set."""
+    found = defaultdict(list)
+    for one in draws:
+        fades = FORMER_FADES if way == (FORMER_NAME, FORMER_KEPT) else committee.UNTUNED_FADES
+        values = one.answer(LISTS[way[0]], way[1], fades)
+        found[TASKS[one.task].file].append(100 * average_precision_score(one.truth, values))
+    return {name: float(np.mean(areas)) for name, areas in found.items()}
+
+
+def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
+    """Each list with each committee size; then the choice without each data set."""
+    areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
+    former = areas[FORMER_NAME, FORMER_KEPT]
+    show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
+    show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in KEPT) + " |")
+    show("| --- " + "| --: " * (len(KEPT) + 1) + "|")
+    for name, some in LISTS.items():
+        cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in KEPT]
+        show(f"| {name} | {len(set(some) | {UNTUNED})} | " + " | ".join(cells) + " |")
+    show("\n| data set left out | best on the others | gain there over the former 30 | today's |")
+    show("| --- | --- | --: | --: |")
+    gains = []
+    for name in former:
+        others = [other for other in former if other != name]
+        best = max(areas, key=lambda way: np.mean([areas[way][other] for other in others]))
+        today = areas["today's", committee.KEPT][name] - former[name]
+        gains.append((areas[best][name] - former[name], today))
+        show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
+    mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))
+    cells = [f"{gain:+.2f} ({width:.2f})" for gain, width in zip(mean, error, strict=True)]
+    show(f"| mean (standard error) | | {cells[0]} | {cells[1]} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", default=".")
+    parser.add_argument("--folder", required=True, help="where a file per draw is kept")
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    given = parser.parse_args()
+    folder = Path(given.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    assert set(LISTS["today's"]) == set(informed_settings(Kernel("rbf")))
+    paths = []
+    with parallel.inner_threads_held(), silenced():
+        for number, task, share in itertools.product(
+            range(FIRST_DRAW, FIRST_DRAW + given.draws), given.tasks, CONTAMINATIONS
+        ):
+            path = folder / f"{task.replace(' ', '')}-{share:g}-{number}.npz"
+            paths.append(path)
+            if not path.exists():
+                print(path.name, file=sys.stderr, flush=True)
+                drawn = draw(task, share, number, Path(given.data_dir))
+                save(measure(task, drawn, number), path)
+    tables([load(path) for path in paths])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Markdown tables, and the marks between which a document holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->"
+
+
+def put_between_marks(path: Path, written: str) -> None:
+    """Replace what is between the marks of a document, or all of it if it has none."""
+    document = path.read_text() if path.exists() else ""
+    before, mark, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if mark and end:
+        written = f"{before}{BEGIN}\n\n{written}\n{END}{after}"
+    path.write_text(written)
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with its first column aligned left and the others right."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,194 @@
+"""Other methods for P and U, each run as a careful user of its library would run it.
+
+All take dense rows, standardized where ``resvm check`` advises scaling. Methods that need the class
+prior get the true one, which is unknown in practice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from studies.pu_tasks import Draw
+
+FOLDS = 5
+TREES = 500
+BAGS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Values of the test rows, and which of them are predicted positive."""
+
+    values: np.ndarray
+    positive: np.ndarray
+
+
+class Matrices:
+    """The rows of a draw as dense matrices."""
+
+    def __init__(self, drawn: Draw, seed: int) -> None:
+        from sklearn.preprocessing import StandardScaler
+
+        self.train, self.test = drawn.dense(drawn.training_rows), drawn.dense(drawn.test)
+        self.labels, self.prior, self.seed = drawn.labels, drawn.prior, seed
+        if drawn.unscaled:
+            scaler = StandardScaler().fit(self.train)
+            self.train, self.test = scaler.transform(self.train), scaler.transform(self.test)
+
+    @cached_property
+    def gamma(self) -> float:
+        """scikit-learn's ``scale``."""
+        return 1.0 / (self.train.shape[1] * float(self.train.var()))
+
+    @cached_property
+    def folds(self) -> Any:
+        from sklearn.model_selection import StratifiedKFold
+
+        return StratifiedKFold(FOLDS, shuffle=True, random_state=self.seed)
+
+
+def svc(rows: Matrices) -> Answer:
+    """A class-balanced SVM of P against U, C and gamma by cross-validated ROC area."""
+    from sklearn.metrics.pairwise import rbf_kernel
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    best: tuple[float, Any, float] | None = None
+    # one kernel matrix per gamma: the same choice as a grid over both, but faster
+    for gamma in (0.1 * rows.gamma, rows.gamma, 10 * rows.gamma):
+        model = SVC(kernel="precomputed", class_weight="balanced", max_iter=200_000)
+        grid = {"C": [0.1, 1.0, 10.0, 100.0]}
+        search = GridSearchCV(model, grid, scoring="roc_auc", cv=rows.folds)
+        search.fit(rbf_kernel(rows.train, gamma=gamma), rows.labels)
+        if best is None or search.best_score_ > best[0]:
+            best = search.best_score_, search, gamma
+    assert best is not None
+    values = best[1].decision_function(rbf_kernel(rows.test, rows.train, gamma=best[2]))
+    return Answer(values, values > 0)
+
+
+def logistic(rows: Matrices) -> Answer:
+    """Class-balanced logistic regression of P against U, C by cross-validated ROC area."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    model = LogisticRegression(class_weight="balanced", max_iter=1000)
+    search = GridSearchCV(model, {"C": [0.01, 0.1, 1.0]}, scoring="roc_auc", cv=rows.folds)
+    values = search.fit(rows.train, rows.labels).decision_function(rows.test)
+    return Answer(values, values > 0)
+
+
+def forest(rows: Matrices) -> Answer:
+    """A random forest of P against U."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    trees = RandomForestClassifier(TREES, random_state=rows.seed).fit(rows.train, rows.labels)
+    values = trees.predict_proba(rows.test)[:, 1]
+    return Answer(values, values > 0.5)
+
+
+def bagged_trees(rows: Matrices) -> Answer:
+    """Trees of P against a new sample of U of the same size each (Mordelet and Vert)."""
+    from pulearn import BaggingPuClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    ensemble = BaggingPuClassifier(
+        DecisionTreeClassifier(),
+        n_estimators=BAGS,
+        max_samples=int(rows.labels.sum()),
+        random_state=rows.seed,
+    )
+    values = ensemble.fit(rows.train, rows.labels).predict_proba(rows.test)[:, 1]
+    return Answer(values, values > 0.5)
+
+
+def lightgbm(rows: Matrices) -> Answer:
+    """Class-balanced gradient boosting of P against U."""
+    from lightgbm import LGBMClassifier
+
+    model = LGBMClassifier(class_weight="balanced", random_state=rows.seed, n_jobs=1, verbosity=-1)
+    values = model.fit(rows.train, rows.labels).predict_proba(rows.test)[:, 1]
+    return Answer(values, values > 0.5)
+
+
+def elkan_noto(rows: Matrices) -> Answer:
+    """Probabilities of being labeled, divided by that of held-out positives."""
+    from pulearn import ElkanotoPuClassifier
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.svm import SVC
+
+    model = SVC(gamma=rows.gamma, class_weight="balanced")
+    base = CalibratedClassifierCV(model, ensemble=False, cv=FOLDS)
+    classifier = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=rows.seed)
+    values = classifier.fit(rows.train, rows.labels).predict_proba(rows.test)[:, 1]
+    return Answer(values, values > 0.5)
+
+
+def upu(rows: Matrices) -> Answer:
+    """The unbiased PU risk over rbf functions, with the true prior."""
+    from pu_toolbox.estimators.risk.upu import UPUClassifier
+
+    model = UPUClassifier(
+        rows.prior,
+        basis="rbf",
+        kernel_width=(2 * rows.gamma) ** -0.5,
+        random_state=rows.seed,
+    )
+    return _run_toolbox(model, rows)
+
+
+def nnpu(rows: Matrices) -> Answer:
+    """The non-negative PU risk over a small network, with the true prior."""
+    import torch
+    from pu_toolbox.estimators.risk.nnpu import NonNegativePUClassifier
+
+    torch.manual_seed(rows.seed)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(rows.train.shape[1], 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)
+    )
+    model = NonNegativePUClassifier(network, class_prior=rows.prior, random_state=rows.seed)
+    return _run_toolbox(model, rows)
+
+
+def dist_pu(rows: Matrices) -> Answer:
+    """A small network whose predictions match the true prior."""
+    from pu_toolbox.estimators.risk.dist_pu import DistPUClassifier
+
+    return _run_toolbox(DistPUClassifier(rows.prior, random_state=rows.seed), rows)
+
+
+def _run_toolbox(model: Any, rows: Matrices) -> Answer:
+    model.fit(rows.train, rows.labels)
+    values = np.asarray(model.decision_function(rows.test), float)
+    return Answer(values, np.asarray(model.predict(rows.test)) == 1)
+
+
+def label_quality(rows: Matrices) -> np.ndarray:
+    """cleanlab's quality of each label of P, from a forest's cross-validated probabilities."""
+    from cleanlab.rank import get_label_quality_scores
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import cross_val_predict
+
+    trees = RandomForestClassifier(BAGS, random_state=rows.seed)
+    chances = cross_val_predict(
+        trees, rows.train, rows.labels, cv=rows.folds, method="predict_proba"
+    )
+    return np.asarray(get_label_quality_scores(rows.labels, chances))[rows.labels == 1]
+
+
+PEERS: dict[str, Callable[[Matrices], Answer]] = {
+    "SVC, grid": svc,
+    "logistic regression": logistic,
+    "random forest": forest,
+    "PU-bagged trees": bagged_trees,
+    "LightGBM": lightgbm,
+    "Elkan-Noto, SVC": elkan_noto,
+    "uPU, rbf, true prior": upu,
+    "nnPU, network, true prior": nnpu,
+    "Dist-PU, true prior": dist_pu,
+}

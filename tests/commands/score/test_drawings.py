@@ -1,0 +1,165 @@
+"""Plots and the page: whole, self-contained, and the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from resvm_cli.commands.score import drawings
+from resvm_cli.commands.score.score import score
+from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest, ScoreSettings
+from resvm_cli.metrics import curves
+from resvm_cli.metrics.significance import over_data_sets
+from resvm_cli.report import html
+from resvm_cli.running.run import Run
+
+RANGES = KnownContamination((0.1, 0.1), (0.1, 0.2))
+
+
+def made(tmp_path, monkeypatch, size=300, **options):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    positive = rng.random(size) < 0.3
+    values = rng.standard_normal(size) + positive
+    (tmp_path / "labels").write_text("".join(f"{int(one)}\n" for one in positive))
+    (tmp_path / "</script>&.pred".replace("/", "_")).write_text(
+        "".join(f"{value!r}\n" for value in values.tolist())
+    )
+    request = ScoreRequest(
+        files=("<_script>&.pred",),
+        labels="labels",
+        settings=ScoreSettings(n_replicates=50),
+        drawings=True,
+        **options,
+    )
+    page = drawings.render_page(score(request, Run())).decode()
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return page, json.loads(data.group(1)), positive, values
+
+
+def test_the_page_asks_nobody_for_anything(tmp_path, monkeypatch):
+    page, _, _, _ = made(tmp_path, monkeypatch)
+    outside = set(re.findall(r"""https?://[^"'\s)]+""", page))
+    assert outside <= {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=\"(?!data:)", page)
+    assert "default-src 'none'" in page
+    assert page.count("</script>") == 2  # none from the data
+
+
+def test_the_counts_at_the_threshold_are_there_also_where_points_were_thinned(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(curves.Points.thinned, "__defaults__", (20,))
+    _, data, positive, values = made(tmp_path, monkeypatch)
+    (one,) = data["files"]
+    assert len(one["tp"]) < 30
+    called = values > 0.5
+    assert one["tp"][one["start"] - 1] == (called & positive).sum()
+    assert one["fp"][one["start"] - 1] == (called & ~positive).sum()
+    assert (np.diff(np.add(one["tp"], one["fp"])) >= 0).all()
+
+
+def test_every_threshold_of_a_small_file_can_be_chosen(tmp_path, monkeypatch):
+    _, data, positive, values = made(tmp_path, monkeypatch)
+    (one,) = data["files"]
+    for place in (0, 7, 150, 299):
+        called = values >= np.sort(values)[::-1][place]
+        assert one["tp"][place] == (called & positive).sum()
+        assert one["fp"][place] == (called & ~positive).sum()
+    assert sum(one["histogram"]["positive"]) == positive.sum()
+
+
+def test_contaminated_sets_get_corrected_curves_and_their_assumptions(tmp_path, monkeypatch):
+    _, data, _, _ = made(
+        tmp_path, monkeypatch, pu=True, known=KnownContamination((0.1, 0.1), (0.1, 0.2))
+    )
+    (one,) = data["files"]
+    assert len(one["corrected"]["tpr"]) == len(one["corrected"]["precision"])
+    assert data["chance"] == pytest.approx(0.15)
+    assert len(data["assumptions"]) == 3
+    names = [name for name, _, _ in data["rows"]]
+    assert "corrected_average_precision" in names
+    assert "average_precision" not in one["figures"]
+
+
+def test_text_cannot_end_the_data(tmp_path):
+    page = html.page("<title>", "commands/score/score.js", {"x": "</script><!--\u2028"}).decode()
+    assert "<title>&lt;title&gt;</title>" in page
+    assert page.count("</script>") == 2
+    assert "<!--" not in page
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plots")
+    rng = np.random.default_rng(0)
+    positive = rng.random(300) < 0.3
+    (folder / "labels").write_text("".join(f"{int(one)}\n" for one in positive))
+    for name in ("a$b", "c"):
+        values = rng.standard_normal(300) + positive
+        (folder / name).write_text("".join(f"{value!r}\n" for value in values.tolist()))
+
+    def run(names=("a$b",), **options):
+        request = ScoreRequest(
+            files=tuple(str(folder / name) for name in names),
+            labels=str(folder / "labels"),
+            settings=ScoreSettings(n_replicates=options.pop("n_replicates", 30)),
+            drawings=True,
+            **options,
+        )
+        return score(request, Run())
+
+    return run
+
+
+def words(svg: bytes) -> str:
+    return " ".join(text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip())
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
+def test_every_format_is_what_its_name_says(kind, first, result):
+    assert drawings.plot_curves(result(), kind).startswith(first)
+
+
+def test_the_legend_tells_the_areas_and_the_chance_lines_are_there(result):
+    found = result(("a$b", "c"))
+    text = words(drawings.plot_curves(found, "svg"))
+    for one in found.files:
+        values = one.figures.values
+        assert f"average precision {values['average_precision']:.3f}" in text
+        assert f"area {values['roc_auc']:.3f}" in text
+    assert "chance 0.5" in text
+    share = found.files[0].figures.values["n_positives"] / 300
+    assert f"chance {share:.3g}" in text
+    assert "shaded: pointwise 95 %" in text
+    assert "shaded" not in words(drawings.plot_curves(result(n_replicates=0), "svg"))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [None, RANGES, KnownContamination((0.1, 0.1), None)],
+)
+def test_positive_and_unlabeled_rows_are_drawn_as_what_they_are(known, result):
+    text = words(drawings.plot_curves(result(pu=True, known=known), "svg"))
+    assert ("known positives among predicted positives" in text) == (known is None)
+    assert ("average precision" in text) == (known is not None)
+
+
+def test_the_same_figure_has_the_same_bytes(result):
+    assert drawings.plot_curves(result(), "svg") == drawings.plot_curves(result(), "svg")
+
+
+def test_the_diagram_of_critical_differences_shows_ranks_and_groups():
+    rng = np.random.default_rng(1)
+    means = rng.random((17, 3)) + np.array([0, 0.4, 0.6])
+    overall = over_data_sets(("cwsvm", "bagging", "resvm"), means)
+    text = words(drawings.plot_critical_differences(overall, "svg"))
+    assert "CD = 0.804" in text
+    for method, rank in zip(overall.methods, overall.average_ranks, strict=True):
+        assert f"{method} ({rank:.2f})" in text

@@ -1,0 +1,187 @@
+"""CSV tables with located cells, and columns of numbers, whatever the pieces of text."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resvm_cli.errors import DataError
+from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files import delimited
+from resvm_cli.files.delimited import BLANKS, Layout, TextTable, read_columns, read_number
+
+
+def table(text: bytes, step: int | None = None, **more) -> TextTable:
+    size = step or max(1, len(text))
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return TextTable("t.csv", lambda: pieces, **more)
+
+
+def rows(one: TextTable) -> list[tuple[str, ...]]:
+    return [row for block in one.blocks() for row in zip(*block.columns, strict=True)]
+
+
+CELLS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r\0"), max_size=6)
+
+
+@given(
+    st.integers(2, 4).flatmap(lambda n: st.lists(st.tuples(*[CELLS] * n), max_size=8)), st.data()
+)
+def test_what_csv_writes_is_read_back_cell_by_cell(written, data):
+    width = len(written[0]) if written else 2
+    names = [f"c{number}" for number in range(width)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"])))
+    writer.writerows([names, *written])
+    step = data.draw(st.integers(1, 40))
+    found = table(text.getvalue().encode(), step, separator=",")
+    assert found.columns == names
+    assert rows(found) == written
+    assert rows(found) == written  # and once more
+
+
+def test_blocks_are_of_one_size_whatever_the_pieces(monkeypatch):
+    monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)
+    monkeypatch.setattr(delimited, "MIN_ROWS", 7)
+    text = b"a,b\n" + b"".join(b"%d,x\n" % number for number in range(40))
+    for step in (1, 5, 1000):
+        sizes = [block.n_rows for block in table(text, step).blocks()]
+        assert sizes == [7, 7, 7, 7, 7, 5]
+        assert [int(row[0]) for row in rows(table(text, step))] == list(range(40))
+
+
+def test_every_cell_has_its_line_and_column(monkeypatch):
+    monkeypatch.setattr(delimited, "MIN_ROWS", 2)
+    monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)
+    text = b'\n"a,1",b,c\nx,y,z\n\n"4\n""5",66,7\n88,9,10\n'
+    places = [
+        [block.where(row, column) for column in range(3)]
+        for block in table(text).blocks()
+        for row in range(block.n_rows)
+    ]
+    assert places == [
+        ["t.csv:3:1", "t.csv:3:3", "t.csv:3:5"],
+        ["t.csv:5:1", "t.csv:6:6", "t.csv:6:9"],
+        ["t.csv:7:1", "t.csv:7:4", "t.csv:7:6"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"a,b\n1,2\n1,2,3\n", r"t\.csv:3:3: a row of 3 columns; expected 2"),
+        (b"a,b\n\n1,2\n1\n", r"t\.csv:4:1: a row of 1 columns; expected 2"),
+        (b'a,b\n1,"2\n', r"t\.csv:2: not valid CSV"),
+        (b'a,b\n1,"2"3\n', r"t\.csv:2: not valid CSV"),
+        (b"1,2\n3,4\n", r"t\.csv:1: numbers only on the first line"),
+        (b"a, 4.5 ,g\nb,3,h\n", r"t\.csv:1: '4\.5' on the first line; are these column names"),
+        (b"a,b,a\n1,2,3\n", r"t\.csv:1:5: column 'a' comes twice, first as column 1"),
+        (b"", r"t\.csv: no rows"),
+        (b"\n \n", r"t\.csv: no rows"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_place(text, message):
+    with pytest.raises(DataError, match=message):
+        rows(table(text))
+
+
+def test_without_names_columns_go_by_number():
+    found = table(b"1;2\n3;4", header=False)
+    assert found.columns == ["1", "2"]
+    assert rows(found) == [("1", "2"), ("3", "4")]
+    assert table(b"1,2\n3,4", header=True).columns == ["1", "2"]
+    assert table(b"id,0.5\na,4", header=True).columns == ["id", "0.5"]
+
+
+def test_a_column_without_a_name_leaves_numbers_to_those_that_have_them():
+    assert table(b",a,\n0,3,4").columns == ["1", "a", "3"]
+    found = table(b",0,1\n0,3,4")  # as pandas writes an array
+    assert found.columns == ["unnamed 1", "0", "1"]
+    assert found.unnamed == ["unnamed 1"]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name_and_a_column_without_name_has_its_number():
+    assert table(b"\xef\xbb\xbf,b\n1,2\n").columns == ["1", "b"]
+
+
+def test_underscores_are_no_part_of_a_number():
+    assert read_number(" 1e3 ") == 1000.0
+    with pytest.raises(ValueError, match="1_000"):
+        read_number("1_000")
+    assert np.isnan(read_number("nan"))
+
+
+TEXT = b"1 0.5 # BRCA1\n\n# a comment\n-1\t-3.25 0.5\r\n  1 -inf\n-1 Infinity"
+
+
+def test_numbers_come_out_whatever_the_pieces():
+    for size in range(1, len(TEXT) + 1):
+        pieces = [TEXT[at : at + size] for at in range(0, len(TEXT), size)]
+        values, labels = read_columns(pieces, "x", Layout(BLANKS, 1, 0))
+        assert values.tolist() == [0.5, -3.25, -np.inf, np.inf]
+        assert labels.tolist() == [1, -1, 1, -1]
+
+
+def test_a_quoted_field_hides_separators_and_doubled_quotes():
+    text = b'"a,""b""",1,2.5\nplain,-1,1e3\n,1,-0\n'
+    values, labels = read_columns([text], "x", Layout(",", 2, 1))
+    assert values.tolist() == [2.5, 1000, 0]
+    assert labels.tolist() == [1, -1, 1]
+
+
+def test_a_name_that_starts_with_a_hash_is_a_name_where_columns_have_separators():
+    values, _ = read_columns([b"#1\t5\n"], "x", Layout("\t", 1))
+    assert values.tolist() == [5]
+
+
+@given(st.lists(st.floats(allow_nan=False)), st.sampled_from((BLANKS, "\t", ",")))
+def test_what_repr_writes_is_read_exactly(numbers, separator):
+    between = " " if separator == BLANKS else separator
+    text = "".join(f"name{between}{number!r}\n" for number in numbers).encode()
+    values, _ = read_columns([text], "x", Layout(separator, 1))
+    assert values.tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "message"),
+    [
+        (b"1 2\n1 nan\n", BLANKS, "x:2:3: 'nan' has no rank; expected a value"),
+        (b"1 2\n1\n", BLANKS, "x:2:2: the line ends too early"),
+        (b"1 2\n1 # 3\n", BLANKS, "x:2:3: the line ends too early"),
+        (b"1 2x\n", BLANKS, "x:1:3: cannot read '2x'"),
+        (b"1 1e999\n", BLANKS, "x:1:3: '1e999' is too large"),
+        (b"1 \x002\n", BLANKS, "a NUL byte"),
+        (b"a,b\n", ",", "x:1:3: cannot read 'b'"),
+        (b"a,\n", ",", "x:1:3: the line ends too early"),
+        (b"a\n", ",", "x:1:1: the line ends too early"),
+        (b'"a,1\nb,2\n', ",", "x:1:1: the line ends too early"),
+        (b"a,1 \n", ",", "cannot read '1'"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_its_place(text, separator, message):
+    with pytest.raises(DataError) as caught:
+        read_columns([text], "x", Layout(separator, 1, what="a value"))
+    assert message in caught.value.message
+
+
+def test_lines_are_counted_over_pieces():
+    good = b"1 2\n" * 1000
+    with pytest.raises(DataError, match=r"x:2004:1: cannot read 'spam'"):
+        read_columns([good, good, b"spam\n"], "x", Layout(BLANKS, 0), lines_before=3)
+
+
+def test_the_scanner_itself_bounds_what_it_writes_and_checks_what_it_is_given():
+    room = np.empty(1)
+    found = tokenizer.columns(b"1\n2\n", 0, 0, -1, room, np.empty(0))
+    assert found[:4] == (tokenizer.ROWS_FULL, 1, 2, 1)
+    with pytest.raises(ValueError, match="newline"):
+        tokenizer.columns(b"1", 0, 0, -1, room, room)
+    with pytest.raises(ValueError, match="separator"):
+        tokenizer.columns(b"1\n", 10, 0, -1, room, room)
+    with pytest.raises(ValueError, match="column"):
+        tokenizer.columns(b"1\n", 0, -1, -1, room, room)

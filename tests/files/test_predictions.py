@@ -1,0 +1,239 @@
+"""Predictions are written exactly, read back, and anything else is an error."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resvm_cli.errors import DataError, FileError
+from resvm_cli.files import streams
+from resvm_cli.files.predictions import (
+    BlockSpool,
+    PredictionBlock,
+    format_block,
+    format_header,
+    labeled,
+    read_predictions,
+)
+
+FORMS = ("text", "tsv", "csv", "jsonl")
+
+
+def block(values, ids=None, votes=False, members=0):
+    size = len(values)
+    return PredictionBlock(
+        labels=np.where(np.arange(size) % 3 == 0, 1, -1),
+        decision_values=np.array(values, float),
+        votes=np.linspace(0, 1, size) if votes else None,
+        member_values=np.ones((size, members)) if members else None,
+        ids=ids,
+    )
+
+
+def write(path, form, some):
+    path.write_bytes(format_header(form, some) + format_block(form, some))
+    return str(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("votes", [False, True])
+@pytest.mark.parametrize("members", [0, 2])
+@pytest.mark.parametrize("named", [False, True])
+def test_every_format_is_read_back(form, votes, members, named, tmp_path):
+    ids = ['plain, "quoted"', "# odd", "tab\there", ""] if named else None
+    if form == "text" and named:
+        ids = ["plain", "two words", "x # y", ""]
+    some = block([0.1, -2.5, 3e-5, 17.0], ids, votes, members)
+    path = write(tmp_path / "p", form, some)
+    for with_ids in (False, True) if named else (False,):
+        found = read_predictions(path, with_ids=with_ids)
+        assert found.values.tolist() == some.decision_values.tolist()
+        assert found.predicted_positive.tolist() == [True, False, False, True]
+        assert found.ids == (ids if with_ids else None)
+        assert found.provenance == "unknown"
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
+def test_values_are_read_exactly(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("p")
+    for form in FORMS:
+        assert read_predictions(write(folder / form, form, block(values))).values.tolist() == values
+
+
+def test_bare_numbers_have_no_labels_and_may_be_compressed(tmp_path):
+    path = tmp_path / "p.gz"
+    path.write_bytes(gzip.compress(b"0.5\n-inf\n1e3\n"))
+    found = read_predictions(str(path))
+    assert found.values.tolist() == [0.5, -np.inf, 1000]
+    assert found.predicted_positive is None
+
+
+@pytest.mark.parametrize(
+    ("text", "provenance"),
+    [
+        (b"# values: out-of-bag\n1 0.5\n", "out-of-bag"),
+        (b"\n# by hand\n# values: held-out\n0.5\n", "held-out"),
+        (b"# values: trained-on\nid\tlabel\tdecision_value\nx\t1\t2\n", "trained-on"),
+        (b"rank\tid\tknown\tdecision_value\tvotes\tmembers\n1\tx\t0\t0.5\t0.5\t44\n", "out-of-bag"),
+        (b'{"id": "x", "decision_value": 0.5, "members": 44}\n', "out-of-bag"),
+        (b"# values: guessed\n1 0.5\n", "unknown"),
+    ],
+)
+def test_a_file_may_say_where_its_values_come_from(text, provenance, tmp_path):
+    path = tmp_path / "p"
+    path.write_bytes(text)
+    for with_ids in (False, b"id" in text):
+        assert read_predictions(str(path), with_ids=with_ids).provenance == provenance
+
+
+def test_a_byte_order_mark_and_crlf_do_no_harm(tmp_path):
+    path = tmp_path / "p"
+    path.write_bytes(b"\xef\xbb\xbfid,label,decision_value\r\na,1,0.5\r\nb,-1,-1\r\n")
+    found = read_predictions(str(path), with_ids=True)
+    assert (found.values.tolist(), found.ids) == ([0.5, -1], ["a", "b"])
+    assert read_predictions(str(path)).values.tolist() == [0.5, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "no predictions"),
+        (b"\n# nothing\n", "no predictions"),
+        (b"id\tlabel\tdecision_value\n", "no predictions"),
+        (b"1 3:0.5 4:1\n", "a svmlight file, not predictions"),
+        (b"hello world\n", "p:1: not a prediction file: 'hello world'"),
+        (b"id,score\nx,1\n", "p:1: not a prediction file: 'id,score'"),
+        (b"1 0.5\n1 nan\n", "p:2:3: 'nan' has no rank"),
+        (b"nan\n", "p:1:1: 'nan' has no rank"),
+        (b"7 0.5\n", "row 1 has the label 7; expected 1 or -1"),
+        (b'{"decision_value": 1}\n{"value": 2}\n', "p:2: not a JSON object with a number"),
+        (b'{"decision_value": NaN}\n', "p:1: nan has no rank"),
+        (b"{oops\n", "p:1: not a JSON object"),
+        (b"\x7fELF\x00\x01\n", "not a prediction file"),
+    ],
+)
+def test_what_is_no_prediction_file_is_refused(text, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p").write_bytes(text)
+    with pytest.raises(DataError) as caught:
+        read_predictions("p")
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text", [b"1 0.5\n", b"label\tdecision_value\n1\t0.5\n", b'{"decision_value": 1}\n', b"0.5\n"]
+)
+def test_a_file_without_ids_cannot_be_joined(text, tmp_path):
+    (tmp_path / "p").write_bytes(text)
+    with pytest.raises(DataError, match="has no ids to join by"):
+        read_predictions(str(tmp_path / "p"), with_ids=True)
+
+
+def test_a_bad_value_is_refused_also_where_ids_are_read(tmp_path):
+    (tmp_path / "p").write_bytes(b"id,decision_value\na,1\nb,nan\n")
+    with pytest.raises(DataError, match=r"p:3: cannot read 'nan'"):
+        read_predictions(str(tmp_path / "p"), with_ids=True)
+
+
+NAMES = ["a b", "", 'say "no"', "x,y", "t\tab", "car\rriage", "\udcff\u00e9"]
+
+
+def some_block(*, votes: bool, members: bool, ids: bool) -> PredictionBlock:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(len(NAMES)) * 10.0 ** rng.integers(-20, 20, len(NAMES))
+    return PredictionBlock(
+        labels=np.where(values > 0, 1, -1),
+        decision_values=values,
+        votes=rng.integers(0, 5, len(NAMES)) / 4 if votes else None,
+        # one member behind the other, as the pool makes them
+        member_values=rng.standard_normal((3, len(NAMES))).T if members else None,
+        ids=NAMES if ids else None,
+    )
+
+
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("members", [False, True])
+@pytest.mark.parametrize("votes", [False, True])
+@pytest.mark.parametrize("form", ["text", "tsv", "csv"])
+def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
+    some = some_block(votes=votes, members=members, ids=ids)
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter="," if form == "csv" else "\t", lineterminator="\r\n")
+    for row, name in enumerate(NAMES):
+        fields = [str(some.labels[row]), repr(float(some.decision_values[row]))]
+        fields += [repr(float(some.votes[row]))] if votes else []
+        fields += [repr(float(value)) for value in some.member_values[row]] if members else []
+        if form == "text":
+            fields += ["#", name] if ids else []
+            text.write(" ".join(filter(None, fields)) + "\n")
+        else:
+            writer.writerow([name, *fields] if ids else fields)
+    expected = text.getvalue().replace("\r\n", "\n")  # named above so that both are quoted
+    assert format_block(form, some) == expected.encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("form", ["text", "tsv", "csv"])
+def test_no_rows_are_no_lines(form):
+    nothing = PredictionBlock(np.zeros(0, np.int64), np.zeros(0), None, None, [])
+    assert format_block(form, nothing) == b""
+
+
+def kept_block(size, votes=False, members=0, ids=None):
+    return PredictionBlock(
+        labels=np.ones(size, np.int64),
+        decision_values=np.linspace(-1, 1, size),
+        votes=np.linspace(0, 1, size) if votes else None,
+        member_values=np.arange(size * members, dtype=float).reshape(size, members)
+        if members
+        else None,
+        ids=ids,
+    )
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 25])
+def test_blocks_are_read_back_in_order_as_often_as_wanted(memory, monkeypatch):
+    monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
+    some = [
+        kept_block(3),
+        kept_block(1, votes=True, members=2),
+        kept_block(2, ids=["", "na\u00efve \udcff"]),
+        kept_block(1, ids=[""]),
+    ]
+    with BlockSpool() as kept:
+        for one in some:
+            kept.add(one)
+        for _ in range(2):
+            found = list(kept)
+            assert len(found) == len(some)
+            for one, again in zip(some, found, strict=True):
+                assert again.decision_values.tolist() == one.decision_values.tolist()
+                assert again.ids == one.ids
+                for name in ("votes", "member_values"):
+                    before, after = getattr(one, name), getattr(again, name)
+                    assert (before is None) == (after is None)
+                    assert before is None or np.array_equal(before, after)
+
+
+def test_labels_are_given_from_a_least_value_on():
+    assert labeled(kept_block(3), 0.0).labels.tolist() == [-1, 1, 1]
+
+
+def test_a_full_disk_is_said_plainly(monkeypatch):
+    class Full:
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda **options: Full())
+    with BlockSpool() as kept, pytest.raises(FileError, match="No space left"):
+        kept.add(kept_block(3))

@@ -1,0 +1,442 @@
+"""Lists with one entry per row: ids, labels and weights of known positives."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import resvm_cli
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.files.row_lists import WeightLines, read_known_ids, read_labels
+from resvm_cli.files.svmlight import read_file
+from resvm_cli.model.bags import PositiveWeights
+from resvm_cli.model.methods import bag_of
+from resvm_cli.model_files import directory
+from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
+from resvm_cli.training import data as training_data
+from resvm_cli.training.data import TrainingData
+from resvm_cli.training.input import TrainingInput
+from tests.conftest import SAMPLE, train_arguments, write_svm
+
+RNG = np.random.default_rng(11)
+FEATURES = np.round(RNG.standard_normal((60, 4)), 3)
+NAMES = [f"gene-{number}" for number in range(60)]
+KNOWN = [3, 4, 17, 59]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_svm(tmp_path / "all.svm", FEATURES, comments=NAMES)
+    write_svm(tmp_path / "bare.svm", FEATURES)
+    (tmp_path / "names.txt").write_text("".join(f"{name}\n" for name in NAMES))
+    (tmp_path / "known.txt").write_text("# known\n" + "".join(f"{NAMES[n]}\n" for n in KNOWN))
+    return tmp_path
+
+
+def opened(folder, data="all.svm", known="known.txt", names=None, **more):
+    source = TrainingInput(
+        data=str(folder / data),
+        positive_ids=str(folder / known),
+        ids_file=None if names is None else str(folder / names),
+        keep_ids=True,
+        **more,
+    )
+    source.check()
+    return TrainingData(source, False, Run())
+
+
+def dense(rows):
+    matrix = np.zeros((len(rows), 5))
+    matrix[rows.row_numbers, rows.indices] = rows.values
+    return matrix[:, 1:].tolist()
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("data", "names"), [("all.svm", None), ("bare.svm", "names.txt")])
+def test_rows_of_listed_ids_are_p_and_the_others_u(folder, data, names, packed, kept, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
+    if packed:
+        (folder / data).write_bytes(gzip.compress((folder / data).read_bytes()))
+    others = np.setdiff1d(np.arange(60), KNOWN)
+    with opened(folder, data, names=names) as found:
+        assert dense(found.positives) == FEATURES[KNOWN].tolist()
+        assert found.n_unlabeled == 56
+        some = np.array([0, 2, 3, 14, 15, 55])
+        assert dense(found.fetch(some)) == FEATURES[others[some]].tolist()
+        assert dense(Rows.concatenate(list(found.unlabeled()))) == FEATURES[others].tolist()
+        assert found.ids() == [NAMES[number] for number in (*KNOWN, *others)]
+
+
+def test_rows_without_ids_are_called_by_their_numbers(folder):
+    write_svm(folder / "pos.svm", FEATURES[:2], comments=["a", ""])
+    source = TrainingInput(str(folder / "pos.svm"), str(folder / "bare.svm"), keep_ids=True)
+    with TrainingData(source, False, Run()) as found:
+        assert found.ids()[:4] == ["a", "2", "1", "2"]
+    source = TrainingInput(data=str(folder / "bare.svm"), positive_label=0.0, keep_ids=True)
+    write_svm(folder / "bare.svm", FEATURES, np.arange(60) % 2)
+    with TrainingData(source, False, Run()) as found:
+        assert found.ids() == list(map(str, [*range(1, 61, 2), *range(2, 61, 2)]))
+
+
+def test_missing_ids_are_listed_and_refused_unless_allowed(folder):
+    more = [f"lost-{number}" for number in range(12)]
+    with (folder / "known.txt").open("a") as handle:
+        handle.writelines(f"{name}\n" for name in more)
+    with pytest.raises(DataError, match=r"12 of the 16 ids .*lost-9, and 2 more") as caught:
+        opened(folder)
+    assert "lost-10" not in caught.value.message
+    assert "allow_missing=True" in str(caught.value.hint)
+    with opened(folder, allow_missing=True) as found:
+        assert len(found.positives) == 4
+        assert any("12 of the 16 ids" in note for note in found.notes)
+
+
+def test_a_list_of_other_names_is_refused_even_where_some_may_be_missing(folder):
+    (folder / "known.txt").write_text("ENSG1\nENSG2\n")
+    with pytest.raises(DataError, match="none of the 2 ids") as caught:
+        opened(folder, allow_missing=True)
+    assert "gene-0, gene-1, gene-2" in (caught.value.hint or "")
+
+
+def test_an_id_of_two_rows_is_refused_with_both_lines(folder):
+    write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-3", *NAMES[11:]])
+    with pytest.raises(
+        DataError, match=r"all.svm:11: the id 'gene-3' comes twice, first in line 4"
+    ):
+        opened(folder)
+
+
+def test_repeated_ids_that_are_not_listed_are_remarked_on(folder):
+    write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-9", *NAMES[11:]])
+    with opened(folder) as found:
+        assert any("1 ids repeat" in note for note in found.notes)
+
+
+def test_an_id_listed_twice_is_refused_with_its_line(folder):
+    with (folder / "known.txt").open("a") as handle:
+        handle.write("gene-4\n")
+    with pytest.raises(DataError, match=r"known.txt:6: 'gene-4' is listed twice, first in line 3"):
+        opened(folder)
+
+
+def test_rows_without_comments_have_no_ids_to_look_for(folder):
+    with pytest.raises(DataError, match=r"no row ends in an id") as caught:
+        opened(folder, "bare.svm")
+    assert "ids_file" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("text", ["1 1:0.5 7:1 # gene-3\n", "3:1 4:2\n", "+1 qid:3 1:2\n"])
+def test_a_svmlight_file_is_no_list_of_ids(folder, text):
+    (folder / "svm.txt").write_text(text)
+    with pytest.raises(DataError, match=r"svm.txt:1: a svmlight row; expected one id per line"):
+        opened(folder, known="svm.txt")
+    with pytest.raises(DataError, match=r"svm.txt:1: a svmlight row; expected one id per line"):
+        opened(folder, names="svm.txt")
+
+
+@pytest.mark.parametrize("lines", [59, 61])
+def test_a_list_of_all_ids_has_as_many_lines_as_rows(folder, lines):
+    (folder / "names.txt").write_text("".join(f"{name}\n" for name in [*NAMES, "more"][:lines]))
+    with pytest.raises(DataError, match=f"names.txt: {lines} lines for 60 rows of data"):
+        opened(folder, "bare.svm", names="names.txt")
+
+
+def test_all_rows_known_leaves_nothing_unlabeled(folder):
+    with pytest.raises(DataError, match=r"every row has an id of .*names.txt"):
+        opened(folder, known="names.txt")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"positive_ids": "k", "positives": "p", "unlabeled": "u"}, "positive_ids goes with data"),
+        (
+            {"data": "d", "positive_ids": "k", "positive_label": 1.0},
+            "either positive_label or positive_ids, not both",
+        ),
+        ({"data": "d"}, "data needs positive_label or positive_ids"),
+        (
+            {"data": "d", "positive_label": 1.0, "allow_missing": True},
+            "allow_missing=True goes with",
+        ),
+        ({"data": "d", "positive_label": 1.0, "ids_file": "i"}, "ids_file goes with"),
+        ({"data": "-", "positive_ids": "-"}, "only one input can be stdin"),
+    ],
+)
+def test_contradictions_are_refused_before_anything_is_read(options, message):
+    with pytest.raises(ParameterError, match=message):
+        TrainingInput(**options).check()
+
+
+def test_rows_without_an_id_are_unlabeled_and_counted(folder):
+    names = ["" if number in (0, 58) else name for number, name in enumerate(NAMES)]
+    write_svm(folder / "some.svm", FEATURES, comments=names)
+    with opened(folder, "some.svm") as data:
+        assert [note for note in data.notes if "2 rows without id count as unlabeled" in note]
+
+
+def test_labels_are_those_of_the_rows_read_whole():
+    path = str(SAMPLE / "digits" / "test.svm")
+    assert read_labels(path).tolist() == read_file(path).labels.tolist()
+
+
+def test_a_plain_list_and_rows_without_features_do(tmp_path):
+    path = tmp_path / "labels"
+    path.write_bytes(
+        b"\xef\xbb\xbf1\n# a comment\n\n-1 qid:3\n+1 # name\n0 1:2 this is not looked at"
+    )
+    assert read_labels(str(path)).tolist() == [1, -1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"1 1:2\n3:4 5:6\n", ":2:1: cannot read '3:4'; expected a numeric label"),
+        (b"nan\n", "'nan' has no rank"),
+        (b"", "no labels"),
+        (b"yes\n", "cannot read 'yes'"),
+    ],
+)
+def test_a_row_without_label_is_refused(text, message, tmp_path):
+    path = tmp_path / "labels"
+    path.write_bytes(text)
+    with pytest.raises(DataError) as caught:
+        read_labels(str(path))
+    assert message in caught.value.message
+
+
+def test_ids_are_lines(tmp_path):
+    path = tmp_path / "ids"
+    path.write_text("BRCA1\n\n# a comment\n  two words \n")
+    assert list(read_known_ids(str(path))) == ["BRCA1", "two words"]
+    path.write_text("\n")
+    with pytest.raises(DataError, match="no ids"):
+        read_known_ids(str(path))
+
+
+N_POS = 30  # rows of P of the small problem
+
+
+@pytest.fixture
+def weights(tmp_path):
+    """A file of weights: every third row of P is unsure."""
+    path = tmp_path / "weights.txt"
+    path.write_text("# how sure\n" + "".join(f"{1 if i % 3 else 0.1}\n" for i in range(N_POS)))
+    return path
+
+
+def quick(problem, command="train", *more):
+    return [command, *train_arguments(problem)[1:], "--n-models", 6, *more]
+
+
+def same_model(first, second):
+    names = {path.relative_to(first) for path in first.rglob("*") if path.is_file()}
+    assert names == {path.relative_to(second) for path in second.rglob("*") if path.is_file()}
+    return all((first / name).read_bytes() == (second / name).read_bytes() for name in names)
+
+
+def test_equal_weights_give_the_bytes_of_none(problem, resvm, tmp_path):
+    assert resvm(*quick(problem), "-o", tmp_path / "none").code == 0
+    for value in ("1", "0.5"):
+        (tmp_path / "equal").write_text(f"{value}\n" * N_POS)
+        target = tmp_path / f"equal-{value}"
+        assert resvm(*quick(problem), "--weights", tmp_path / "equal", "-o", target).code == 0
+        assert same_model(tmp_path / "none", target)
+
+
+def test_rows_are_drawn_by_their_weights_whatever_the_jobs(problem, weights, resvm, tmp_path):
+    for jobs in (1, 2):
+        target = tmp_path / f"m{jobs}"
+        ran = resvm(*quick(problem), "--weights", weights, "-j", jobs, "-o", target)
+        assert ran.code == 0, ran.err
+    assert same_model(tmp_path / "m1", tmp_path / "m2")
+    stored = directory.load_model(str(tmp_path / "m1"))
+    assert stored.manifest["bags"] == "pcg64-1-weighted"
+    plain = resvm(*quick(problem), "-o", tmp_path / "plain")
+    assert plain.code == 0
+    assert not same_model(tmp_path / "m1", tmp_path / "plain")
+    # members have no support row that was not drawn for them
+    plan = stored.plan.with_weights(PositiveWeights.of([1 if i % 3 else 0.1 for i in range(N_POS)]))
+    positives = read_file(str(problem / "pos.svm")).rows
+    keys = positives.without_zeros().content_keys()
+    pool = stored.ensemble.pool
+    for number, member in enumerate(stored.ensemble.members):
+        drawn = {keys[row] for row in bag_of(plan.plans[0], number)[0]}
+        own = pool.take(member.support[: member.n_positive]).content_keys()
+        assert set(own) <= drawn
+
+
+def test_parts_resumed_and_grown_models_are_those_of_one_run(problem, weights, resvm, tmp_path):
+    whole = tmp_path / "whole"
+    given = ("--weights", weights)
+    assert resvm(*quick(problem), *given, "-o", whole).code == 0
+    parts = [tmp_path / "a", tmp_path / "b"]
+    for number, part in enumerate(parts, 1):
+        ran = resvm(*quick(problem), *given, "--task", f"{number}/2", "-o", part)
+        assert ran.code == 0, ran.err
+    assert resvm("merge", *parts, "-o", tmp_path / "merged").code == 0
+    assert same_model(whole, tmp_path / "merged")
+    few = [*train_arguments(problem), "--n-models", 3, *given, "-o", tmp_path / "grown"]
+    assert resvm(*few).code == 0
+    grown = [*train_arguments(problem), "--grow", 6, "-o", tmp_path / "grown"]
+    ran = resvm(*grown)
+    assert (ran.code, "trained with --weights" in ran.err) == (4, True)
+    ran = resvm(*grown, *given)
+    assert ran.code == 0, ran.err
+    assert same_model(whole, tmp_path / "grown")
+
+
+def test_a_part_of_other_weights_is_not_continued_or_merged(problem, weights, resvm, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("0.2\n" + "1\n" * (N_POS - 1))
+    first, second = tmp_path / "first", tmp_path / "second"
+    task = (*quick(problem), "--weights", weights, "--task")
+    assert resvm(*task, "1/2", "-o", first).code == 0
+    ran = resvm(*quick(problem), "--weights", other, "--task", "1/2", "-o", first)
+    assert (ran.code, "a part of another model" in ran.err) == (2, True)
+    assert resvm(*quick(problem), "--weights", other, "--task", "2/2", "-o", second).code == 0
+    assert resvm("merge", first, second, "-o", tmp_path / "m").code == 4
+
+
+def test_rank_by_a_stored_model_needs_its_weights(problem, weights, resvm, tmp_path):
+    given = ("--weights", weights)
+    kept = resvm(*quick(problem, "rank"), *given, "--decision", "votes", "-o", tmp_path / "m")
+    assert kept.code == 0, kept.err
+    stored = ("rank", *train_arguments(problem)[1:], "--model", tmp_path / "m")
+    stored = (*stored, "--decision", "votes")
+    assert resvm(*stored, *given).out == kept.out
+    ran = resvm(*stored)
+    assert (ran.code, "trained with --weights" in ran.err) == (4, True)
+    (tmp_path / "other").write_text("0.2\n" + "1\n" * (N_POS - 1))
+    ran = resvm(*stored, "--weights", tmp_path / "other")
+    assert (ran.code, "with other --weights than these" in ran.err) == (4, True)
+    assert resvm(*quick(problem), "-o", tmp_path / "plain").code == 0
+    ran = resvm("rank", *train_arguments(problem)[1:], "--model", tmp_path / "plain", *given)
+    assert (ran.code, "leave --weights out" in ran.err) == (4, True)
+
+
+@pytest.mark.parametrize("estimate", [["--oob"], ["-v", "3"]])
+def test_tune_judges_by_the_weights(estimate, problem, weights, resvm, tmp_path):
+    common = ["tune", *train_arguments(problem)[1:], *estimate, "--search", "random"]
+    common += ["--trials", 3, "--n-models", 4, "--max-extensions", 0]
+    scores = {}
+    (tmp_path / "equal.txt").write_text("0.7\n" * N_POS)
+    for name, given in (
+        ("none", []),
+        ("equal", ["--weights", tmp_path / "equal.txt"]),
+        ("given", ["--weights", weights]),
+    ):
+        ran = resvm(*common, *given, "-j", 1, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+        scores[name] = (tmp_path / name / "trials.jsonl").read_bytes()
+    assert scores["none"] == scores["equal"] != scores["given"]
+    assert resvm(*common, "--weights", weights, "-j", 2, "-o", tmp_path / "again").code == 0
+    assert (tmp_path / "again" / "trials.jsonl").read_bytes() == scores["given"]
+    ran = resvm(*common, "--resume", "-o", tmp_path / "given")
+    assert ran.code != 0
+
+
+def test_with_ids_weights_are_told_by_id_in_any_order(problem, resvm, tmp_path):
+    lines = (problem / "pos.svm").read_text().splitlines()
+    lines += (problem / "unl.svm").read_text().splitlines()
+    all_rows = tmp_path / "all.svm"
+    named = [f"{line.split(' #')[0]} # row {number}\n" for number, line in enumerate(lines)]
+    all_rows.write_text("".join(named))
+    order = np.random.default_rng(0).permutation(N_POS)
+    (tmp_path / "known").write_text("".join(f"row {i}\n" for i in order))
+    (tmp_path / "by-id").write_text("".join(f"row {i}\t{1 if i % 3 else 0.1}\n" for i in order))
+    by_place = tmp_path / "by-place"
+    by_place.write_text("".join(f"{1 if i % 3 else 0.1}\n" for i in range(N_POS)))
+    ids = ["--data", all_rows, "--positive-ids", tmp_path / "known", "--n-models", 6]
+    ran = resvm("train", *ids, "--weights", tmp_path / "by-id", "-o", tmp_path / "ids")
+    assert ran.code == 0, ran.err
+    assert resvm(*quick(problem), "--weights", by_place, "-o", tmp_path / "files").code == 0
+    digests = [
+        json.loads((tmp_path / name / "manifest.json").read_text())["data"]["positive"]
+        for name in ("ids", "files")
+    ]
+    assert digests[0] == digests[1]
+    for text, message in (
+        ("row 0 1\n", "29 known positives have no weight, such as 'row 1'"),
+        ("row 99 1\n", ":1: 'row 99' is not a known positive"),
+        ("row 1 1\nrow 1 0\n", ":2: 'row 1' has a weight already, in line 1"),
+        ("0.5\n", ":1: no id before the weight"),
+    ):
+        (tmp_path / "bad").write_text(text)
+        ran = resvm("train", *ids, "--weights", tmp_path / "bad", "-o", tmp_path / "no")
+        assert (ran.code, message in ran.err) == (3, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no weights"),
+        ("0.5\n", "1 weights for 30 rows of P"),
+        ("1\n" * 31, "31 weights for 30 rows of P"),
+        ("1\n1.5\n", ":2: the weight is '1.5'; expected a number from 0 to 1"),
+        ("1\n-0.5\n", ":2: the weight is '-0.5'"),
+        ("nan\n", ":1: the weight is 'nan'"),
+        ("1\n1e999\n", ":2: the weight is '1e999'"),
+        ("# sure\n1_0\n", ":2: the weight is '1_0'"),
+        ("1\n\n1\n", ":2: an empty line"),
+        ("1 1:0.5\n", ":1: '1 1:0.5' is not a number"),
+        ("0\n" * 30, "every weight is 0"),
+        ("0\n" * 29 + "1\n", "one row of P alone"),
+    ],
+)
+def test_bad_weights_are_exit_3_with_their_place(text, message, problem, resvm, tmp_path):
+    path = tmp_path / "weights"
+    path.write_text(text)
+    ran = resvm(*quick(problem), "--weights", path, "-o", tmp_path / "m")
+    assert (ran.code, message in ran.err) == (3, True), ran.err
+    assert str(path) in ran.err
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "tune"])
+@pytest.mark.parametrize("method", ["bagging", "cwsvm"])
+def test_methods_that_draw_no_row_of_p_refuse_weights(command, method, problem, resvm, tmp_path):
+    arguments = [command, *train_arguments(problem)[1:], "--method", method]
+    ran = resvm(*arguments, "--weights", "missing", "-o", tmp_path / "m")
+    assert (ran.code, f"no meaning for --method {method}" in ran.err) == (2, True)
+
+
+def test_only_one_input_is_stdin(problem, resvm, tmp_path):
+    arguments = ["train", "-P", "-", "-U", problem / "unl.svm", "--weights", "-"]
+    ran = resvm(*arguments, "-o", tmp_path / "m")
+    assert (ran.code, "only one input can be stdin" in ran.err) == (2, True)
+
+
+def test_trailing_blank_lines_and_comments_are_passed_over(tmp_path):
+    (tmp_path / "w").write_bytes(b"\xef\xbb\xbf# sure\n1\n# not\n.5\n\n\n")
+    read = WeightLines.read(str(tmp_path / "w"), with_ids=False)
+    assert read.of_rows(2, None).tolist() == [1.0, 0.5]
+    assert read.lines == [2, 4]
+
+
+def test_from_python_weights_of_known_positives_count(problem, weights, resvm, tmp_path):
+    blocks = [
+        resvm_cli.read_svmlight(problem / f"{name}.svm", features=5).X for name in ("pos", "unl")
+    ]
+    X = np.vstack([block.toarray() for block in blocks])
+    y = np.repeat([1, 0], [N_POS, len(X) - N_POS])
+    given = np.full(len(X), np.nan)
+    given[:N_POS] = [1 if i % 3 else 0.1 for i in range(N_POS)]
+    model = resvm_cli.fit(X, y, weights=given, n_models=6)
+    assert resvm(*quick(problem), "--weights", weights, "-o", tmp_path / "m").code == 0
+    stored = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert model.manifest["data"]["positive"] == stored["data"]["positive"]
+    assert model.manifest["bags"] == stored["bags"]
+    plain = resvm_cli.fit(X, y, n_models=6)
+    assert plain.manifest["bags"] == "pcg64-1"
+    with pytest.raises(ValueError, match=r"3 weights, and X has"):
+        resvm_cli.fit(X, y, weights=[1, 1, 1])
+    with pytest.raises(ValueError, match=r"weights has no meaning for method"):
+        resvm_cli.fit(X, y, weights=given, method="bagging")
+    with pytest.raises(DataError, match="the weight of row 1 of P is 2"):
+        resvm_cli.fit(X, y, weights=np.full(len(X), 2.0))

@@ -1,0 +1,172 @@
+"""Resampled rankings are rankings of resampled rows, and their intervals cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from resvm_cli.metrics import intervals
+from resvm_cli.metrics.ranking import Confusion, ScoredLabels
+from tests.metrics.test_ranking import rankings
+
+AREAS = ScoredLabels.areas
+labeled = ScoredLabels.from_scores
+
+
+def cloud(rng, n_pos, n_neg, shift=1.0, decimals=3):
+    positive = np.arange(n_pos + n_neg) < n_pos
+    return positive, np.round(rng.standard_normal(len(positive)) + shift * positive, decimals)
+
+
+@settings(max_examples=50)
+@given(rankings(), st.integers(1, 5))
+def test_every_replicate_has_as_many_rows_of_each_class(case, n):
+    ranking = labeled(*case)
+    drawn = intervals.resampled(ranking, n, np.random.default_rng(0))
+    assert drawn.n_positives.tolist() == [ranking.n_positives] * n
+    assert drawn.n_negatives.tolist() == [ranking.n_negatives] * n
+
+
+@pytest.mark.parametrize("repeat", [1, 20])  # few rows a cell, many rows a cell
+def test_counts_are_drawn_with_the_right_mean_and_variance(repeat):
+    counts = np.array([1, 0, 2, 5]) * repeat
+    drawn = intervals.draw_counts(counts, 4000, np.random.default_rng(1))
+    share = counts / counts.sum()
+    assert drawn.mean(axis=0) == pytest.approx(counts, abs=0.15 * np.sqrt(repeat))
+    assert drawn.var(axis=0) == pytest.approx(counts.sum() * share * (1 - share), rel=0.1)
+
+
+def test_the_spread_is_that_of_resampling_rows_one_by_one():
+    rng = np.random.default_rng(3)
+    positive, scores = cloud(rng, 40, 160, decimals=1)
+    ours = intervals.replicate(labeled(positive, scores), AREAS, 2000, seed=0)
+    plain = []
+    for _ in range(600):
+        rows = np.concatenate([rng.integers(0, 40, 40), rng.integers(40, 200, 160)])
+        plain.append(
+            {k: float(v) for k, v in labeled(positive[rows], scores[rows]).areas().items()}
+        )
+    for name, values in ours.items():
+        one_by_one = np.array([float(row[name]) for row in plain])
+        assert values.mean() == pytest.approx(one_by_one.mean(), abs=0.01)
+        assert values.std() == pytest.approx(one_by_one.std(), rel=0.12)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_another():
+    ranking = labeled(*cloud(np.random.default_rng(4), 30, 60))
+    first, again, other = (intervals.bootstrap(ranking, AREAS, 200, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert all(one.low <= one.value <= one.high for one in first.values())
+
+
+def test_bounds_are_replicates_by_their_rank_among_one_more():
+    # of 39 replicates the first has the level 1/40 and the last 39/40
+    replicates = np.random.default_rng(0).permutation(np.arange(1.0, 40.0))
+    found = intervals.percentile_interval(20.0, replicates)
+    assert (found.low, found.value, found.high) == pytest.approx((1, 20, 39))
+    # where the level lies beyond the outermost replicate, that one is the bound
+    assert intervals.percentile_interval(3.0, np.arange(1.0, 6.0)) == intervals.Interval(
+        3.0, 1.0, 5.0
+    )
+
+
+def test_merged_blocks_move_neither_place_nor_width(monkeypatch):
+    ranking = labeled(*cloud(np.random.default_rng(5), 800, 3000, decimals=9))
+
+    def figures(some):
+        top = {f"precision_at_{k}": some.precision_at(k) for k in (10, 100)}
+        return some.areas() | top | {"screened": some.screened_to_recover(0.8)}
+
+    exact = intervals.bootstrap(ranking, figures, 1500, 0)
+    monkeypatch.setattr(intervals, "MAX_BLOCKS", 200)
+    monkeypatch.setattr(intervals, "GRADED_BLOCKS", 200)
+    merged = intervals.bootstrap(ranking, figures, 1500, 0)
+    assert merged != exact
+    for name, one in exact.items():
+        assert merged[name].value == one.value
+        width = one.high - one.low
+        assert merged[name].low == pytest.approx(one.low, abs=0.1 * width)
+        assert merged[name].high == pytest.approx(one.high, abs=0.1 * width)
+
+
+def test_screening_figures_have_intervals_too():
+    ranking = labeled(*cloud(np.random.default_rng(6), 50, 950))
+
+    def figures(some):
+        return {
+            "enrichment": some.enrichment_at(10),
+            "bedroc": some.bedroc(20.0),
+            "screened": some.screened_to_recover(0.8),
+            "partial": some.partial_roc_auc(0.1),
+        }
+
+    for one in intervals.bootstrap(ranking, figures, 300, 0).values():
+        assert one.low < one.value < one.high
+
+
+def test_intervals_of_a_threshold_are_those_of_two_binomials():
+    found = intervals.confusion_intervals(Confusion(80, 10, 20, 190), 4000, 0)
+    assert found["recall"].value == 0.8
+    assert found["recall"].low == pytest.approx(0.72, abs=0.01)
+    assert found["recall"].high == pytest.approx(0.875, abs=0.011)
+    assert found["precision"].low < 80 / 90 < found["precision"].high
+
+
+@pytest.mark.parametrize("limit", [10**6, 10])  # every row its own cell, and merged blocks
+def test_paired_differences_are_narrower_than_unpaired_ones(limit, monkeypatch):
+    monkeypatch.setattr(intervals, "MAX_PAIRED_ROWS", limit)
+    rng = np.random.default_rng(7)
+    positive, first = cloud(rng, 200, 600, decimals=9)
+    second = first + 0.1 * rng.standard_normal(800)
+    found = intervals.paired_differences(positive, first, second, AREAS, 800, 0)["roc_auc"]
+    alone = intervals.bootstrap(labeled(positive, first), AREAS, 800, 0)["roc_auc"]
+    exact = labeled(positive, second).roc_auc() - labeled(positive, first).roc_auc()
+    assert found.value == pytest.approx(exact)
+    assert found.high - found.low < 0.3 * (alone.high - alone.low)
+
+
+def test_paired_spread_is_that_of_resampling_rows_one_by_one():
+    rng = np.random.default_rng(8)
+    positive, first = cloud(rng, 60, 140, decimals=1)
+    second = np.round(first + 0.7 * rng.standard_normal(200), 1)
+    found = intervals.paired_differences(positive, first, second, AREAS, 3000, 0)
+    plain = []
+    for _ in range(1500):
+        rows = np.concatenate([rng.integers(0, 60, 60), rng.integers(60, 200, 140)])
+        pair = [labeled(positive[rows], s[rows]).average_precision() for s in (first, second)]
+        plain.append(float(pair[1] - pair[0]))
+    low, high = np.percentile(plain, [2.5, 97.5])
+    one = found["average_precision"]
+    assert one.low == pytest.approx(low, abs=0.1 * (high - low))
+    assert one.high == pytest.approx(high, abs=0.1 * (high - low))
+
+
+def test_a_file_does_not_differ_from_itself():
+    positive, scores = cloud(np.random.default_rng(9), 20, 50)
+    for one in intervals.paired_differences(positive, scores, scores, AREAS, 50, 0).values():
+        assert (one.low, one.value, one.high) == (0, 0, 0)
+
+
+@settings(max_examples=50)
+@given(rankings(), st.integers(1, 8))
+def test_every_row_is_placed_in_the_block_that_counts_it(case, n_blocks):
+    positive, scores = case
+    small, cells = intervals._row_cells(labeled(positive, scores), positive, scores, n_blocks)
+    width = len(small.thresholds)
+    assert np.bincount(cells[positive], minlength=width).tolist() == small.positives.tolist()
+    negatives = np.bincount(cells[~positive], minlength=2 * width + 1)
+    assert negatives[0 : 2 * width : 2].tolist() == small.above.tolist()
+    assert negatives[1 : 2 * width : 2].tolist() == small.tied.tolist()
+    assert negatives[2 * width] == small.below
+
+
+@given(st.integers(1, 200), st.floats(0, 1))
+def test_the_interval_of_recall_is_scipys(total, share):
+    found = round(share * total)
+    ours = intervals.clopper_pearson(found, total)
+    theirs = binomtest(found, total).proportion_ci(0.95, "exact")
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)

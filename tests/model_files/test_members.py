@@ -1,0 +1,152 @@
+"""Members as LIBSVM model text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resvm_cli.errors import ModelError
+from resvm_cli.files.svmlight import format_rows
+from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
+from resvm_cli.model_files import members
+from resvm_cli.model_files.members import format_members, parse_members
+from resvm_cli.rows import Rows
+from resvm_cli.svm.kernels import Kernel
+from tests.libsvm_oracle import predict_values
+from tests.model.test_ensemble import KERNELS, ensemble
+
+LINEAR = Group(Kernel("linear"), range(1))
+
+
+def texts(machine: Ensemble) -> list[bytes]:
+    return list(format_members(machine))
+
+
+def named(machine: Ensemble) -> list[tuple[str, bytes]]:
+    return [(f"{i:05d}.model", text) for i, text in enumerate(texts(machine))]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_model_read_back_predicts_the_same_bits(kernel):
+    machine = ensemble(kernel)
+    again = parse_members(named(machine), machine.groups, single=False)
+    rows = Rows.from_dense(np.random.default_rng(0).standard_normal((200, 11)))
+    first, second = Predictor(machine), Predictor(again)
+    assert first.member_values(rows).tobytes() == second.member_values(rows).tobytes()
+    assert first.decisions(rows).values.tobytes() == second.decisions(rows).values.tobytes()
+    assert texts(again) == texts(machine)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_libsvms_own_loader_reads_it_to_the_same_values(kernel, tmp_path):
+    machine = ensemble(kernel)
+    rows = Rows.from_dense(np.random.default_rng(1).standard_normal((50, 11)))
+    values = Predictor(machine).member_values(rows)
+    for number, text in enumerate(texts(machine)):
+        path = tmp_path / f"{number}.model"
+        path.write_bytes(text)
+        assert values[:, number] == pytest.approx(predict_values(path, rows), rel=1e-11, abs=1e-11)
+
+
+def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeypatch):
+    pool = Rows.from_dense([[0.1, 2.0], [0.0, 0.0], [1e-7, 0.0]])
+    first = Member(np.array([0, 1]), np.array([0.5, -1.0]), 0.25, 1)
+    second = Member(np.array([1, 2, 0]), np.array([1.0, -1e22, 1 / 3]), -0.0, 2)
+    formatted = []
+
+    def counted(rows):
+        formatted.append(len(rows))
+        return format_rows(rows)
+
+    monkeypatch.setattr(members, "format_rows", counted)
+    machine = Ensemble.of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
+    head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
+    one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
+    other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
+    other += b"1.0\n-1e+22 1:1e-07\n0.3333333333333333 1:0.1 2:2\n"
+    assert texts(machine) == [one, other, one]
+    assert formatted == [2, 1, 0]
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            finite,
+            st.dictionaries(st.integers(0, 2**31 - 2), finite.filter(bool), max_size=5),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    finite,
+    st.integers(0, 6),
+)
+def test_every_number_survives(vectors, rho, n_positive):
+    rows = [sorted(row.items()) for _, row in vectors]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    pool = Rows(
+        indptr,
+        np.array([index for row in rows for index, _ in row], np.int32),
+        np.array([value for row in rows for _, value in row], np.float64),
+    )
+    member = Member(
+        np.arange(len(rows)),
+        np.array([coefficient for coefficient, _ in vectors]),
+        rho,
+        min(n_positive, len(rows)),
+    )
+    kernel = Kernel("rbf", gamma=0.1)
+    machine = Ensemble.of(kernel, pool, [member], True)
+    again = parse_members(named(machine), machine.groups, True)
+    (found,) = again.members
+    restored = again.pool.take(found.support)
+    assert restored.indptr.tolist() == pool.indptr.tolist()
+    assert restored.indices.tolist() == pool.indices.tolist()
+    assert restored.values.tobytes() == pool.values.tobytes()
+    assert found.coefficients.tobytes() == member.coefficients.tobytes()
+    assert found.rho == rho
+    assert found.n_positive == member.n_positive
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"svm_type c_svc", b"svm_type nu_svc"),
+        (b"kernel_type rbf", b"kernel_type linear"),
+        (b"gamma 0.2", b"gamma 0.3"),
+        (b"nr_class 2", b"nr_class 3"),
+        (b"total_sv 8", b"total_sv 7"),
+        (b"total_sv 8", b"total_sv 99999999999999999999"),
+        (b"total_sv 8", b"total_sv x"),
+        (b"label 1 -1", b"label -1 1"),
+        (b"nr_sv 4 4", b"nr_sv 4 5"),
+        (b"nr_sv 4 4", b"nr_sv 8"),
+        (b"\nSV\n", b"\nSW\n"),
+        (b"\nSV\n", b"\nSV\nnan 1:1\n"),
+        (b"\nSV\n", b"\n"),
+    ],
+)
+def test_text_that_is_not_the_manifests_member_is_refused_by_name(old, new):
+    texts = named(ensemble(KERNELS[2]))
+    name, text = texts[1]
+    assert text.count(old) == 1
+    texts[1] = (name, text.replace(old, new))
+    with pytest.raises(ModelError, match=r"00001\.model: not a member of this model"):
+        parse_members(texts, [Group(KERNELS[2], range(len(texts)))], single=False)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [b"1 1:x", b"1 1", b"x 1:1", b"1 2:1 1:1", b"1 1:1 # hidden", b"1 qid:1 1:1", b"inf 1:1"],
+)
+def test_a_support_vector_that_is_no_vector_is_refused(vector):
+    text = b"svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\n"
+    text += b"label 1 -1\nnr_sv 1 0\nSV\n"
+    assert parse_members([("m", text + b"1 1:1\n")], [LINEAR], True).members
+    with pytest.raises(ModelError):
+        parse_members([("m", text + vector + b"\n")], [LINEAR], True)

@@ -1,0 +1,273 @@
+"""Parts of a model: trained apart, joined to the bytes of one run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from resvm_cli.commands.train.train import train
+from resvm_cli.errors import ModelError, ParameterError
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.members import OutOfBagSample, Trainer, train_part
+from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.out_of_bag import stored_values
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.parameters import MethodParameters, Setting
+from resvm_cli.rows import Rows
+from resvm_cli.running.array_tasks import as_ranges
+from resvm_cli.running.run import Run
+from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.parts import merge, open_part, train_missing
+from resvm_cli.training.resource_budget import ResourceBudget
+from resvm_cli.training.train import make_plan, save, train_on
+from tests.conftest import write_svm
+
+RNG = np.random.default_rng(12)
+N_POS, N_UNL = 30, 90
+FEATURES = np.concatenate([RNG.normal(1.0, 1.0, (N_POS, 6)), RNG.normal(0.0, 1.0, (N_UNL, 6))])
+FEATURES[[3, N_POS + 5]] = FEATURES[0]  # duplicates in P and between P and U
+KNOWN = np.arange(N_POS + N_UNL) < N_POS
+SETTINGS = {
+    "rbf": ({}, {}),
+    "linear": ({"kernel": "linear"}, {}),
+    "poly scaled": ({"kernel": "poly"}, {"scale": "standard"}),
+    "liblinear": ({"kernel": "linear", "solver": "liblinear"}, {}),
+    "bagging": ({"method": "bagging"}, {}),
+}
+
+
+def data(features=FEATURES, **settings):
+    return MemoryData.from_matrix(sparse.csr_matrix(features), KNOWN, **settings)
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    found = sorted(directory.rglob("*"))
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found if path.is_file()}
+
+
+def trained_whole(target: Path, params: MethodParameters, **settings) -> dict[str, bytes]:
+    _, model = train_on(data(**settings), TrainingChoice.from_params(params), Run())
+    save(model, str(target), force=False)
+    return files(target)
+
+
+def train_members(data, settings, members, target, run, decision="votes"):
+    """Train these members into a part, and return how many were missing."""
+    plan = make_plan(data, TrainingChoice(tuple(settings), decision))
+    part = open_part(target, plan, data, decision, members)
+    budget = ResourceBudget(run.jobs or 1)
+    return sum(len(one.members) for one in train_missing(part, plan, budget, data, run))
+
+
+def cuts(n_models: int, n_parts: int) -> list[range]:
+    bounds = [n_models * part // n_parts for part in range(n_parts + 1)]
+    return [range(bounds[part], bounds[part + 1]) for part in range(n_parts)]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("n_parts", [1, 3, 7, 50])
+def test_parts_join_to_the_bytes_of_one_run(name, n_parts, tmp_path):
+    asked, settings = SETTINGS[name]
+    params = MethodParameters(n_models=12, n_unl=20, seed=5, **asked)
+    whole = trained_whole(tmp_path / "whole", params, **settings)
+    paths = []
+    for number, members in enumerate(filter(None, cuts(12, n_parts))):
+        paths.append(str(tmp_path / f"part-{number}"))
+        train_members(
+            data(**settings), [Setting(params)], members, paths[-1], Run(jobs=1 + number % 2)
+        )
+    merge(paths[::-1], str(tmp_path / "joined"), Run())
+    assert files(tmp_path / "joined") == whole
+
+
+def test_a_members_values_do_not_depend_on_which_others_there_are():
+    for name, (asked, settings) in SETTINGS.items():
+        params = MethodParameters(n_models=9, n_unl=20, **asked)
+        given = data(**settings)
+        plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+        whole = train_part(plan, range(9), given, Run(jobs=1)).values
+        for members in (range(1), range(4, 9), range(8, 9)):
+            alone = train_part(plan, members, given, Run(jobs=1)).values
+            assert alone.tobytes() == whole[members.start : members.stop].tobytes(), name
+
+
+@pytest.mark.parametrize("name", ["rbf", "linear"])
+def test_threads_that_share_the_judged_rows_change_no_value(name):
+    given = data()
+    params = MethodParameters(n_models=9, n_unl=20, **SETTINGS[name][0])
+    plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+    ensemble = train_part(plan, range(9), given, Run(jobs=1)).ensemble
+    rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
+    absent = RNG.random((len(rows), 9)) < 0.7
+    judge = Predictor.apart_from_others(ensemble, rows, 7)
+    expected = np.where(absent, judge.member_values(rows), np.nan).T
+    for workers in (1, 2, 5):
+        assert stored_values(ensemble, rows, absent, 7, workers).tobytes() == expected.tobytes()
+
+
+def test_a_csr_matrix_gives_the_model_of_the_same_rows_in_files(tmp_path):
+    write_svm(tmp_path / "pos.svm", FEATURES[KNOWN], np.ones(N_POS))
+    write_svm(tmp_path / "unl.svm", FEATURES[~KNOWN], -np.ones(N_UNL))
+    for scale in (None, "standard"):
+        params = MethodParameters(n_models=6)
+        source = TrainingInput(str(tmp_path / "pos.svm"), str(tmp_path / "unl.svm"), scale=scale)
+        target = tmp_path / f"files-{scale}"
+        train(source, TrainingChoice.from_params(params), str(target), Run())
+        assert trained_whole(tmp_path / f"memory-{scale}", params, scale=scale) == files(target)
+
+
+def test_a_part_is_continued_where_it_stopped(tmp_path):
+    params = MethodParameters(n_models=10, n_unl=20)
+    path = tmp_path / "part"
+    assert train_members(data(), [Setting(params)], range(10), str(path), Run()) == 10
+    finished = files(path)
+    for number in (2, 3, 9):
+        (path / f"members/{number:05d}.json").unlink()
+    (path / "members/00003.model").write_bytes(b"half")
+    assert train_members(data(), [Setting(params)], range(10), str(path), Run()) == 3
+    assert files(path) == finished
+    assert train_members(data(), [Setting(params)], range(10), str(path), Run()) == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"n_unl": 21}, "groups"),
+        ({"kernel": "linear"}, "groups"),
+        ({"features": FEATURES * 2}, "data"),
+        ({"scale": "maxabs"}, "scaling"),
+    ],
+)
+def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
+    settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
+    asked = {"n_models": 4, "n_unl": 20} | other
+    train_members(
+        data(),
+        [Setting(MethodParameters(n_models=4, n_unl=20))],
+        range(2),
+        str(tmp_path / "a"),
+        Run(),
+    )
+    train_members(
+        data(**settings),
+        [Setting(MethodParameters(**asked))],
+        range(2, 4),
+        str(tmp_path / "b"),
+        Run(),
+    )
+    with pytest.raises(ModelError, match=f"different models: .*{word}"):
+        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run())
+    assert not (tmp_path / "m").exists()
+
+
+def test_gaps_and_overlaps_are_named(tmp_path):
+    params = MethodParameters(n_models=12, n_unl=20)
+    for name, members in (("a", range(3)), ("b", range(4, 8)), ("c", range(6, 9))):
+        train_members(data(), [Setting(params)], members, str(tmp_path / name), Run())
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
+        merge([a, b], str(tmp_path / "m"), Run())
+    with pytest.raises(ModelError, match="members from 6 on, and another part has those up to 7"):
+        merge([a, b, c], str(tmp_path / "m"), Run())
+
+
+def test_another_machine_is_noted_and_joined(tmp_path):
+    params = MethodParameters(n_models=4, n_unl=20)
+    for name, members in (("a", range(2)), ("b", range(2, 4))):
+        train_members(data(), [Setting(params)], members, str(tmp_path / name), Run())
+    _edit(
+        tmp_path / "b/part.json",
+        lambda header: header["description"].update(numeric_fingerprint="0123456789abcdef"),
+    )
+    notes: list[str] = []
+    merge(
+        [str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run(on_notice=notes.append)
+    )
+    assert "numeric_fingerprint" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["part.json", "members/00001.json", "members/00001.model"])
+@pytest.mark.parametrize("change", ["flip", "cut", "append", "gone"])
+def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
+    params = MethodParameters(n_models=2, n_unl=20)
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
+    path = tmp_path / "a" / name
+    content = path.read_bytes()
+    if change == "gone":
+        path.unlink()
+    else:
+        flipped = content[:40] + bytes([content[40] ^ 1]) + content[41:]
+        path.write_bytes({"flip": flipped, "cut": content[:-9], "append": content + b" "}[change])
+    expected = "members are missing" if (change, name[-5:]) == ("gone", ".json") else name
+    if (change, name) == ("gone", "part.json"):
+        expected = "part.json"
+    with pytest.raises(ModelError, match=expected):
+        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
+    assert not (tmp_path / "m").exists()
+
+
+def test_another_part_is_not_written_over(tmp_path):
+    params = MethodParameters(n_models=4, n_unl=20)
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
+    with pytest.raises(ParameterError, match="part of another model"):
+        train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"), Run())
+
+
+def test_what_travels_to_workers_pickles():
+    given = data()
+    plan = settle(MethodParameters(n_models=3), N_POS, N_UNL, 6, given.variance)
+    tasks = list(problems(plan, range(3)))
+    unlabeled = given.fetch(np.arange(N_UNL))
+    rows = Rows.concatenate([given.positives, unlabeled])
+    trainer = Trainer(rows, np.arange(N_UNL), N_POS, 1)
+    first = trainer.train_all(tasks)
+    again = pickle.loads(pickle.dumps(trainer)).train_all(pickle.loads(pickle.dumps(tasks)))
+    for one, other in zip(first, again, strict=True):
+        assert one.member.coefficients.tobytes() == other.member.coefficients.tobytes()
+    kernels = SharedKernels(given.positives, unlabeled, 10)
+    with kernels.trainer(plan.kernel, Run()) as own:
+        expected = own.member_values(tasks)
+    with pickle.loads(pickle.dumps(kernels)).trainer(plan.kernel, Run()) as other:
+        assert other.member_values(tasks).tobytes() == expected.tobytes()
+
+
+def test_ranges_are_written_as_array_jobs_take_them():
+    assert as_ranges([3, 7, 8, 9]) == "3,7-9"
+    assert as_ranges([0]) == "0"
+
+
+def _edit(path: Path, change) -> None:
+    import hashlib
+
+    header = json.loads(path.read_bytes().split(b"\n")[0])
+    change(header)
+    body = json.dumps(header)
+    path.write_text(f"{body}\n{hashlib.sha256(body.encode()).hexdigest()}\n")
+
+
+@pytest.mark.parametrize(
+    ("rows_pos", "rows_unl", "expected"),
+    [
+        (100, 1000, (100, 1000)),
+        (500, 5000, (218, 436)),
+        (30, 10**6, (30, 570)),
+        (900, 600, (900, 600)),
+    ],
+)
+def test_all_rows_of_small_sets_are_judged_and_some_of_large_ones(rows_pos, rows_unl, expected):
+    plan = ModelPlan.settled([Setting(MethodParameters())], rows_pos, rows_unl, 9, lambda: 1.0)
+    judged = OutOfBagSample.from_plan(plan)
+    assert (len(judged.positive), len(judged.unlabeled)) == expected
+    for numbers, n_rows in ((judged.positive, rows_pos), (judged.unlabeled, rows_unl)):
+        assert (np.diff(numbers) > 0).all()
+        assert numbers.max() < n_rows
