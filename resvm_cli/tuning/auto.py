@@ -27,13 +27,12 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
         return choice
     settle_scaling(data, choice.params, run)
     winner = tune_quickly(data, choice.params, choice.kept, run, single=choice.auto == "single")
-    selected = winner.params["selected_by"]
-    what = f"the best of {winner.n_trials} settings"
+    what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    area = winner.trial.score("roc_auc_of_mean")
     run.notice(
-        f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
-        " (selected, so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
     )
     decision = choice.decision or winner.params.get("decision", "votes")
     return replace(choice, settings=winner.settings, decision=decision, auto=None)

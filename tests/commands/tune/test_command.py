@@ -236,8 +236,8 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "not JSON that resvm wrote"),
-        ("x", "not JSON that resvm wrote"),
+        ("[]", "not JSON written by resvm"),
+        ("x", "not JSON written by resvm"),
         ('{"kind": "else"}', "holds no parameters"),
         ('{"kind": "resvm-params", "format": 9}', "format 9"),
         (
