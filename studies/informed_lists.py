@@ -249,7 +249,7 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
     for name in former:
         others = [other for other in former if other != name]
         best = max(areas, key=lambda way: np.mean([areas[way][other] for other in others]))
-        today = areas["today's", committee.KEPT][name] - former[name]
+        today = areas["today's", committee.MAX_SETTINGS][name] - former[name]
         gains.append((areas[best][name] - former[name], today))
         show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
     mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))

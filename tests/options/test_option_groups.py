@@ -12,7 +12,6 @@ from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.commands.convert.convert import FORMATS
 from resvm_cli.commands.rank.listing import RANKING_FORMATS
 from resvm_cli.errors import CommandLineError
-from resvm_cli.model.methods import MethodParameters
 from resvm_cli.options.option_groups import (
     ADVANCED,
     RARELY_NEEDED,
@@ -37,6 +36,7 @@ from resvm_cli.parameters import (
     SCALING_NAMES,
     SEARCH_NAMES,
     TRAINING_TABLE,
+    MethodParameters,
 )
 from resvm_cli.tables.features import MISSING_RULES
 from resvm_cli.training.choice import TrainingChoice

@@ -1,0 +1,21 @@
+"""What programs and people read names options, wherever a text of the engine ends up."""
+
+from __future__ import annotations
+
+import json
+
+from resvm_cli.errors import Message
+from resvm_cli.report.terminal import note, print_json
+
+TEXT = Message("{n_pos} is {size}: try {scale:auto}", size=3)
+
+
+def test_notes_name_options_in_json(capfdbinary):
+    print_json("train", {"notes": (TEXT, "as it is: {n_pos}")})
+    found = json.loads(capfdbinary.readouterr().out)
+    assert found["notes"] == ["--n-pos is 3: try --scale auto", "as it is: {n_pos}"]
+
+
+def test_notes_name_options_on_the_terminal(capsys):
+    note(TEXT)
+    assert capsys.readouterr().err == "      note  --n-pos is 3: try --scale auto\n"

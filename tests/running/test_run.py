@@ -1,0 +1,122 @@
+"""One object carries threads, progress, notices and the cluster."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
+
+
+class Elsewhere:
+    """An engine that works here, and remembers what it was given."""
+
+    n_workers = 7
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Any],
+        shared: Any,
+        tasks: Iterable[Any],
+        tick: Callable[[], None],
+        name: Callable[[int], str],
+    ) -> Iterator[Any]:
+        for number, task in enumerate(tasks):
+            self.names.append(name(number))
+            tick()
+            yield function(shared, task)
+
+
+def test_notices_are_told_and_kept_and_announcements_only_told():
+    noticed: list[Any] = []
+    announced: list[Any] = []
+    run = Run(on_notice=noticed.append, on_announce=announced.append)
+    run.announce("two threads")
+    run.notice("few rows")
+    assert (noticed, announced, run.notes) == (["few rows"], ["two threads"], ["few rows"])
+
+
+def test_copies_of_a_run_share_its_notes_unless_they_are_to_have_their_own():
+    run = Run()
+    replace(run, jobs=2).notice("shared")
+    run.with_own_notes().notice("apart")
+    run.silent().notice("unheard")
+    assert run.notes == ["shared"]
+
+
+def test_a_silent_run_tells_nobody_and_works_as_before():
+    told: list[Any] = []
+    run = Run(
+        jobs=3,
+        memory_mb=100.0,
+        on_progress=lambda *one: told.append(one),
+        on_notice=told.append,
+        on_announce=told.append,
+    ).silent()
+    run.progress("training", 1, 2)
+    run.notice("a")
+    run.announce("b")
+    assert told == []
+    assert (run.jobs, run.memory_mb) == (3, 100.0)
+
+
+def test_a_run_without_listeners_may_be_told_anything():
+    run = Run()
+    run.progress("reading", 1, None)
+    run.announce("a")
+    run.notice("b")
+    assert run.notes == ["b"]
+
+
+def test_workers_are_those_asked_for_or_of_the_cluster_or_the_cores_here(monkeypatch):
+    monkeypatch.setattr(parallel, "available_cores", lambda: 5)
+    far = Elsewhere()
+    assert (Run().workers(), Run(jobs=2).workers()) == (5, 2)
+    assert (Run(engine=far).workers(), Run(jobs=2, engine=far).workers()) == (7, 2)
+    assert (Run(engine=far).threads(), Run(jobs=2, engine=far).threads()) == (5, 2)
+    assert (Run().is_remote, Run(engine=far).is_remote) == (False, True)
+
+
+@pytest.mark.parametrize("engine", [None, Elsewhere()], ids=["threads", "cluster"])
+def test_shared_tasks_give_their_results_in_order_wherever_they_run(engine):
+    run = Run(jobs=2, engine=engine)
+    expected = [10 + number for number in range(20)]
+    assert list(run.map_shared(operator.add, 10, range(20))) == expected
+    assert list(run.stream_shared(operator.add, 10, iter(range(20)))) == expected
+
+
+def test_the_cluster_hears_what_tasks_are_called():
+    far = Elsewhere()
+    list(Run(engine=far).map_shared(operator.add, 1, [2, 3], name=lambda place: f"member {place}"))
+    list(Run(engine=far).stream_shared(operator.add, 1, iter([2])))
+    assert far.names == ["member 0", "member 1", "piece 1"]
+
+
+def test_what_looks_after_a_waiting_run_may_end_it(monkeypatch):
+    monkeypatch.setattr(parallel, "WAIT_SECONDS", 0.01)
+    ended = threading.Event()
+
+    def give_up() -> None:
+        raise TimeoutError
+
+    def wait(shared: None, task: None) -> bool:
+        return ended.wait(60)
+
+    with pytest.raises(TimeoutError):
+        list(Run(jobs=1, on_wait=give_up).map_shared(wait, None, [None]))
+    ended.set()
+
+
+def test_a_run_never_leaves_its_process():
+    with pytest.raises(TypeError, match="stays in its process"):
+        pickle.dumps(Run())
