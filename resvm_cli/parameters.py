@@ -287,7 +287,7 @@ class MethodParameters:
     )
 
     def check(self) -> None:
-        """Refuse what cannot work or would be silently ignored, before any file is read."""
+        """Reject what cannot work or would be silently ignored, before any file is read."""
         for name, parameter in METHOD_TABLE.items():
             value = getattr(self, name)
             if value is not None:
@@ -471,7 +471,7 @@ class RankingParameters:
     )
 
     def check_list(self) -> None:
-        """Refuse a list that cannot be made, whatever the rows are."""
+        """Reject a list that cannot be made, whatever the rows are."""
         for name, parameter in RANKING_TABLE.items():
             if getattr(self, name) is not None:
                 parameter.convert(getattr(self, name))
@@ -495,6 +495,14 @@ class RankingParameters:
 METHOD_TABLE = table(MethodParameters)
 RANKING_TABLE = table(RankingParameters)
 TUNING_TABLE = table(TuningParameters)
+# Parameters that a tuning chooses, as best.json has them.
+TUNED_NAMES = tuple(
+    name
+    for name, parameter in METHOD_TABLE.items()
+    if parameter.kind in ("integer", "number")
+    and not parameter.shared
+    and name not in ("c_pos", "bias")
+)
 SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
 # Parameters of training that are not a method's own.
 TRAINING_TABLE = {

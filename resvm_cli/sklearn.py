@@ -38,13 +38,7 @@ from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.model.methods import Plan
-from resvm_cli.parameters import (
-    METHOD_TABLE,
-    SHARED_NAMES,
-    MethodName,
-    MethodParameters,
-    Setting,
-)
+from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
 from resvm_cli.training import best_json
 
@@ -93,17 +87,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
-        """Learn from known positives and unlabeled rows.
+        """Learn from known positives and unlabeled rows; see ``resvm_cli.fit``.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of numbers
-        y : array of two labels
-        groups : sequence, optional
-            One name per row. Rows of one group are never split between a bag and the rows that it
-            scores.
-        weights : array, optional
-            How certain each known positive is, from 0 to 1; one number per row of X (resvm only).
+        Rows of one group are never split between a bag and the rows that it scores. ``weights``
+        say how certain known positives are, from 0 to 1, one number per row of X (resvm only).
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
@@ -183,8 +170,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
         """Load a model that ``save`` or ``resvm train`` wrote.
 
-        A model does not store labels: ``classes`` names the unlabeled and the positive one. Fitted
-        again on the same rows, the estimator gives the same model.
+        Models store no labels: ``classes`` names them. Fitting the same rows gives the same model.
         """
         model = api.load(path)
         if model.method != cls.method:
@@ -220,7 +206,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             )
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has only the class {self.classes_[0]!r}; two are needed")
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         numbers = self._positive_last(numbers)
         label = self.classes_[1]
         if isinstance(label, (np.number, np.bool_, float, int)):
@@ -332,9 +318,7 @@ def pu_score(estimator: Any, X: Any, y: npt.ArrayLike) -> float:
     """A scorer without negatives: recall² of known positives / fraction predicted positive."""
     positive = estimator.classes_[1]
     known, predicted = np.asarray(y) == positive, estimator.predict(X) == positive
-    if not known.any():
-        return float("nan")
-    return float(pu_score_of(predicted[known].mean(), predicted.mean()))
+    return float(pu_score_of(predicted[known].mean(), predicted.mean())) if known.any() else np.nan
 
 
 def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:

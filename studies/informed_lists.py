@@ -105,7 +105,7 @@ LISTS = {
         *grid(HALF, GAMMAS[:3], PENALTIES[:2]),
     ],
 }
-MAX_SETTINGS = (2, 3, 4, 6, 10)
+KEPT = (2, 3, 4, 6, 10)
 Way = tuple[str, int]  # name of a list, committee size
 
 
@@ -123,13 +123,13 @@ class Measured:
         self, settings: Sequence[Informed], kept: int, fades: float = committee.UNTUNED_FADES
     ) -> np.ndarray:
         """The values of a committee, pooled with the weights of ``--auto``."""
-        judged: dict[Candidate, float] = {}
+        scored: dict[Candidate, float] = {}
         for setting in (UNTUNED, *settings):
             if setting in self.scores:
-                judged.setdefault(self.candidates[setting], self.scores[setting])
+                scored.setdefault(self.candidates[setting], self.scores[setting])
         results = [
             ScoredTask(ScoringTask(candidate, SCREENING_MEMBERS), score, number)
-            for number, (candidate, score) in enumerate(judged.items())
+            for number, (candidate, score) in enumerate(scored.items())
         ]
         pooled = committee.pooled(results, self.candidates[UNTUNED], max_settings=kept, fades=fades)
         return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
@@ -235,13 +235,13 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
 
 def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
     """Each list with each committee size; then the choice without each data set."""
-    areas = {way: by_set(draws, way) for way in itertools.product(LISTS, MAX_SETTINGS)}
+    areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
     former = areas[FORMER_NAME, FORMER_KEPT]
     show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
-    show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in MAX_SETTINGS) + " |")
-    show("| --- " + "| --: " * (len(MAX_SETTINGS) + 1) + "|")
+    show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in KEPT) + " |")
+    show("| --- " + "| --: " * (len(KEPT) + 1) + "|")
     for name, some in LISTS.items():
-        cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in MAX_SETTINGS]
+        cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in KEPT]
         show(f"| {name} | {len(set(some) | {UNTUNED})} | " + " | ".join(cells) + " |")
     show("\n| data set left out | best on the others | gain there over the former 30 | today's |")
     show("| --- | --- | --: | --: |")

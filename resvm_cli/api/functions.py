@@ -313,11 +313,7 @@ def _name_of(model: Model | PathName) -> str:
 
 
 def _out_of_bag(
-    part: Part,
-    stored: StoredModel,
-    data: MemoryData,
-    labeled: LabeledMatrix,
-    run: Run,
+    part: Part, stored: StoredModel, data: MemoryData, labeled: LabeledMatrix, run: Run
 ) -> OutOfBagRows | None:
     """Decision values of the training rows from members that have not seen them."""
     plan, table = part.plan, stored.out_of_bag
@@ -329,17 +325,15 @@ def _out_of_bag(
     order = labeled.order
     if table is not None and len(part.sample) == len(values):  # the model has scored all of them
         numbers = order[table.rows - 1 + np.where(table.positive, 0, plan.rows_pos)]
-        scored = table.values if rule == "votes" else table.means
-        values[numbers], members[numbers] = scored, table.members
+        values[numbers] = table.values if rule == "votes" else table.means
+        members[numbers] = table.members
         return OutOfBagRows(values, members)
-    groups = data.groups()
-    scorer = replace(out_of_bag_scorer(part, stored, data, groups, rule, run), break_ties=False)
+    scorer = out_of_bag_scorer(part, stored, data, data.groups(), rule, run)
+    scorer = replace(scorer, break_ties=False)
     if plan.method == "resvm":
         known, rows = scorer.positives(data.positives, None), order[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members
-    unlabeled, rows = (
-        scorer.unlabeled(data.unlabeled(), plan.rows_unl, None),
-        order[plan.rows_pos :],
-    )
+    unlabeled = scorer.unlabeled(data.unlabeled(), plan.rows_unl, None)
+    rows = order[plan.rows_pos :]
     values[rows], members[rows] = unlabeled.values, unlabeled.n_members
     return OutOfBagRows(values, members)

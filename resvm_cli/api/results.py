@@ -162,8 +162,8 @@ class Model:
         """Write a model directory for the commands, and return its manifest."""
         if self.stored.manifest.get("format", FORMAT) != FORMAT:
             raise ModelError(
-                f"the model has format {self.stored.manifest['format']}, and format {FORMAT} is"
-                " written",
+                f"the model has format {self.stored.manifest['format']}, and format"
+                f" {FORMAT} is written",
                 "copy its directory, or fit it again",
             )
         check_model_target(os.fspath(path), force=force)

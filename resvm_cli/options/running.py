@@ -102,7 +102,7 @@ class RunningOptions:
 
     @contextmanager
     def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
-        """The command's run, on the cluster where one was asked for."""
+        """The command's run, on the cluster if one was given."""
         with command_run(self.quiet) as plain:
             limited = self._limited(plain)
             if cluster is None:

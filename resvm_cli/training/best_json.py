@@ -15,8 +15,10 @@ from resvm_cli.files.json_files import read_json
 from resvm_cli.parameters import (
     KERNEL_NAMES,
     METHOD_NAMES,
+    METHOD_TABLE,
     RULE_NAMES,
     SCALING_NAMES,
+    TUNED_NAMES,
     MethodParameters,
     RuleName,
     Setting,
@@ -26,8 +28,10 @@ from resvm_cli.svm.kernels import Kernel
 KIND = "resvm-params"
 FORMATS = (1, 2)
 MOST_SETTINGS = 1000
-WHOLE = ("n_pos", "n_unl", "n_models", "degree")
-REAL = ("gamma", "coef0", "c_unl", "w_pos")
+WHOLE = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "integer")
+REAL = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "number")
+# The order of the file; parameters that are newer follow.
+ORDER = ("gamma", "degree", "coef0", "c_unl", "w_pos", "n_pos", "n_unl", "n_models")
 OF_KERNEL = ("gamma", "coef0", "degree")
 
 
@@ -65,12 +69,8 @@ def described(
 def parameters_of(params: MethodParameters) -> dict[str, Any]:
     """Those that its kernel and method have, by name."""
     kernel = Kernel(params.kernel)
-    names = [
-        *(["gamma"] if kernel.uses_gamma else []),
-        *(["degree"] if kernel.uses_degree else []),
-        *(["coef0"] if kernel.uses_coef0 else []),
-        *("c_unl", "w_pos", "n_pos", "n_unl", "n_models"),
-    ]
+    every = [*ORDER, *(name for name in TUNED_NAMES if name not in ORDER)]
+    names = [name for name in every if getattr(kernel, f"uses_{name}", True)]
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 

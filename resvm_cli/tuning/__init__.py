@@ -1,1 +1,1 @@
-"""Choosing hyperparameters: what to try, how to judge it, how to go on."""
+"""Choosing hyperparameters: candidates, their scores, and the search."""

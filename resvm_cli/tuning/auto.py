@@ -1,4 +1,4 @@
-"""``train --auto``: informed settings judged out of bag, on rows that are read already."""
+"""``train --auto``: informed settings scored out of bag, on rows that are in memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tune_quickly(
     *,
     single: bool,
 ) -> Winner:
-    """Judge informed settings out of bag with rows that are read already: ``train --auto``.
+    """Score informed settings out of bag, on rows that are in memory.
 
     The parameters named in ``kept`` stay as they are.
     """
@@ -79,7 +79,7 @@ def tune_quickly(
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
-    """Where features ask for scaling and it was left open, judge the untuned setting both ways."""
+    """Where features differ in scale and none was chosen, score the untuned setting both ways."""
     if not data.scaling_is_open or data.scaling is None:
         return
     if not Kernel(params.kernel).takes_scaling:

@@ -28,6 +28,8 @@ from resvm_cli.tuning.committee import informed_candidates, informed_settings
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 
+Settings = TypeVar("Settings", bound=TuningSettings)
+
 
 @dataclass(frozen=True, eq=False)
 class Folds:
@@ -107,9 +109,6 @@ def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.
         fold_of[group] = fold
         filled[fold] += sizes_pos[group], sizes_unl[group]
     return fold_of[index]
-
-
-Settings = TypeVar("Settings", bound=TuningSettings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, randomness
-from resvm_cli.errors import (
-    Interrupted,
-    Message,
-    ParameterError,
-    ResvmError,
-    Text,
-)
+from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError, Text
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws

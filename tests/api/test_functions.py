@@ -197,7 +197,7 @@ def test_out_of_bag_values_are_those_stored_with_the_model(labelled):
 
 
 @pytest.mark.parametrize("decision", ["votes", "mean"])
-def test_where_a_sample_is_stored_all_rows_are_judged(labelled, decision, monkeypatch):
+def test_where_a_sample_is_stored_all_rows_are_scored(labelled, decision, monkeypatch):
     keywords = {"oob": True, "n_models": 20, "decision": decision, "groups": labelled.groups}
     whole = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
     monkeypatch.setattr(members, "_sample_size", lambda plan: 40)

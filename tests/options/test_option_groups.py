@@ -30,10 +30,12 @@ from resvm_cli.parameters import (
     KERNEL_NAMES,
     LIBSVM_KERNELS,
     METHOD_NAMES,
+    METHOD_TABLE,
     METRIC_NAMES,
     RULE_NAMES,
     SCALING_NAMES,
     SEARCH_NAMES,
+    TRAINING_TABLE,
     MethodParameters,
 )
 from resvm_cli.tables.features import MISSING_RULES
@@ -143,7 +145,7 @@ PARAMETERS = {
 
 
 def test_every_option_of_the_method_reaches_the_parameters():
-    assert set(names_of(MethodOptions)) == {*PARAMETERS, "auto", "params", "decision"}
+    assert set(names_of(MethodOptions)) == {*METHOD_TABLE, *TRAINING_TABLE} - {"seed", "scale"}
     given = {**PARAMETERS, "gamma": "0.25", "kernel": "1"}
     del given["c_pos"]  # not for bagging
     del given["w_pos"], given["n_pos"], given["bias"]

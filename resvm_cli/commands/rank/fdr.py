@@ -12,18 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
-from resvm_cli.commands.rank.out_of_bag_scores import (
-    OutOfBagScorer,
-    TrustedNegatives,
-)
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer, TrustedNegatives
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.metrics.class_mixture import (
-    MIN_POSITIVES,
-    MIN_UNLABELED,
-    ClassMixture,
-)
+from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.rows import FloatArray, Rows

@@ -33,7 +33,12 @@ from resvm_cli.model.members import Part, rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files.directory import StoredModel, check_model_target, load_model, stored_plan
+from resvm_cli.model_files.directory import (
+    StoredModel,
+    check_model_target,
+    load_model,
+    stored_plan,
+)
 from resvm_cli.parameters import RankingParameters, RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
@@ -179,10 +184,7 @@ def rank_on(
 
 
 def _trained(
-    request: RankRequest,
-    data: PUData,
-    groups: IntArray | None,
-    run: Run,
+    request: RankRequest, data: PUData, groups: IntArray | None, run: Run
 ) -> tuple[ModelPlan, OutOfBagScorer]:
     choice = request.choice
     if choice.auto is not None:
@@ -199,7 +201,7 @@ def _trained(
 
 
 def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """The run with as many threads as memory allows for scoring every row."""
+    """The run with the threads that its memory allows while every row is scored."""
     return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
 
 

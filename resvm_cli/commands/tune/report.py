@@ -260,7 +260,7 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
         and trial.task.candidate.method == result.best.params["method"]
     ]
     n_models = max(trial.task.n_models for trial in trials)
-    for full, colour, label in (
+    for full, color, label in (
         (False, GRAY, "few members"),
         (True, COLORS[0], f"{n_models} members"),
     ):
@@ -268,7 +268,7 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
         panel.scatter(
             [trial.task.candidate[axis.name] for trial in drawn],
             [trial.score(metric) for trial in drawn],
-            s=9 if full else 5, color=colour, alpha=0.75, linewidths=0,
+            s=9 if full else 5, color=color, alpha=0.75, linewidths=0,
             label=label if drawn and not full else None,
         )  # fmt: skip
     panel.scatter(
