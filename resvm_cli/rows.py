@@ -281,7 +281,7 @@ class _Moments:
         )
 
 
-class Survey:
+class DataSummary:
     """What one pass over a set tells: rows, largest index, sums, digest.
 
     Blocks may arrive cut anywhere: sums are taken over chunks of one fixed size, and the digest
@@ -346,7 +346,7 @@ class Survey:
         return whole.hexdigest()
 
 
-def variance(surveys: Sequence[Survey], n_features: int) -> float:
+def variance(surveys: Sequence[DataSummary], n_features: int) -> float:
     """Variance of all entries of these sets together, zeros included."""
     n_entries = sum(survey.n_rows for survey in surveys) * n_features
     total = _Moments()

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from resvm_cli import rows as dataset
 from resvm_cli.errors import DataError
-from resvm_cli.rows import Rows, Survey, quantiles, variance
+from resvm_cli.rows import DataSummary, Rows, quantiles, variance
 
 RNG = np.random.default_rng(1)
 DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)
@@ -94,8 +94,8 @@ def test_quantiles_are_numpys(numbers, shares):
     assert quantiles(values, shares) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def surveyed(rows: Rows, cuts: list[int]) -> Survey:
-    survey = Survey()
+def surveyed(rows: Rows, cuts: list[int]) -> DataSummary:
+    survey = DataSummary()
     for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
         survey.add(rows.slice(start, stop))
     return survey

@@ -18,8 +18,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.metrics.curves import Points
 from resvm_cli.metrics.ranking import Ranking
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import gamma_scale
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import ModelPlan, gamma_scale
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import FloatArray

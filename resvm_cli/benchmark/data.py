@@ -19,7 +19,7 @@ from resvm_cli.files.row_names import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.model.drawing import Sizes
-from resvm_cli.rows import Rows, Survey
+from resvm_cli.rows import DataSummary, Rows
 
 ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
 
@@ -182,6 +182,6 @@ class BenchmarkData:
 
 
 def _digest(rows: Rows) -> str:
-    survey = Survey()
+    survey = DataSummary()
     survey.add(rows)
     return survey.digest()

@@ -15,7 +15,7 @@ from resvm_cli.rows import FloatArray, IntArray
 
 RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
 WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P in proportion to their weights
-LEAST_WEIGHTED = 2  # rows of P that can be drawn: of one alone every bag would be the same
+MIN_WEIGHTED = 2  # rows of P that can be drawn: of one alone every bag would be the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class PositiveWeights:
     values: FloatArray  # empty where only the manifest tells that there were any
 
     @classmethod
-    def of(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
+    def from_values(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
         """Weights that were looked at; None where all are equal, which is drawing without any."""
         weights = np.asarray(values, np.float64)
         wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
@@ -44,7 +44,7 @@ class PositiveWeights:
             raise DataError(f"{name}: every weight is 0: no row of P could be drawn", hint)
         if (weights == weights[0]).all():
             return None
-        if n_drawn < LEAST_WEIGHTED:
+        if n_drawn < MIN_WEIGHTED:
             raise DataError(
                 f"{name}: one row of P alone has a weight above 0: every bag would hold it and no"
                 " other",

@@ -16,8 +16,8 @@ from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, distinct, quantiles
 
 # Fewer rows than these, judged out of bag, place no threshold.
-LEAST_POSITIVES = 10
-LEAST_UNLABELED = 20
+MIN_POSITIVES = 10
+MIN_UNLABELED = 20
 SHRINKAGE = 0.3
 # Of rows like those of training about 1 in 100 lies outside the usual range.
 TAIL = 0.005
@@ -95,7 +95,7 @@ def choose_threshold(
 
     Of the values of P so large a share is taken to be false, and to look like U.
     """
-    if len(known) < LEAST_POSITIVES or len(unlabeled) < LEAST_UNLABELED:
+    if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
     cuts = possible_cuts(np.concatenate([known, unlabeled]))
     recall, share = called_shares(known, cuts), called_shares(unlabeled, cuts)

@@ -92,7 +92,7 @@ def split(
 def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
     """Relative chances to be known that depend on the features: e^z along a random direction.
 
-    z is standardised, so a row one deviation further along is e times as likely to be known.
+    z is standardized, so a row one deviation further along is e times as likely to be known.
     """
     present, place = np.unique(rows.indices, return_inverse=True)
     direction = rng.standard_normal(len(present))

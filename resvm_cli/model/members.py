@@ -15,7 +15,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Group, Member
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
@@ -138,12 +138,12 @@ def train_parts(
         on_members(done + members)
 
     alone = sum(map(len, batches)) == 1 and not run.is_remote
-    trainer = Trainer.of(positives, drawn_rows, drawn, n_workers if alone else 1)
+    trainer = Trainer.from_sets(positives, drawn_rows, drawn, n_workers if alone else 1)
     for members, some in tasks.items():
         ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
         if len(sample):
-            absent = Absences(some, training_rows).absent(numbers, unscaled)
+            absent = UnseenMask(some, training_rows).unseen(numbers, unscaled)
             threads = parallel.available_cores() if run.is_remote else n_workers
             values = stored_values(ensemble, sampled_rows, absent, n_columns, threads)
         done += len(members)
@@ -170,7 +170,7 @@ def fit(
     """
     # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
-    trainer = Trainer.of(positives, unlabeled, drawn, inner_threads)
+    trainer = Trainer.from_sets(positives, unlabeled, drawn, inner_threads)
     return fit_members(trainer, problems, run, single=single)
 
 
@@ -216,7 +216,7 @@ def fit_members(
 
 
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
-    """Runs of members of one kernel, none weighted or standardised."""
+    """Runs of members of one kernel, none weighted or standardized."""
     groups: list[Group] = []
     for number, problem in enumerate(problems):
         if groups and groups[-1].kernel == problem.kernel:
@@ -255,7 +255,7 @@ class Trainer:
         self._inner_threads = inner_threads
 
     @classmethod
-    def of(
+    def from_sets(
         cls, positives: Rows, unlabeled: Rows, drawn: IntArray, inner_threads: int = 1
     ) -> Trainer:
         """On all of P and the rows of U whose numbers are in ``drawn``, in that order."""

@@ -18,7 +18,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.scaling import FeatureStats, Scaling
 from resvm_cli.parameters import ScaleChoice
-from resvm_cli.rows import IntArray, Rows, Survey, variance
+from resvm_cli.rows import DataSummary, IntArray, Rows, variance
 from resvm_cli.svm import gram
 
 
@@ -38,7 +38,7 @@ class PUData(ABC):
         self.zero_based = zero_based
         self.positive_label = positive_label
         self.notes: list[str] = []
-        self.survey_pos, self.survey_unl = Survey(), Survey()
+        self.summary_pos, self.summary_unl = DataSummary(), DataSummary()
         self._scale = scale
         self._declared_features = features
         self._stats = FeatureStats() if scale else None
@@ -76,12 +76,12 @@ class PUData(ABC):
     @property
     def n_kept(self) -> int:
         """How many numbers of U are in memory."""
-        return self.survey_unl.n_nonzeros
+        return self.summary_unl.n_nonzeros
 
     @property
     def n_features(self) -> int:
         """How many features there are: those declared, else up to the largest index seen."""
-        largest = max(self.survey_pos.max_index, self.survey_unl.max_index)
+        largest = max(self.summary_pos.max_index, self.summary_unl.max_index)
         seen = largest + 1 if self.zero_based else largest
         declared = self._declared_features
         if declared is not None and seen > declared:
@@ -125,7 +125,7 @@ class PUData(ABC):
             if not np.isfinite(spread):
                 raise DataError("the variance of the scaled values is too large for a double")
             return spread
-        return variance((self.survey_pos, self.survey_unl), self.n_features)
+        return variance((self.summary_pos, self.summary_unl), self.n_features)
 
     def description(self) -> dict[str, Any]:
         """What the manifest says of the data."""
@@ -133,24 +133,24 @@ class PUData(ABC):
         return {
             "positive": {
                 "rows": len(self.positives),
-                "nonzeros": self.survey_pos.n_nonzeros,
-                "sha256": self.survey_pos.digest(),
+                "nonzeros": self.summary_pos.n_nonzeros,
+                "sha256": self.summary_pos.digest(),
                 **({} if weights is None else {"weights_sha256": weights.digest}),
             },
             "unlabeled": {
                 "rows": self.n_unlabeled,
-                "nonzeros": self.survey_unl.n_nonzeros,
-                "sha256": self.survey_unl.digest(),
+                "nonzeros": self.summary_unl.n_nonzeros,
+                "sha256": self.summary_unl.digest(),
             },
         }
 
-    def _survey(self, survey: Survey, rows: Rows) -> None:
+    def _survey(self, survey: DataSummary, rows: Rows) -> None:
         survey.add(rows)
         if self._stats is not None:
             self._stats.add(rows)
 
     def _note_equal_sets(self) -> None:
-        if self.survey_unl.n_rows and self.survey_pos.digest() == self.survey_unl.digest():
+        if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
             self.notes.append("P and U hold the same rows: is one of the files the wrong one?")
 
 
@@ -191,13 +191,13 @@ class MemoryData(PUData):
                 raise DataError(
                     f"{len(np.asarray(weights)):,} weights, and P has {len(positives):,} rows"
                 )
-            self._weights = PositiveWeights.of(weights)
+            self._weights = PositiveWeights.from_values(weights)
         self.positives = positives
         self._unlabeled = unlabeled
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._ids = ids
-        self._survey(self.survey_pos, positives)
-        self._survey(self.survey_unl, unlabeled)
+        self._survey(self.summary_pos, positives)
+        self._survey(self.summary_unl, unlabeled)
         self._note_equal_sets()
 
     @classmethod

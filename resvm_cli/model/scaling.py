@@ -18,10 +18,10 @@ from resvm_cli.parameters import SCALING_NAMES, ScalingName
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 
 # Statistics are kept for every index up to the largest: six numbers each.
-MOST_FEATURES = 1 << 26
+MAX_FEATURES = 1 << 26
 WIDE = 10.0  # a range this many times the median one asks for scaling
 LARGE = 30.0  # and so do values beyond this
-LEAST_FILLED = 0.5  # share of entries that are there, from which rows may as well be dense
+MIN_FILLED = 0.5  # share of entries that are there, from which rows may as well be dense
 DENSE_CELLS = 1 << 21
 
 
@@ -57,14 +57,14 @@ class FeatureStats:
         np.maximum.at(self._high, indices, values)
 
     def _grow(self, size: int) -> None:
-        if size > MOST_FEATURES:
+        if size > MAX_FEATURES:
             raise DataError(
-                f"index {size - 1} is too large to be scaled; at most {MOST_FEATURES - 1:,}",
+                f"index {size - 1} is too large to be scaled; at most {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
         old = len(self._count)
         if size > old:
-            size = max(size, min(2 * old, MOST_FEATURES))
+            size = max(size, min(2 * old, MAX_FEATURES))
 
             def grown(array: Any) -> Any:
                 larger = np.zeros(size, array.dtype)
@@ -115,7 +115,7 @@ class FeatureSummary:
         """The scaling to use where one is advisable: of sparse rows one that keeps them so."""
         if self.advice() is None:
             return None
-        return "standard" if self.filled >= LEAST_FILLED else "maxabs"
+        return "standard" if self.filled >= MIN_FILLED else "maxabs"
 
     def advice(self) -> str | None:
         """Why scaling is advisable, None where it is not."""

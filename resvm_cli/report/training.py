@@ -10,8 +10,7 @@ from resvm_cli.report.json_output import print_json
 from resvm_cli.report.terminal import say
 
 if TYPE_CHECKING:
-    from resvm_cli.model.methods import Plan
-    from resvm_cli.model.plan import ModelPlan
+    from resvm_cli.model.plan import ModelPlan, Plan
     from resvm_cli.svm.kernels import Kernel
     from resvm_cli.training.expected_performance import ExpectedPerformance
     from resvm_cli.training.train import TrainResult

@@ -25,7 +25,7 @@ from resvm_cli.svm.kernels import Kernel
 
 KIND = "resvm-params"
 FORMATS = (1, 2)
-MOST_SETTINGS = 1000
+MAX_SETTINGS = 1000
 WHOLE = ("n_pos", "n_unl", "n_models", "degree")
 REAL = ("gamma", "coef0", "c_unl", "w_pos")
 OF_KERNEL = ("gamma", "coef0", "degree")
@@ -121,7 +121,7 @@ def _check(path: str, content: dict[str, Any]) -> None:
     require(content.get("scale") in ("none", *SCALING_NAMES), "scale", content.get("scale"))
     require(content.get("decision", "votes") in RULE_NAMES, "decision", content.get("decision"))
     settings = content.get("settings", [content])
-    require(isinstance(settings, list) and 0 < len(settings) <= MOST_SETTINGS, "settings", settings)
+    require(isinstance(settings, list) and 0 < len(settings) <= MAX_SETTINGS, "settings", settings)
     for setting in settings:
         require(isinstance(setting, dict), "settings", setting)
         for name in WHOLE:

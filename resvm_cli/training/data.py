@@ -122,11 +122,11 @@ class TrainingData(PUData):
         if self.input.positive_ids is not None:
             known = self._row_ids.known_in_order(), self._row_ids.is_known
         values = self._weights.of_rows(len(self.positives), known)
-        return PositiveWeights.of(values, self._weights.name)
+        return PositiveWeights.from_values(values, self._weights.name)
 
     @property
     def n_kept(self) -> int:
-        return 0 if self._kept is None else self.survey_unl.n_nonzeros
+        return 0 if self._kept is None else self.summary_unl.n_nonzeros
 
     @property
     def n_unlabeled(self) -> int:
@@ -183,7 +183,7 @@ class TrainingData(PUData):
         for block in self._blocks(read_pieces(path), name_of(path)):
             self._annotate(block)
             self._row_ids.add(block, name_of(path))
-            self._survey(self.survey_pos, block.rows)
+            self._survey(self.summary_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
 
@@ -258,13 +258,13 @@ class TrainingData(PUData):
                     known = block.labels == self.input.positive_label
                 self._is_positive.append(known)
                 rows = block.rows.take(np.flatnonzero(known))
-                self._survey(self.survey_pos, rows)
+                self._survey(self.summary_pos, rows)
                 parts.append(rows)
                 block = block.take(np.flatnonzero(~known))
-            self._survey(self.survey_unl, block.rows)
+            self._survey(self.summary_unl, block.rows)
             if self._kept is not None:
                 self._kept.append(block.rows)
-                if self.survey_unl.n_nonzeros > self._most_kept and not self._keep_all:
+                if self.summary_unl.n_nonzeros > self._most_kept and not self._keep_all:
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
@@ -361,7 +361,7 @@ class TrainingData(PUData):
                 Message("{unchecked:True} needs one row per line"),
             )
         if self.input.unchecked:
-            self.survey_unl.max_index = rows.max_index
+            self.summary_unl.max_index = rows.max_index
             _ = self.n_features  # refuses features beyond those declared
         return rows
 

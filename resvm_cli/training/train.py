@@ -74,7 +74,7 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
 def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
     """The settings with everything resolved that they leave open."""
     assert choice.auto is None  # tuning comes first
-    return ModelPlan.settled(
+    return ModelPlan.resolve(
         choice.settings,
         len(data.positives),
         data.n_unlabeled,
@@ -108,7 +108,7 @@ def budget_for(
 
 def work_of(plan: ModelPlan, data: PUData) -> float:
     """About how many multiplications a training takes."""
-    row_length = data.survey_pos.n_nonzeros / len(data.positives)
+    row_length = data.summary_pos.n_nonzeros / len(data.positives)
     return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
 
 

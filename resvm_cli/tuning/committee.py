@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resvm_cli.model.methods import (
+from resvm_cli.model.plan import (
     DEFAULT_RATIO,
     DEFAULT_SHARE,
     DEFAULT_W_POS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.model.methods import problems
+from resvm_cli.model.plan import problems
 from resvm_cli.running.run import Run
 from resvm_cli.tuning.criteria import JudgedRows, criterion
 from resvm_cli.tuning.search import Task

@@ -10,7 +10,7 @@ import numpy as np
 from resvm_cli import randomness
 from resvm_cli.errors import Message
 from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
-from resvm_cli.model.methods import gamma_scale
+from resvm_cli.model.plan import gamma_scale
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName

@@ -16,8 +16,8 @@ from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
+from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.parameters import MethodParameters, MetricName
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -108,7 +108,9 @@ class Judge:
     ) -> Plan:
         """The task, settled for so many rows; gamma is a number, so no variance is asked for."""
         params = params_of(task.candidate, self.base, task.n_models, rows_pos, rows_unl)
-        return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights)
+        return resolve_defaults(
+            replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights
+        )
 
     def scores(self, tasks: Sequence[Task], run: Run) -> list[Scores | ResvmError]:
         """For each task of one kernel its scores, or why it has none."""
@@ -242,7 +244,7 @@ class Judge:
         out. The folds serve only to tell how far the criterion varies.
         """
         rows = np.arange(self.rows_pos + self.rows_unl)
-        absent = Absences(members, self._training_rows).all_absent()
+        absent = UnseenMask(members, self._training_rows).all_unseen()
         bits = randomness.run_bits(self.base.seed, randomness.PARTNERS)
         partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
         absent[self.rows_pos :] &= absent[partners]

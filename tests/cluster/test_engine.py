@@ -290,7 +290,7 @@ def test_rows_are_read_by_path_where_they_are_seen_and_sent_once_where_not(
         monkeypatch.setattr(job, "write_rows", lambda path, parts: "another digest")
     held: list[tuple[str, str]] = []
     rows = many_rows(50)
-    trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
+    trainer = Trainer.from_sets(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
     with job.connected(cluster.address, 20, Run(), folder=str(tmp_path)) as engine:
         run = engine._client.run
 

@@ -12,7 +12,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.files.row_weights import WeightLines
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.bags import PositiveWeights
-from resvm_cli.model.methods import bag_of
+from resvm_cli.model.plan import bag_of
 from resvm_cli.model_files import directory as model_dir
 from tests.conftest import train_arguments
 
@@ -58,7 +58,9 @@ def test_rows_are_drawn_by_their_weights_whatever_the_jobs(problem, weights, res
     assert plain.code == 0
     assert not same_model(tmp_path / "m1", tmp_path / "plain")
     # members have no support row that was not drawn for them
-    plan = stored.plan.with_weights(PositiveWeights.of([1 if i % 3 else 0.1 for i in range(N_POS)]))
+    plan = stored.plan.with_weights(
+        PositiveWeights.from_values([1 if i % 3 else 0.1 for i in range(N_POS)])
+    )
     positives = read_file(str(problem / "pos.svm")).rows
     keys = positives.without_zeros().content_keys()
     pool = stored.ensemble.pool

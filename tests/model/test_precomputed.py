@@ -147,7 +147,7 @@ def test_tuning_has_no_kernel_parameters_and_its_best_is_trained(both, resvm, tm
         tmp_path / "tuning" / "best.json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    assert model_dir.load(str(tmp_path / "m")).ensemble.looks_up
+    assert model_dir.load(str(tmp_path / "m")).ensemble.is_precomputed
 
 
 def test_auto_chooses_for_given_values_too(both, resvm, tmp_path):

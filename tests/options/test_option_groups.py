@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.model.methods import MethodParameters
+from resvm_cli.model.plan import MethodParameters
 from resvm_cli.options.data import DataOptions
 from resvm_cli.options.method import CHOOSERS, MethodOptions
 from resvm_cli.options.option_groups import (

@@ -13,7 +13,7 @@ from resvm_cli.files.bad_lines import BadLine
 from resvm_cli.files.file_kinds import ForeignFormat
 from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
-from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats, FeatureSummary
+from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats, FeatureSummary
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import gram
@@ -202,7 +202,7 @@ class _Seen:
         hashes: Hashes = np.zeros(len(rows), np.uint64)
         np.add.at(hashes, rows.row_numbers, _mixed(rows.indices.astype(np.uint64), bits))
         self._rows.append(hashes)
-        if self.stats is not None and self.max_index < MOST_FEATURES:
+        if self.stats is not None and self.max_index < MAX_FEATURES:
             self.stats.add(rows)
             if len(self._features) <= self.max_index:
                 larger = np.zeros(max(self.max_index + 1, 2 * len(self._features)), np.uint64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.files.atomic import read_steadily
-from resvm_cli.model.ensemble import Ensemble, cut
+from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.rows import Columns, FloatArray
 from resvm_cli.tables.feature_map import read_feature_map
@@ -79,8 +79,8 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
     shares = np.ones(len(table))
     if len(ensemble.groups) > 1:
         for group in ensemble.groups:
-            table[cut(group)] /= group.scale
-            shares[cut(group)] = group.weight / len(group.members)
+            table[group.columns] /= group.scale
+            shares[group.columns] = group.weight / len(group.members)
     features = columns.present.tolist()
     if names is not None and features and features[-1] > len(names):
         raise DataError(

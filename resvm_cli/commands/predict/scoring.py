@@ -106,7 +106,7 @@ class BlockScorer:
         return ModelReference(path, self.model.manifest["manifest_sha256"], options)
 
     def score(self, block: Block) -> ScoredBlock:
-        if self.model.ensemble.looks_up:
+        if self.model.ensemble.is_precomputed:
             self._require_kernel_values(block)
         member_values = self.predictor.member_values(block.rows)
         decisions = self.predictor.decide(member_values)

@@ -32,7 +32,7 @@ from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import Part, rows_drawn
-from resvm_cli.model.out_of_bag import Absences, TrainingRows
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files import directory as model_dir
@@ -184,8 +184,8 @@ def _judge(
     rule: RuleName,
     run: Run,
 ) -> OutOfBagScorer:
-    absences = Absences(tasks, training_rows)
-    return OutOfBagScorer(predictor, absences, training_rows.n_positives, rule, run)
+    unseen_mask = UnseenMask(tasks, training_rows)
+    return OutOfBagScorer(predictor, unseen_mask, training_rows.n_positives, rule, run)
 
 
 def _ranked(

@@ -18,7 +18,7 @@ from resvm_cli.errors import FileError, Interrupted, Message, ModelError, Parame
 from resvm_cli.files.atomic import remove_left_behind
 from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.model.members import Part, rows_drawn
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files import directory
@@ -297,7 +297,7 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
             most=MAX_MEMBERS,
             value=n_models,
         )
-    return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
+    return ModelPlan.from_plan(replace(plan.plans[0], n_models=n_models))
 
 
 def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
@@ -336,7 +336,7 @@ def _adopt_members(
         rows = data.scaled(unscaled)
         seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
         numbers = np.concatenate([positive, len(data.positives) + unlabeled])
-        absent = Absences(problems, seen).absent(numbers, unscaled)
+        absent = UnseenMask(problems, seen).unseen(numbers, unscaled)
         n_columns = data.n_features + (0 if data.zero_based else 1)
         values = np.concatenate(
             [

@@ -16,7 +16,7 @@ from sklearn.metrics import average_precision_score
 
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model_files import directory as model_dir
 from resvm_cli.parameters import MethodParameters
 from tests.conftest import SAMPLE, train_arguments, write_svm
@@ -92,7 +92,7 @@ def test_values_are_those_of_the_members_whose_bags_lack_the_row(rule, problem, 
     rows = table(resvm(*quick(problem, "-q", "-o", tmp_path / "m", "--with-known", *more)))
     stored = model_dir.load(str(tmp_path / "m"))
     pos, unl = (read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm"))
-    plan = settle(MethodParameters(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
+    plan = resolve_defaults(MethodParameters(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
     tasks = list(problems(plan, range(9)))
     predictor = Predictor(stored.ensemble)
     for row in rows[::7]:
