@@ -37,7 +37,7 @@ LARGE_BAG = 5000
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MAX_ROWS = 2**53
 # Bags where the user gives no sizes: docs/quality.md has the figures of these and others.
-DEFAULT_SHARE = 1.0  # of |P|, drawn with replacement
+DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
 DEFAULT_RATIO = 2.0  # rows of U for each of P
 DEFAULT_W_POS = 0.7
 MIN_N_POS, MAX_N_POS = 5, 200
@@ -47,7 +47,7 @@ _PARAMETERS = ("c_pos", "c_unl", "w_pos", "n_models", "n_pos", "n_unl", "toleran
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything settled: what will be trained, and what the manifest says was."""
+    """One setting with everything resolved, as it is trained and written to the manifest."""
 
     method: MethodName
     kernel: Kernel
@@ -64,7 +64,7 @@ class Plan:
     seed: int
     rows_pos: int
     rows_unl: int
-    positive_weights: PositiveWeights | None = None  # None: all rows of P alike
+    positive_weights: PositiveWeights | None = None  # None: all rows of P are drawn alike
 
     @property
     def bag_size(self) -> int:
@@ -85,20 +85,9 @@ class Plan:
             del kept["bias"]
         return kept
 
-    def description(self) -> dict[str, Any]:
-        """For the manifest: all that members are drawn and trained by, but for the data."""
-        return {
-            "method": self.method,
-            "kernel": self.kernel.description(),
-            "parameters": self.parameters(),
-            "seed": self.seed,
-            "bags": self.bags_rule,
-            "solver": self.solver,
-        }
-
     @classmethod
     def from_description(cls, content: dict[str, Any], rows_pos: int, rows_unl: int) -> Plan:
-        """From the manifest; ValueError where it makes no sense, and not by this rule of bags."""
+        """From the manifest; ValueError where it makes no sense."""
         parameters = content["parameters"]
         plan = cls(
             method=content["method"],
@@ -118,7 +107,7 @@ class Plan:
         return plan
 
     def _require_sense(self) -> None:
-        """Refuse values that no plan of ours has."""
+        """ValueError for values that no plan has."""
         whole = (
             (self.n_models, MAX_MEMBERS),
             (self.n_pos, MAX_BAG_ROWS),
@@ -141,18 +130,18 @@ class Plan:
             raise ValueError("plan")
 
 
-def default_n_pos(rows_pos: int, share: float = DEFAULT_SHARE) -> int:
-    """A share of P, but neither too few to learn from nor more than are worth their time."""
-    return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * share)))
+def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
+    """A fraction of P, but not too few rows to learn from nor more than are worth their time."""
+    return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
 
 
 def default_n_unl(n_pos: int, rows_unl: int) -> int:
-    """Several times as many rows of U, of which half or more stay out of each bag."""
+    """Several times as many rows of U; half of U or more stays out of each bag."""
     return max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
 
 
 def gamma_scale(n_features: int, variance: float) -> float:
-    """The gamma called ``scale``: a variance of 0 counts as 1."""
+    """The gamma named ``scale``; a variance of 0 counts as 1."""
     return 1.0 / (max(1, n_features) * (variance or 1.0))
 
 
@@ -164,7 +153,7 @@ def resolve_defaults(
     variance: Callable[[], float],
     positive_weights: PositiveWeights | None = None,
 ) -> Plan:
-    """Derive from the data what the user left open."""
+    """The setting with what the user left open derived from the data."""
     if positive_weights is not None:
         require_weighted_draws(params.method)
     gamma = params.gamma
@@ -248,12 +237,12 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
 
 
 def bag_of(plan: Plan, member: int) -> Bag:
-    """Rows of P and of U: all that they depend on is in ``bag_key``."""
+    """Rows of P and of U; they depend on nothing but ``bag_key`` and the member."""
     return {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method](plan, member)
 
 
 def bag_key(plan: Plan) -> tuple[object, ...]:
-    """Plans of one key have the same bags."""
+    """Plans with equal keys have the same bags."""
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
     return (plan.method, plan.seed, *sizes, plan.positive_weights)
 
@@ -298,7 +287,7 @@ class ModelPlan:
         variance: Callable[[], float],
         positive_weights: PositiveWeights | None = None,
     ) -> ModelPlan:
-        """Derive from the data what the settings leave open."""
+        """The settings with what they leave open derived from the data."""
         plans = [
             resolve_defaults(
                 setting.params, rows_pos, rows_unl, n_features, variance, positive_weights
@@ -308,7 +297,7 @@ class ModelPlan:
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
-        """The plan of a manifest, which holds no more than a digest of the weights of P."""
+        """The plan with the weights of P, of which a manifest holds only a digest."""
         plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
         return replace(self, plans=tuple(plans))
 
@@ -352,14 +341,14 @@ class ModelPlan:
         return found
 
     def groups(self) -> tuple[Group, ...]:
-        """The members of each setting, not yet standardized."""
+        """The members of each setting, not standardized yet."""
         return tuple(
             Group(plan.kernel, run, weight)
             for (plan, run), weight in zip(self.runs(), self.weights, strict=True)
         )
 
     def description(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """For the manifest: all that members are drawn and trained by, but for the data."""
+        """For the manifest: everything that members depend on, except the data."""
         settings = []
         for plan, group in zip(self.plans, groups, strict=True):
             settings.append(
@@ -406,6 +395,6 @@ class ModelPlan:
 
 
 def standardized(group: Group, shift: float, scale: float) -> Group:
-    """The group with its mean value less the shift, by the scale, where that makes sense."""
+    """The group with this shift and scale, where they are usable."""
     usable = bool(np.isfinite([shift, scale]).all()) and scale > 0
     return replace(group, shift=shift, scale=scale) if usable else group

@@ -61,7 +61,7 @@ def test_weights_of_other_rows_draw_nothing():
         ([np.nan, 0.5], "the weight of row 1 of P is nan"),
         ([-0.1, 0.5], "the weight of row 1 of P is -0.1"),
         ([0.0, 0.0], "every weight is 0"),
-        ([0.0, 0.7, 0.0], "one row of P alone has a weight above 0"),
+        ([0.0, 0.7, 0.0], "only one row of P has a weight above 0"),
     ],
 )
 def test_weights_that_draw_nothing_sensible_are_refused(values, message):
