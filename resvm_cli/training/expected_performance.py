@@ -108,7 +108,7 @@ class ExpectedPerformance:
 def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[Text]:
     """What the user should know before trusting the model."""
     found: list[Text] = []
-    settled = data.scaling is not None or data.scaling_was_left_open
+    settled = data.scaling is not None or data.scaling_is_auto
     scalable = part.plan.plans[0].kernel.takes_scaling
     if not settled and scalable and (advice := _scaling_advice(data, part)):
         found.append(

@@ -42,9 +42,9 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training.data import TrainingData, as_stored, require_same_data
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.resource_budget import kept_nonzeros
-from resvm_cli.training.train import make_plan, save, train_on
+from resvm_cli.training.train import as_stored, make_plan, require_same_data, save, train_on
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import TrainingData, as_stored, require_same_data
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.parts import assemble, open_part, train_missing
@@ -42,9 +42,11 @@ from resvm_cli.training.resource_budget import ResourceBudget, kept_nonzeros
 from resvm_cli.training.train import (
     TrainResult,
     announce,
+    as_stored,
     budget_for,
     check,
     make_plan,
+    require_same_data,
     save,
     train_plan,
     unfinished_note,
@@ -336,11 +338,11 @@ def _adopt_members(
         rows = data.scaled(unscaled)
         seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
         numbers = np.concatenate([positive, len(data.positives) + unlabeled])
-        absent = UnseenMask(problems, seen).unseen(numbers, unscaled)
+        unseen = UnseenMask(problems, seen).unseen(numbers, unscaled)
         n_columns = data.n_features + (0 if data.zero_based else 1)
         values = np.concatenate(
             [
-                stored_values(_only(stored.ensemble, number), rows, absent[:, [number]], n_columns)
+                stored_values(_only(stored.ensemble, number), rows, unseen[:, [number]], n_columns)
                 for number in range(len(entries))
             ]
         )
