@@ -13,7 +13,7 @@ from perf.bench import Bench
 from perf.data import Problem
 from perf.measure import Steps, run
 from resvm_cli.files.svmlight import Block, format_block, read_file
-from resvm_cli.model.methods import DEFAULT_TOLERANCE, problems, settle
+from resvm_cli.model.plan import DEFAULT_TOLERANCE, problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 
 
@@ -69,7 +69,7 @@ class Ensemble:
         manifest = self._manifest("libsvm")
         sizes, group = self.bench.sizes, manifest["groups"][0]
         parameters = group["parameters"]
-        plan = settle(
+        plan = resolve_defaults(
             MethodParameters(
                 kernel=self.kernel,
                 gamma=group["kernel"].get("gamma", "auto"),

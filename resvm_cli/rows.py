@@ -1,7 +1,7 @@
-"""Rows of sparse numbers in plain numpy, and what every command asks of them.
+"""Rows of sparse numbers in plain numpy, and a summary of a set of them.
 
 A row's column numbers are the indices of its file, unshifted: files that count from 1 leave column
-0 empty. So a model speaks the same indices as the data it came from.
+0 empty. So a model uses the same indices as its data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IndexArray: TypeAlias = npt.NDArray[np.int32]
 Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 SUM_CHUNK = 1 << 16
-# A table of places by index costs its reach to make; it must be worth the entries it serves.
+# Making a table of columns by index costs as much as its size; it must serve enough entries.
 SMALL_TABLE = 1 << 12
 LASTING_TABLE = 1 << 20
 TABLE_REACH = 8
@@ -121,13 +121,13 @@ class Rows:
         return self.entries(self.values != 0)
 
     def squared_norms(self) -> FloatArray:
-        """Sums of squares, each row's added in its own order whatever its neighbours are."""
+        """Sums of squares, each row's added in its own order whatever its neighbors are."""
         with np.errstate(over="ignore"):
             squares = self.values * self.values
         return np.bincount(self.row_numbers, weights=squares, minlength=len(self)).astype(float)
 
     def content_keys(self) -> list[bytes]:
-        """For each row, bytes that are equal just where rows are."""
+        """For each row, bytes that are equal exactly where rows are."""
         indices, values = self.indices.tobytes(), self.values.tobytes()
         bounds = self.indptr.tolist()
         return [
@@ -135,13 +135,13 @@ class Rows:
         ]
 
     def content_numbers(self) -> IntArray:
-        """For each row a number, equal just where rows are, in order of appearance."""
+        """For each row a number, equal exactly where rows are, in order of appearance."""
         sums = self._content_sums()
         order = np.argsort(sums, kind="stable")
         equal = sums[order[1:]] == sums[order[:-1]]
         if not equal.any():
             return np.arange(len(self))
-        # what sums tell apart differs; only rows that they do not are looked at whole
+        # rows of different sums differ; only rows of equal sums are compared whole
         doubtful = np.sort(order[np.append(equal, False) | np.append(False, equal)])
         first: dict[bytes, int] = {}
         keys = self.take(doubtful).content_keys()
@@ -153,10 +153,10 @@ class Rows:
         return numbers[earliest]
 
     def _content_sums(self) -> npt.NDArray[np.uint64]:
-        """For each row a sum that equal rows have in common, and others hardly ever."""
+        """For each row a sum: equal rows share it, and others hardly ever do."""
         sums = np.zeros(len(self), np.uint64)
         stop = 0
-        while stop < len(self):  # so many entries at a time as stay in the cache
+        while stop < len(self):  # as many entries at a time as fit into the cache
             start = stop
             stop = int(np.searchsorted(self.indptr, self.indptr[start] + SUM_CHUNK, "right")) - 1
             stop = max(stop, start + 1)
@@ -180,15 +180,15 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return ordered[first]
 
 
-def quantiles(numbers: npt.NDArray[Any], shares: Sequence[float]) -> list[float]:
+def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[float]:
     """Interpolated as by np.quantile, which would import numpy.ma too."""
     ordered = np.sort(numbers)
     found = []
-    for share in shares:
-        place = share * (len(ordered) - 1)
-        below = int(place)
+    for fraction in fractions:
+        position = fraction * (len(ordered) - 1)
+        below = int(position)
         low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
-        found.append(low + (high - low) * (place - below))
+        found.append(low + (high - low) * (position - below))
     return found
 
 
@@ -205,7 +205,7 @@ def _ends_to_indptr(ends: IntArray) -> IntArray:
 
 
 class Columns:
-    """The features that some entries have, in order, and the place of any index among them."""
+    """The features that some entries have, in order, and the position of any index among them."""
 
     def __init__(self, indices: IndexArray, *, lasting: bool = False) -> None:
         """``lasting``: many more entries will be looked up, so a table may cost more to make."""
@@ -225,7 +225,7 @@ class Columns:
         return len(self.present)
 
     def looked_up(self, rows: Rows) -> tuple[Rows, IndexArray]:
-        """Rows, and a table of places by their indices: for code that looks them up.
+        """Rows, and a table of columns by index, for C code that looks them up.
 
         Indices that the table does not reach, or where it says -1, are none of the columns.
         """
@@ -239,7 +239,7 @@ class Columns:
         return table.astype(np.int32)
 
     def places(self, indices: IndexArray) -> IntArray:
-        """For each index its place among the columns, -1 where it is none of them."""
+        """For each index its position among the columns, -1 where it is none of them."""
         if self._table is not None:
             if len(indices) and int(indices.max()) >= len(self._table):
                 indices = np.minimum(indices, len(self._table) - 1)
@@ -258,7 +258,7 @@ class _Moments:
     deviations: float = 0.0
 
     @classmethod
-    def of(cls, values: FloatArray) -> _Moments:
+    def from_values(cls, values: FloatArray) -> _Moments:
         if not len(values):
             return cls()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -281,8 +281,8 @@ class _Moments:
         )
 
 
-class Survey:
-    """What one pass over a set tells: rows, largest index, sums, digest.
+class DataSummary:
+    """A summary of one pass over a set: rows, largest index, sums, digest.
 
     Blocks may arrive cut anywhere: sums are taken over chunks of one fixed size, and the digest
     over the stream of numbers, so nothing here depends on how a file happened to be read.
@@ -331,7 +331,7 @@ class Survey:
 
     def moments(self) -> _Moments:
         """Count, mean and squared deviations of all entries that are not zero."""
-        return self._moments.joined(_Moments.of(self._buffer[: self._buffered]))
+        return self._moments.joined(_Moments.from_values(self._buffer[: self._buffered]))
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -346,14 +346,14 @@ class Survey:
         return whole.hexdigest()
 
 
-def variance(surveys: Sequence[Survey], n_features: int) -> float:
+def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
     """Variance of all entries of these sets together, zeros included."""
-    n_entries = sum(survey.n_rows for survey in surveys) * n_features
+    n_entries = sum(summary.n_rows for summary in summaries) * n_features
     total = _Moments()
-    for survey in surveys:
-        total = total.joined(survey.moments())
-    low = min(survey.extremes[0] for survey in surveys)
-    high = max(survey.extremes[1] for survey in surveys)
+    for summary in summaries:
+        total = total.joined(summary.moments())
+    low = min(summary.extremes[0] for summary in summaries)
+    high = max(summary.extremes[1] for summary in summaries)
     if n_entries == 0 or total.count == 0 or (total.count == n_entries and low == high):
         return 0.0
     spread = total.joined(_Moments(n_entries - total.count)).deviations / n_entries

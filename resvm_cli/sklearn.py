@@ -37,7 +37,7 @@ from resvm_cli.api.matrices import PathName
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.model.methods import Plan
+from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
 from resvm_cli.training import best_json

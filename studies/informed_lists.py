@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from resvm_cli.errors import ResvmError
-from resvm_cli.model.ensemble import Predictor, cut
+from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running import parallel
@@ -181,7 +181,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
     )
     members = Predictor(model.ensemble, data.scaling).member_values(drawn.test)
     values = {
-        one: (members[:, cut(group)].mean(axis=1) - group.shift) / group.scale
+        one: (members[:, group.columns].mean(axis=1) - group.shift) / group.scale
         for one, group in zip(distinct, model.ensemble.groups, strict=True)
     }
     return Measured(task, drawn.truth_test, scores, candidates, values)

@@ -18,7 +18,7 @@ import numpy as np
 
 from resvm_cli.model.drawing import Sizes, biased_chances, split
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
@@ -93,7 +93,7 @@ def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
     part, model = train_on(
         data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), Run(jobs=1)
     )
-    absences = Absences(
+    unseen_mask = UnseenMask(
         part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)
     )
     predictor = Predictor(model.ensemble, data.scaling)
@@ -101,7 +101,7 @@ def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
     stored: dict[str, np.ndarray] = {}
     for name, rows in (("pos", some.positives), ("unl", some.unlabeled)):
         values = predictor.member_values(rows)
-        absent = absences.absent(np.arange(first, first + len(rows)), rows)
+        absent = unseen_mask.unseen(np.arange(first, first + len(rows)), rows)
         decisions = decide_out_of_bag(values, absent, model.ensemble.groups)
         stored |= {
             name: decisions.means,

@@ -26,11 +26,11 @@ from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import Plan
-from resvm_cli.model.out_of_bag import Absences, TrainingRows
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
+from resvm_cli.model.plan import Plan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodName, MethodParameters
-from resvm_cli.rows import Rows, Survey, variance
+from resvm_cli.rows import DataSummary, Rows, variance
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
@@ -69,7 +69,7 @@ def draw(source: Any, name: str, contamination: float, number: int) -> Draw:
     sizes = Sizes(n_pos, n_unl, contamination, hidden, 0, 0)
     sets = split(source.truth, sizes, np.random.default_rng(2000 + number))
     positives, unlabeled = source.rows.take(sets.positives), source.rows.take(sets.unlabeled)
-    surveys = Survey(), Survey()
+    surveys = DataSummary(), DataSummary()
     surveys[0].add(positives)
     surveys[1].add(unlabeled)
     n_features = max(survey.max_index for survey in surveys)
@@ -103,7 +103,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
     judge = OutOfBagScorer(
         predictor,
-        Absences(part.problems, training_rows),
+        UnseenMask(part.problems, training_rows),
         n_pos,
         "mean",
         Run(jobs=1),

@@ -24,11 +24,11 @@ import numpy as np
 from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import gamma_scale
+from resvm_cli.model.plan import gamma_scale
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
-from resvm_cli.rows import Rows, Survey, variance
+from resvm_cli.rows import DataSummary, Rows, variance
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
@@ -93,7 +93,7 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
             ]
         )
         test, truth = source.test_rows.take(picked), source.test_truth[picked]
-    surveys = Survey(), Survey()
+    surveys = DataSummary(), DataSummary()
     surveys[0].add(positives)
     surveys[1].add(unlabeled)
     n_features = max(survey.max_index for survey in surveys)

@@ -1,4 +1,4 @@
-"""Rows and surveys."""
+"""Rows and their summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from resvm_cli import rows as dataset
 from resvm_cli.errors import DataError
-from resvm_cli.rows import Rows, Survey, quantiles, variance
+from resvm_cli.rows import DataSummary, Rows, quantiles, variance
 
 RNG = np.random.default_rng(1)
 DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)
@@ -94,18 +94,18 @@ def test_quantiles_are_numpys(numbers, shares):
     assert quantiles(values, shares) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def surveyed(rows: Rows, cuts: list[int]) -> Survey:
-    survey = Survey()
+def summarized(rows: Rows, cuts: list[int]) -> DataSummary:
+    summary = DataSummary()
     for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-        survey.add(rows.slice(start, stop))
-    return survey
+        summary.add(rows.slice(start, stop))
+    return summary
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=5).map(sorted))
-def test_a_survey_does_not_depend_on_how_rows_arrive(cuts):
+def test_a_summary_does_not_depend_on_how_rows_arrive(cuts):
     rows = Rows.from_dense(DENSE)
-    once, often = surveyed(rows, []), surveyed(rows, cuts)
+    once, often = summarized(rows, []), summarized(rows, cuts)
     assert once.digest() == often.digest()
     assert once.moments() == often.moments()
     assert once.extremes == often.extremes
@@ -119,35 +119,35 @@ def test_a_survey_does_not_depend_on_how_rows_arrive(cuts):
 def test_sums_over_many_chunks_do_not_depend_on_cuts(monkeypatch):
     monkeypatch.setattr(dataset, "SUM_CHUNK", 7)
     rows = Rows.from_dense(DENSE)
-    first = surveyed(rows, []).moments()
-    assert all(surveyed(rows, [cut]).moments() == first for cut in range(41))
+    first = summarized(rows, []).moments()
+    assert all(summarized(rows, [cut]).moments() == first for cut in range(41))
     entries = DENSE[DENSE != 0]
     assert (first.count, first.mean) == (len(entries), pytest.approx(entries.mean(), rel=1e-13))
     assert first.deviations == pytest.approx(entries.var() * len(entries), rel=1e-13)
 
 
 def test_the_digest_sees_every_number_and_its_place():
-    digests = {surveyed(Rows.from_dense(DENSE), []).digest()}
+    digests = {summarized(Rows.from_dense(DENSE), []).digest()}
     for row, column in ((0, 0), (17, 3), (39, 5)):
         changed = DENSE.copy()
         changed[row, column] += 1e-12
-        digests.add(surveyed(Rows.from_dense(changed), []).digest())
-    digests.add(surveyed(Rows.from_dense(DENSE, first_index=2), []).digest())
-    digests.add(surveyed(Rows.from_dense(DENSE[::-1]), []).digest())
-    digests.add(surveyed(Rows.from_dense(np.r_[DENSE, np.zeros((1, 6))]), []).digest())
+        digests.add(summarized(Rows.from_dense(changed), []).digest())
+    digests.add(summarized(Rows.from_dense(DENSE, first_index=2), []).digest())
+    digests.add(summarized(Rows.from_dense(DENSE[::-1]), []).digest())
+    digests.add(summarized(Rows.from_dense(np.r_[DENSE, np.zeros((1, 6))]), []).digest())
     assert len(digests) == 7
 
 
 def test_the_digest_does_not_see_explicit_zeros():
     plain = Rows(np.array([0, 1]), np.array([2], np.int32), np.array([5.0]))
     zeros = Rows(np.array([0, 2]), np.array([1, 2], np.int32), np.array([0.0, 5.0]))
-    assert surveyed(plain, []).digest() == surveyed(zeros, []).digest()
+    assert summarized(plain, []).digest() == summarized(zeros, []).digest()
 
 
 def test_variance_is_numpys_over_all_entries():
     top, bottom = (
-        surveyed(Rows.from_dense(DENSE[:10]), []),
-        surveyed(Rows.from_dense(DENSE[10:]), []),
+        summarized(Rows.from_dense(DENSE[:10]), []),
+        summarized(Rows.from_dense(DENSE[10:]), []),
     )
     assert variance((top, bottom), 6) == pytest.approx(DENSE.var(), rel=1e-12)
     assert variance((top, bottom), 9) == pytest.approx(
@@ -158,17 +158,17 @@ def test_variance_is_numpys_over_all_entries():
 @pytest.mark.parametrize(("centre", "spread"), [(1.7e9, 100.0), (1e6, 5.0), (-1e10, 1.0)])
 def test_variance_keeps_its_digits_far_from_zero(centre, spread):
     far = centre + spread * np.random.default_rng(0).standard_normal((500, 3))
-    parts = surveyed(Rows.from_dense(far[:100]), []), surveyed(Rows.from_dense(far[100:]), [])
+    parts = summarized(Rows.from_dense(far[:100]), []), summarized(Rows.from_dense(far[100:]), [])
     exact = float((far.astype(np.longdouble)).var())
     assert variance(parts, 3) == pytest.approx(exact, rel=1e-7)
 
 
 def test_a_variance_beyond_doubles_is_refused():
     with pytest.raises(DataError, match="from -1e\\+200 to 1e\\+200"):
-        variance((surveyed(Rows.from_dense(np.array([[1e200, -1e200]])), []),), 2)
+        variance((summarized(Rows.from_dense(np.array([[1e200, -1e200]])), []),), 2)
 
 
 def test_the_variance_of_equal_entries_is_zero():
-    same = surveyed(Rows.from_dense(np.full((50, 4), 0.1)), [])
+    same = summarized(Rows.from_dense(np.full((50, 4), 0.1)), [])
     assert variance((same,), 4) == 0.0
-    assert variance((surveyed(Rows.empty(), []),), 0) == 0.0
+    assert variance((summarized(Rows.empty(), []),), 0) == 0.0

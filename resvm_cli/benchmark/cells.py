@@ -26,8 +26,7 @@ from resvm_cli.files.streams import package_text
 from resvm_cli.metrics.curves import Points
 from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import gamma_scale
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import ModelPlan, gamma_scale
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodParameters, RuleName
 from resvm_cli.rows import FloatArray

@@ -21,7 +21,7 @@ from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.model.drawing import Sizes, split, synthetic, truth_of
-from resvm_cli.rows import IntArray, Rows, Survey
+from resvm_cli.rows import DataSummary, IntArray, Rows
 
 SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]
 SETTINGS: tuple[SettingName, ...] = get_args(SettingName)
@@ -353,6 +353,6 @@ class BenchmarkData:
 
 
 def _digest(rows: Rows) -> str:
-    survey = Survey()
+    survey = DataSummary()
     survey.add(rows)
     return survey.digest()

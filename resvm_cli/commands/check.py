@@ -270,7 +270,7 @@ class _Seen:
     def add(self, rows: Rows, labels: FloatArray) -> None:
         import numpy as np
 
-        from resvm_cli.model.scaling import MOST_FEATURES
+        from resvm_cli.model.scaling import MAX_FEATURES
 
         self.max_index = max(self.max_index, rows.max_index)
         self.explicit_zeros += int((rows.values == 0).sum())
@@ -287,7 +287,7 @@ class _Seen:
         hashes: Hashes = np.zeros(len(rows), np.uint64)
         np.add.at(hashes, rows.row_numbers, _mixed(rows.indices.astype(np.uint64), bits))
         self._rows.append(hashes)
-        if self.stats is not None and self.max_index < MOST_FEATURES:
+        if self.stats is not None and self.max_index < MAX_FEATURES:
             self.stats.add(rows)
             if len(self._features) <= self.max_index:
                 larger = np.zeros(max(self.max_index + 1, 2 * len(self._features)), np.uint64)

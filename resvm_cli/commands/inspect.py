@@ -121,7 +121,6 @@ def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection
 def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[FeatureWeight, ...]:
     import numpy as np
 
-    from resvm_cli.model.ensemble import cut
     from resvm_cli.rows import Columns
 
     kernel = ensemble.groups[0].kernel.name
@@ -139,8 +138,8 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
     weights = np.ones(len(table))
     if len(ensemble.groups) > 1:
         for group in ensemble.groups:
-            table[cut(group)] /= group.scale
-            weights[cut(group)] = group.weight / len(group.members)
+            table[group.columns] /= group.scale
+            weights[group.columns] = group.weight / len(group.members)
     features = columns.present.tolist()
     if names is not None and features and features[-1] > len(names):
         raise DataError(

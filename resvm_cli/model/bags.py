@@ -13,20 +13,20 @@ from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.rows import FloatArray, IntArray
 
-RULE = "pcg64-1"  # named in the manifest; another way of drawing gets another name
+RULE = "pcg64-1"  # the name in the manifest; another way of drawing gets another name
 WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P in proportion to their weights
-LEAST_WEIGHTED = 2  # rows of P that can be drawn: of one alone every bag would be the same
+MIN_WEIGHTED = 2  # rows of P that can be drawn: with only one, all bags would be the same
 
 
 @dataclass(frozen=True, eq=False)
 class PositiveWeights:
-    """How sure each row of P is, from 0 to 1: rows are drawn in proportion."""
+    """How certain each row of P is, from 0 to 1; rows are drawn in proportion."""
 
-    values: FloatArray  # empty where only the manifest tells that there were any
+    values: FloatArray  # empty where only the manifest says that there were any
 
     @classmethod
-    def of(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
-        """Weights that were looked at; None where all are equal, which is drawing without any."""
+    def from_values(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
+        """Checked weights; None where all are equal, which is the same as none."""
         weights = np.asarray(values, np.float64)
         wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
         if len(wrong):
@@ -35,7 +35,7 @@ class PositiveWeights:
                 f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g};"
                 " a number from 0 to 1 was expected"
             )
-        return cls._proportions(weights, name, "give known positives that are sure a weight of 1")
+        return cls._proportions(weights, name, "give certain positives a weight of 1")
 
     @classmethod
     def _proportions(cls, weights: FloatArray, name: str, hint: Text) -> PositiveWeights | None:
@@ -44,22 +44,22 @@ class PositiveWeights:
             raise DataError(f"{name}: every weight is 0: no row of P could be drawn", hint)
         if (weights == weights[0]).all():
             return None
-        if n_drawn < LEAST_WEIGHTED:
+        if n_drawn < MIN_WEIGHTED:
             raise DataError(
-                f"{name}: one row of P alone has a weight above 0: every bag would hold it and no"
-                " other",
+                f"{name}: only one row of P has a weight above 0: every bag would hold that row"
+                " alone",
                 hint,
             )
         return cls(weights)
 
     def take(self, numbers: IntArray) -> PositiveWeights | None:
-        """Those of some rows."""
+        """The weights of some rows."""
         hint = Message("use fewer folds, or score out of bag ({oob:True})")
         return self._proportions(self.values[numbers], "weights of the rows that are left", hint)
 
     @property
     def digest(self) -> str:
-        """For manifests: who draws bags again needs the same weights."""
+        """For the manifest: drawing the bags again takes the same weights."""
         return hashlib.sha256(self.values.astype("<f8").tobytes()).hexdigest()
 
     @cached_property
@@ -67,7 +67,7 @@ class PositiveWeights:
         return np.cumsum(self.values)
 
     def chosen(self, fractions: FloatArray) -> IntArray:
-        """The rows at these fractions of all weights, laid end to end."""
+        """The rows at these fractions of the total weight."""
         numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
         # a product may round up to the very end
         last = int(np.flatnonzero(self.values)[-1])
@@ -76,7 +76,7 @@ class PositiveWeights:
 
 
 def require_weighted_draws(method: str) -> None:
-    """Refuse weights of P where no row of P is drawn."""
+    """Refuse weights of P for methods that do not draw from P."""
     if method != "resvm":
         reason = (
             "bagging trains every member on all of P"

@@ -1,8 +1,7 @@
-"""What an ensemble calls positive: the rule of its decision values, and thresholds chosen for it.
+"""Which rows an ensemble predicts positive: the rule of its decision values, and thresholds.
 
-A threshold is chosen from rows that the judging members have not seen: the largest recall of P
-squared by the share of U that is called (Lee and Liu), the share kept from nearly nothing by a term
-that shrinks with the number of rows judged.
+A threshold is chosen out of bag: the largest recall² / fraction of U predicted positive (Lee and
+Liu). A term that shrinks with the number of rows keeps the fraction from nearly vanishing.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import numpy as np
 from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, distinct, quantiles
 
-# Fewer rows than these, judged out of bag, place no threshold.
-LEAST_POSITIVES = 10
-LEAST_UNLABELED = 20
+# With fewer rows out of bag no threshold is chosen.
+MIN_POSITIVES = 10
+MIN_UNLABELED = 20
 SHRINKAGE = 0.3
 # Of rows like those of training about 1 in 100 lies outside the usual range.
 TAIL = 0.005
@@ -28,11 +27,11 @@ PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 @dataclass(frozen=True)
 class Threshold:
-    """Rows of larger decision values are called positive; recall and share where it was chosen."""
+    """Rows of larger decision values are predicted positive; rates where it was chosen."""
 
     value: float
     recall: float | None = None  # of P, out of bag
-    share: float | None = None  # of U that is called, out of bag
+    share: float | None = None  # of U predicted positive, out of bag
 
     @property
     def chosen(self) -> bool:
@@ -56,7 +55,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """The rule that belongs to a model, and the threshold of either."""
+    """The rule of a model, and the threshold for each rule."""
 
     rule: RuleName
     thresholds: dict[RuleName, Threshold]
@@ -93,12 +92,12 @@ def choose_threshold(
 ) -> Threshold | None:
     """The best threshold for out-of-bag values of P and U; None where there are too few.
 
-    Of the values of P so large a share is taken to be false, and to look like U.
+    ``contamination_pos`` is the fraction of P taken to be mislabeled, with values like those of U.
     """
-    if len(known) < LEAST_POSITIVES or len(unlabeled) < LEAST_UNLABELED:
+    if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
     cuts = possible_cuts(np.concatenate([known, unlabeled]))
-    recall, share = called_shares(known, cuts), called_shares(unlabeled, cuts)
+    recall, share = fractions_above(known, cuts), fractions_above(unlabeled, cuts)
     true_recall = corrected_recall(recall, share, contamination_pos)
     worth = true_recall**2 / (share + SHRINKAGE / np.sqrt(len(unlabeled)))
     best = int(np.argmax(worth))  # the first of equal ones: the lowest
@@ -106,19 +105,19 @@ def choose_threshold(
 
 
 def possible_cuts(values: FloatArray) -> FloatArray:
-    """One below all values, and between neighbouring ones, ascending."""
+    """One below all values, and one between each two neighbors, ascending."""
     ordered = distinct(values)
     between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
     return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
 
 
-def called_shares(values: FloatArray, cuts: FloatArray) -> FloatArray:
-    """For each cut the share of the values above it."""
+def fractions_above(values: FloatArray, cuts: FloatArray) -> FloatArray:
+    """For each cut the fraction of values above it."""
     return 1.0 - np.searchsorted(np.sort(values), cuts, "right") / len(values)
 
 
 def corrected_recall(recall: FloatArray, share: FloatArray, contamination_pos: float) -> FloatArray:
-    """The recall of true positives, where false ones among P are called as rows of U are."""
+    """The recall of true positives, if mislabeled rows of P score like rows of U."""
     if not contamination_pos:
         return recall
     return np.clip((recall - contamination_pos * share) / (1.0 - contamination_pos), 0.0, 1.0)
@@ -127,10 +126,10 @@ def corrected_recall(recall: FloatArray, share: FloatArray, contamination_pos: f
 def threshold_for_recall(
     known: FloatArray, unlabeled: FloatArray, recall: float, contamination_pos: float = 0.0
 ) -> Threshold:
-    """The highest threshold above which this share of the true positives lies."""
+    """The highest threshold with this recall of the true positives."""
     cuts = distinct(np.nextafter(known, -np.inf))  # just below a known positive
-    recalls = called_shares(known, cuts)
-    shares = called_shares(unlabeled, cuts) if len(unlabeled) else np.zeros(len(cuts))
+    recalls = fractions_above(known, cuts)
+    shares = fractions_above(unlabeled, cuts) if len(unlabeled) else np.zeros(len(cuts))
     corrected = corrected_recall(recalls, shares, contamination_pos)
     enough = np.flatnonzero(corrected >= recall - 1e-9)
     best = int(enough[-1]) if len(enough) else 0

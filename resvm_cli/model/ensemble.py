@@ -1,6 +1,6 @@
-"""Members as one model: pooled support rows, member decision values, votes and d(x).
+"""Members as one model: pooled support vectors, member decision values, votes and d(x).
 
-Whatever judges the rows, a row's value depends neither on its neighbours nor on its place.
+However rows are scored, a row's value depends neither on its neighbors nor on its position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resvm_cli.svm.kernels import Kernel, exp_in_place
 from resvm_cli.svm.pool import BLOCK_ROWS, Pool, SupportIndex, Weights
 from resvm_cli.svm.products import MIN_DENSITY
 
-# Whether support rows or weights are kept dense is decided by their sizes alone.
+# Whether support vectors or weights are kept dense follows from their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
 
 
@@ -32,18 +32,23 @@ class Member:
     support: IntArray  # row numbers in the ensemble's pool, positives first
     coefficients: FloatArray
     rho: float
-    n_positive: int  # how many of the support rows are of class P
+    n_positive: int  # how many of the support vectors are of class P
 
 
 @dataclass(frozen=True)
 class Group:
-    """Members of one setting: their kernel, and how their mean value counts among others."""
+    """Members of one setting: their kernel, and the weight of their mean value among others."""
 
     kernel: Kernel
     members: range
     weight: float = 1.0
-    shift: float = 0.0  # the mean value is standardised: less the shift, by the scale
+    shift: float = 0.0  # the mean value is standardized: less the shift, divided by the scale
     scale: float = 1.0
+
+    @property
+    def columns(self) -> slice:
+        """Its members among the columns of all members."""
+        return slice(self.members.start, self.members.stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +61,9 @@ class Ensemble:
     single: bool  # cwsvm: d is the member's own value
 
     @classmethod
-    def of(cls, kernel: Kernel, pool: Rows, members: Sequence[Member], single: bool) -> Ensemble:
+    def from_members(
+        cls, kernel: Kernel, pool: Rows, members: Sequence[Member], single: bool
+    ) -> Ensemble:
         """Members of one setting."""
         return cls((Group(kernel, range(len(members))),), pool, members, single)
 
@@ -66,7 +73,7 @@ class Ensemble:
 
     @property
     def is_precomputed(self) -> bool:
-        """Whether support rows are the serial numbers of given kernel values."""
+        """Whether support vectors are the serial numbers of given kernel values."""
         return self.groups[0].kernel.is_precomputed
 
     def kernel_of(self, member: int) -> Kernel:
@@ -89,13 +96,13 @@ class Ensemble:
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What the ensemble says of some rows."""
+    """Votes and decision values of some rows."""
 
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
-    means: FloatArray  # of the members' values; of groups, each standardised
-    n_members: IntArray  # how many members each row was judged by
+    means: FloatArray  # of the members' values; of groups, each standardized
+    n_members: IntArray  # how many members scored each row
 
     def by(self, rule: RuleName) -> FloatArray:
         """Decision values by this rule."""
@@ -137,21 +144,16 @@ def decide(
     values = member_values[:, 0].copy() if single else decision_values(votes, sums)
     means = sums / n_models
     if groups is not None and len(groups) > 1:
-        group_sums = [member_values[:, cut(group)].sum(axis=1) for group in groups]
+        group_sums = [member_values[:, group.columns].sum(axis=1) for group in groups]
         counts = [np.full(len(votes), len(group.members)) for group in groups]
         means = mean_values(group_sums, counts, groups)
     return Decisions(votes, sums, values, means, np.full(len(votes), n_models))
 
 
-def cut(group: Group) -> slice:
-    """A group's columns among those of all members."""
-    return slice(group.members.start, group.members.stop)
-
-
 def mean_values(
     sums: Sequence[FloatArray], counts: Sequence[npt.NDArray[Any]], groups: Sequence[Group]
 ) -> FloatArray:
-    """The groups' mean values, each standardised and weighted; those of no members do not count."""
+    """The groups' mean values, standardized and weighted; groups without members do not count."""
     total: Any = 0.0
     weight: Any = 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -176,7 +178,7 @@ def numeric_fingerprint() -> str:
 
 
 class Predictor:
-    """An ensemble made ready to judge rows."""
+    """An ensemble ready to score rows."""
 
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         pool, uses = _join(ensemble)
@@ -191,10 +193,10 @@ class Predictor:
 
     @classmethod
     def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
-        """A judge of these rows to whom no member's values depend on which others there are.
+        """A predictor for these rows in which no member's values depend on the other members.
 
-        Support rows keep their order, and what is dense is decided by the rows that are judged:
-        members trained elsewhere then say the same to the last bit.
+        Support vectors keep their order, and the rows to be scored decide what is dense: members
+        trained elsewhere then give the same values to the last bit.
         """
         predictor = cls.__new__(cls)
         members = ensemble.members
@@ -231,46 +233,46 @@ class Predictor:
         self._rho = np.array([member.rho for member in ensemble.members])
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        self._judge: Pool | Weights
+        self._scorer: Pool | Weights
         if ensemble.is_precomputed:  # sums of values at serial numbers: weights of them
-            self._judge = Weights(pool, uses, columns, dense=False)
+            self._scorer = Weights(pool, uses, columns, dense=False)
         elif ensemble.linear:
-            self._judge = Weights(pool, uses, columns, dense=dense)
+            self._scorer = Weights(pool, uses, columns, dense=dense)
         else:
-            self._judge = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
+            self._scorer = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
 
     @property
     def rows_multiple(self) -> int:
-        """Rows that come in a multiple of so many are judged without padding."""
-        return self._judge.rows_multiple
+        """Blocks of a multiple of this many rows are scored without padding."""
+        return self._scorer.rows_multiple
 
     def scaled(self, rows: Rows) -> Rows:
         """Rows as members see them."""
         return rows if self._scaling is None else self._scaling.apply(rows)
 
     def member_values(self, rows: Rows) -> FloatArray:
-        """What each member says of each row: rows x members."""
+        """The decision value of each member on each row: rows x members."""
         values = np.empty((len(rows), len(self.ensemble.members)))
-        step = self._judge.rows_at_once
+        step = self._scorer.rows_at_once
         for start in range(0, len(rows), step):
             stop = min(start + step, len(rows))
             block = self.scaled(rows.slice(start, stop))
             with np.errstate(over="ignore", invalid="ignore"):
-                np.subtract(self._judge.sums(block), self._rho, out=values[start:stop])
+                np.subtract(self._scorer.sums(block), self._rho, out=values[start:stop])
         return values
 
     def decisions(self, rows: Rows) -> Decisions:
-        """What the ensemble says of each row."""
+        """Votes and decision values of each row."""
         return self.decide(self.member_values(rows))
 
     def decide(self, member_values: FloatArray) -> Decisions:
-        """What the ensemble makes of its members' values."""
+        """Votes and decision values from the members' values, rows x members."""
         with np.errstate(over="ignore", invalid="ignore"):
             return decide(member_values, self.ensemble.single, self.ensemble.groups)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
-    """The support rows of all members, equal rows once, in order of appearance; their uses.
+    """The support vectors of all members, equal rows once, in order of appearance; their uses.
 
     A model read from disk has lost the row numbers and kept the contents: joining by content gives
     both the same pool, and so the same bits.
@@ -308,7 +310,7 @@ def _by_kernel(ensemble: Ensemble, uses: SupportIndex) -> list[tuple[Kernel, Sup
         return [(kernels[0], uses)]
     kernel_of = np.empty(len(ensemble.members), np.int64)
     for group in ensemble.groups:
-        kernel_of[cut(group)] = kernels.index(group.kernel)
+        kernel_of[group.columns] = kernels.index(group.kernel)
     rows = uses.rows
     found = []
     for number, kernel in enumerate(kernels):

@@ -1,9 +1,8 @@
-"""What the value of a row is made of: support rows, or the features of linear members.
+"""Explanations of values: what each support vector, or each feature of linear members, adds.
 
-The mean value of the members that have not seen a row is a sum: over their support rows, each with
-its coefficient and its kernel value with the row, and a constant. Linear members have weights of
-features in place of support rows. Groups of members count as in the mean value: standardised and
-weighted.
+The mean value of the members that have not seen a row is a sum over their support vectors, each
+with its coefficient and its kernel value with the row, plus a constant. Linear members have feature
+weights instead. Groups of members count as in the mean value: standardized and weighted.
 """
 
 from __future__ import annotations
@@ -13,47 +12,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resvm_cli.model.ensemble import Ensemble, cut
+from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
 from resvm_cli.svm.products import SparseMatrix
 
-NOT_KNOWN = -1  # a support row that no training row is equal to
+NOT_KNOWN = -1  # a support vector that equals no training row
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a row, or a feature, adds to a value."""
+class Term:
+    """What one row, or one feature, adds to a value."""
 
     number: int  # of a row among P and then U, or of a feature
     amount: float
 
 
 @dataclass(frozen=True)
-class ValueParts:
-    """A value as a sum: the constant and what all rows, or all features, add."""
+class Explanation:
+    """A value as a sum: a constant, and what all rows or all features add."""
 
     value: float  # the mean of the members that have not seen the row; nan where there are none
     constant: float
     of_positives: float
     of_unlabeled: float
     of_features: float
-    positives: tuple[Part, ...]  # the rows of P that add most
-    unlabeled: tuple[Part, ...]  # the rows of U that take most away
-    features: tuple[Part, ...]  # those that count most, either way
+    positives: tuple[Term, ...]  # the rows of P that add most
+    unlabeled: tuple[Term, ...]  # the rows of U that take most away
+    features: tuple[Term, ...]  # those that count most, either way
 
 
-class PartsOfValues:
-    """An ensemble ready to tell what its values are made of."""
+class Explainer:
+    """An ensemble ready to explain its values."""
 
     def __init__(
         self, ensemble: Ensemble, positives: Rows, unlabeled: Rows, drawn: IntArray
     ) -> None:
         """Rows are as members see them; ``unlabeled`` are those of U numbered in ``drawn``.
 
-        A stored model has lost the numbers of its support rows: they are found by their content.
-        Of equal rows the first stands for all.
+        A stored model does not hold the numbers of its support vectors: they are found by content.
+        The first of equal rows represents all.
         """
         self._ensemble = ensemble
         members = ensemble.members
@@ -90,36 +89,36 @@ class PartsOfValues:
         self._weight = (rows.values * np.repeat(self._coefficient, rows.lengths))[order]
         self._weighted_member = np.repeat(self._member, rows.lengths)[order]
 
-    def of(self, rows: Rows, absent: BoolArray, most: int) -> Iterator[ValueParts]:
-        """Of each row what adds most, over the members that are absent from it."""
+    def explain(self, rows: Rows, unseen: BoolArray, most: int) -> Iterator[Explanation]:
+        """For each row the terms that add most, over the members that have not seen it."""
         for number in range(len(rows)):
             row = rows.slice(number, number + 1)
-            shares, constant = self._shares(absent[number])
+            shares, constant = self._weights_of(unseen[number])
             constant -= float((shares * self._rho).sum())
-            if not absent[number].any():
-                yield ValueParts(np.nan, np.nan, 0.0, 0.0, 0.0, (), (), ())
+            if not unseen[number].any():
+                yield Explanation(np.nan, np.nan, 0.0, 0.0, 0.0, (), (), ())
             elif self._ensemble.linear:
                 yield self._of_features(row, shares, constant, most)
             else:
                 yield self._of_rows(row, shares, constant, most)
 
-    def _shares(self, absent: BoolArray) -> tuple[FloatArray, float]:
-        """What each member's value counts in the mean, and what standardising adds to it."""
-        shares: FloatArray = np.zeros(len(absent))
+    def _weights_of(self, unseen: BoolArray) -> tuple[FloatArray, float]:
+        """The weight of each member's value in the mean, and what standardizing adds to it."""
+        shares: FloatArray = np.zeros(len(unseen))
         groups = self._ensemble.groups
         if len(groups) == 1:
-            shares[absent] = 1 / max(1, int(absent.sum()))
+            shares[unseen] = 1 / max(1, int(unseen.sum()))
             return shares, 0.0
-        present = [group for group in groups if absent[cut(group)].any()]
+        present = [group for group in groups if unseen[group.columns].any()]
         total = sum(group.weight for group in present)
         shift = 0.0
         for group in present:
-            own = absent[cut(group)]
-            shares[cut(group)] = own * (group.weight / (total * group.scale * own.sum()))
+            own = unseen[group.columns]
+            shares[group.columns] = own * (group.weight / (total * group.scale * own.sum()))
             shift -= group.weight * group.shift / (total * group.scale)
         return shares, shift
 
-    def _of_rows(self, row: Rows, shares: FloatArray, constant: float, most: int) -> ValueParts:
+    def _of_rows(self, row: Rows, shares: FloatArray, constant: float, most: int) -> Explanation:
         weights = shares[self._member] * self._coefficient
         amounts = np.zeros((2, len(self._pool)))  # of rows as known positives, and as unlabeled
         for kernel, members in self._kernels():
@@ -131,7 +130,7 @@ class PartsOfValues:
                 place = self._place[chosen]
                 line += np.bincount(place, weights[chosen], len(self._pool)) * values
         of_p, of_u = (float(line.sum()) for line in amounts)
-        return ValueParts(
+        return Explanation(
             constant + of_p + of_u,
             constant,
             of_p,
@@ -148,7 +147,7 @@ class PartsOfValues:
         for kernel in dict.fromkeys(group.kernel for group in groups):
             members = np.zeros(len(self._ensemble.members), bool)
             for group in groups:
-                members[cut(group)] |= group.kernel == kernel
+                members[group.columns] |= group.kernel == kernel
             yield kernel, members
 
     def _kernel_values(self, kernel: Kernel, row: Rows) -> FloatArray:
@@ -168,7 +167,9 @@ class PartsOfValues:
         values = kernel.values(products, kernel.norms(self._pool), kernel.norms(row))
         return np.ascontiguousarray(values[:, 0])
 
-    def _of_features(self, row: Rows, shares: FloatArray, constant: float, most: int) -> ValueParts:
+    def _of_features(
+        self, row: Rows, shares: FloatArray, constant: float, most: int
+    ) -> Explanation:
         first = np.searchsorted(self._feature, row.indices, "left")
         counts = np.searchsorted(self._feature, row.indices, "right") - first
         which = np.repeat(np.arange(len(counts)), counts)
@@ -178,18 +179,18 @@ class PartsOfValues:
         amounts = np.bincount(which, weights, len(counts)) * row.values
         total = float(amounts.sum())
         order = np.argsort(-np.abs(amounts), kind="stable")[:most]
-        parts = [
-            Part(int(row.indices[place]), float(amounts[place]))
+        terms = [
+            Term(int(row.indices[place]), float(amounts[place]))
             for place in order.tolist()
             if amounts[place]
         ]
-        return ValueParts(constant + total, constant, 0.0, 0.0, total, (), (), tuple(parts))
+        return Explanation(constant + total, constant, 0.0, 0.0, total, (), (), tuple(terms))
 
 
 def _distinct_rows(pool: Rows, support: IntArray) -> tuple[Rows, list[bytes], IntArray]:
-    """Support rows, equal ones once, in the order of their keys; and where each of them is.
+    """Support vectors, equal ones once, in the order of their keys; and where each of them is.
 
-    That order is the same for a model in memory and for one that is read, and so are sums.
+    That order, and so every sum, is the same for a model in memory and for one that is read.
     """
     used, place = np.unique(support, return_inverse=True)
     keys = pool.take(used).content_keys()
@@ -211,8 +212,8 @@ def _numbers_of(keys: list[bytes], rows: Rows, numbers: IntArray) -> IntArray:
 
 def _largest(
     amounts: FloatArray, numbers: IntArray, most: int, sign: float = 1.0
-) -> tuple[Part, ...]:
+) -> tuple[Term, ...]:
     """The rows of the largest amounts above 0; of equal ones the first."""
     chosen = np.flatnonzero((amounts > 0) & (numbers != NOT_KNOWN))
     order = chosen[np.lexsort((numbers[chosen], -amounts[chosen]))][:most]
-    return tuple(Part(int(numbers[place]), float(sign * amounts[place])) for place in order)
+    return tuple(Term(int(numbers[place]), float(sign * amounts[place])) for place in order)

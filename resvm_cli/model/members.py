@@ -15,7 +15,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Group, Member
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
@@ -138,14 +138,14 @@ def train_parts(
         on_members(done + members)
 
     alone = sum(map(len, batches)) == 1 and not run.is_remote
-    trainer = Trainer.of(positives, drawn_rows, drawn, n_workers if alone else 1)
+    trainer = Trainer.from_sets(positives, drawn_rows, drawn, n_workers if alone else 1)
     for members, some in tasks.items():
         ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
         if len(sample):
-            absent = Absences(some, training_rows).absent(numbers, unscaled)
+            unseen = UnseenMask(some, training_rows).unseen(numbers, unscaled)
             threads = parallel.available_cores() if run.is_remote else n_workers
-            values = stored_values(ensemble, sampled_rows, absent, n_columns, threads)
+            values = stored_values(ensemble, sampled_rows, unseen, n_columns, threads)
         done += len(members)
         yield Part(plan, members, ensemble, converged, sample, values, some, drawn, unlabeled)
 
@@ -168,9 +168,9 @@ def fit(
 
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
-    # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
+    # one problem cannot be spread over threads: if it is large, LIBSVM's own threads do the work
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
-    trainer = Trainer.of(positives, unlabeled, drawn, inner_threads)
+    trainer = Trainer.from_sets(positives, unlabeled, drawn, inner_threads)
     return fit_members(trainer, problems, run, single=single)
 
 
@@ -216,7 +216,7 @@ def fit_members(
 
 
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
-    """Runs of members of one kernel, none weighted or standardised."""
+    """Consecutive members of one kernel, neither weighted nor standardized."""
     groups: list[Group] = []
     for number, problem in enumerate(problems):
         if groups and groups[-1].kernel == problem.kernel:
@@ -227,7 +227,7 @@ def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
 
 
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
-    """Runs of problems that are worth a thread's attention, and enough of them for every one."""
+    """Batches of problems that are worth a task, and enough of them for every worker."""
     bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
     size = min(BATCH_ROWS // bag_size, len(problems) // (4 * workers))
     return [problems[at : at + max(1, size)] for at in range(0, len(problems), max(1, size))]
@@ -244,8 +244,8 @@ class KernelSolution:
 class Trainer:
     """Trains members on bags of these rows, P before the rows of U that are drawn.
 
-    Linear members come out as weights, whoever trains. It can be sent elsewhere: what is made of
-    the rows for the solvers stays behind and is made anew.
+    Linear members are weights, whichever solver trains them. What solvers need of the rows is not
+    pickled but made again.
     """
 
     def __init__(self, rows: Rows, drawn: IntArray, n_positives: int, inner_threads: int) -> None:
@@ -255,7 +255,7 @@ class Trainer:
         self._inner_threads = inner_threads
 
     @classmethod
-    def of(
+    def from_sets(
         cls, positives: Rows, unlabeled: Rows, drawn: IntArray, inner_threads: int = 1
     ) -> Trainer:
         """On all of P and the rows of U whose numbers are in ``drawn``, in that order."""
@@ -290,7 +290,7 @@ class Trainer:
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
-        """LIBSVM's solution, with kernel values made in the way that suits the bag."""
+        """LIBSVM's solution, with kernel values computed in the way that suits the bag."""
         # a row drawn twice is one row; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
         bag = self._bag_rows.bag(numbers, problem.kernel)

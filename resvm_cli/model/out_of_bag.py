@@ -1,8 +1,8 @@
-"""Out of bag: each row judged only by the members that have not seen it.
+"""Out of bag: each row is scored only by the members that have not seen it.
 
 One rule for tuning, ranking, auditing and thresholds: a member has seen a row if its bag holds that
 row, one of equal content (unless it has no features at all), or one of its group. Bags are redrawn
-from seeds, not stored, and only what they hold is remembered: U may have any number of rows.
+from seeds, not stored, and only their content is kept in memory: U may have any number of rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from resvm_cli.model.ensemble import (
     Ensemble,
     Group,
     Predictor,
-    cut,
     decision_values,
     mean_values,
 )
@@ -26,29 +25,29 @@ from resvm_cli.running import parallel
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.problem import Problem
 
-UNLIKE_ANY = -2  # number of the content of rows that no judged row is like
-POOL_CELLS_AT_ONCE = 1 << 24  # support rows times features of members judged together
+UNLIKE_ANY = -2  # the number of contents that no scored row has
+POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features of members that score together
 
 
 def decide_out_of_bag(
-    member_values: FloatArray, absent: BoolArray, groups: Sequence[Group] | None = None
+    member_values: FloatArray, unseen: BoolArray, groups: Sequence[Group] | None = None
 ) -> Decisions:
     """Votes and decision values over the members that have not seen each row; nan without any.
 
     Sums are scaled from those members to all of them, so that rows compare.
     """
     n_models = member_values.shape[1]
-    n_members = absent.sum(axis=1)
-    balance = np.where(absent, np.sign(member_values), 0.0).sum(axis=1)
-    admitted = np.where(absent, member_values, 0.0)
+    n_members = unseen.sum(axis=1)
+    balance = np.where(unseen, np.sign(member_values), 0.0).sum(axis=1)
+    admitted = np.where(unseen, member_values, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         votes = (n_members + balance) / (2 * n_members)
         sums = admitted.sum(axis=1) * (n_models / n_members)
     means = sums / n_models
     if groups is not None and len(groups) > 1:
         means = mean_values(
-            [admitted[:, cut(group)].sum(axis=1) for group in groups],
-            [absent[:, cut(group)].sum(axis=1) for group in groups],
+            [admitted[:, group.columns].sum(axis=1) for group in groups],
+            [unseen[:, group.columns].sum(axis=1) for group in groups],
             groups,
         )
     return Decisions(votes, sums, decision_values(votes, sums), means, n_members)
@@ -63,18 +62,18 @@ class TrainingRows:
         unlabeled: Rows,
         drawn: IntArray | None = None,
         groups: IntArray | None = None,
-        judged: Rows | None = None,
+        scored: Rows | None = None,
     ) -> None:
         """``unlabeled`` holds the rows of U whose numbers are in ``drawn``, or all of them.
 
-        ``groups`` gives each row of P and U a group. Where only the rows in ``judged`` will be
-        asked for, the contents of rows unlike them need not be told apart.
+        ``groups`` gives each row of P and U a group. Where only the rows in ``scored`` will be
+        asked for, contents that none of them has share one number.
         """
         self.n_positives = len(positives)
         self.groups = groups
         self._drawn = drawn
         self._number_of: dict[bytes, int] = {}
-        norms = None if judged is None else distinct(judged.squared_norms())
+        norms = None if scored is None else distinct(scored.squared_norms())
         self._positive = self._numbered(positives, np.arange(len(positives)), norms)
         numbers = np.arange(len(unlabeled)) if drawn is None else drawn
         self._unlabeled = self._numbered(unlabeled, len(positives) + numbers, norms)
@@ -98,7 +97,7 @@ class TrainingRows:
         return np.concatenate([self._positive, self._unlabeled])
 
     def contents(self, numbers: IntArray, rows: Rows) -> IntArray:
-        """The contents of the rows of these numbers; -1 where no bag can hold the like."""
+        """The contents of the rows of these numbers; -1 where no bag can hold that content."""
         return np.array([self._number_of.get(key, -1) for key in _keys(rows, numbers)], np.int64)
 
     def bag_contents(self, problem: Problem) -> IntArray:
@@ -116,8 +115,8 @@ class TrainingRows:
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
     """Short digests of the rows' contents; written zeros make no difference.
 
-    Rows without features are told apart by their numbers: they have nothing in common but that
-    nothing is known of them, and a few of them in every bag would leave all without a judge.
+    Rows without features are distinguished by their numbers: nothing is known about them, and a
+    few of them in every bag would leave none of them out of bag.
     """
     keys = rows.without_zeros().content_keys()
     return [
@@ -137,7 +136,7 @@ class _Sightings:
         self._seen = all_seen[order]
         self._members = members[order]
 
-    def absent(self, keys: IntArray) -> BoolArray:
+    def unseen(self, keys: IntArray) -> BoolArray:
         """keys x members: true where the member has not seen the key."""
         first = np.searchsorted(self._seen, keys, "left")
         counts = np.searchsorted(self._seen, keys, "right") - first
@@ -148,8 +147,8 @@ class _Sightings:
         return result
 
 
-class Absences:
-    """Which members have not seen which rows; rows of P are numbered first, then those of U."""
+class UnseenMask:
+    """Which members have not seen which rows; P is numbered first, then U."""
 
     def __init__(self, problems: Iterable[Problem], training_rows: TrainingRows) -> None:
         self._training_rows = training_rows
@@ -163,42 +162,41 @@ class Absences:
     def n_models(self) -> int:
         return self._contents.n_models
 
-    def absent(self, numbers: IntArray, rows: Rows) -> BoolArray:
-        """rows x members: true where the bag lacks the row, its like and its group."""
-        return self._absent(numbers, self._training_rows.contents(numbers, rows))
+    def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
+        """rows x members: true where the bag lacks the row, equal rows and its group."""
+        return self._unseen(numbers, self._training_rows.contents(numbers, rows))
 
-    def all_absent(self) -> BoolArray:
-        """The same of all rows of P, and of those of U that are known to the training rows."""
+    def all_unseen(self) -> BoolArray:
+        """The same for all rows of P, and for those of U that are among the training rows."""
         contents = self._training_rows.all_contents
-        return self._absent(np.arange(len(contents)), contents)
+        return self._unseen(np.arange(len(contents)), contents)
 
-    def _absent(self, numbers: IntArray, contents: IntArray) -> BoolArray:
-        absent = self._contents.absent(contents)
+    def _unseen(self, numbers: IntArray, contents: IntArray) -> BoolArray:
+        unseen = self._contents.unseen(contents)
         if self._groups is not None:
             assert self._training_rows.groups is not None
-            absent &= self._groups.absent(self._training_rows.groups[numbers])
-        return absent
+            unseen &= self._groups.unseen(self._training_rows.groups[numbers])
+        return unseen
 
 
 def stored_values(
-    ensemble: Ensemble, rows: Rows, absent: BoolArray, n_columns: int, workers: int = 1
+    ensemble: Ensemble, rows: Rows, unseen: BoolArray, n_columns: int, workers: int = 1
 ) -> FloatArray:
-    """members x rows: what each member says of the rows it has not seen, nan of the others.
+    """members x rows: the value of each member on the rows it has not seen, else nan.
 
-    No member's values depend on which others there are, so that parts of an ensemble, judged
-    elsewhere, join to the same bytes; and none of a row on its neighbours, so that threads may each
-    take some.
+    No member's values depend on the other members, so that parts of an ensemble, scored elsewhere,
+    join to the same bytes; and no row's on its neighbors, so that threads may share the rows.
     """
     result = np.full((len(ensemble.members), len(rows)), np.nan)
     pieces = [slice(at, min(at + BLOCK_ROWS, len(rows))) for at in range(0, len(rows), BLOCK_ROWS)]
     for first, last in _batches(ensemble, n_columns):
-        judge = Predictor.apart_from_others(ensemble.part(first, last), rows, n_columns)
+        predictor = Predictor.apart_from_others(ensemble.part(first, last), rows, n_columns)
 
         def fill(
-            piece: slice, judge: Predictor = judge, members: slice = slice(first, last)
+            piece: slice, predictor: Predictor = predictor, members: slice = slice(first, last)
         ) -> None:
-            values = judge.member_values(rows.slice(piece.start, piece.stop)).T
-            np.copyto(result[members, piece], values, where=absent[piece, members].T)
+            values = predictor.member_values(rows.slice(piece.start, piece.stop)).T
+            np.copyto(result[members, piece], values, where=unseen[piece, members].T)
 
         for _ in parallel.run(fill, pieces, workers):
             pass
@@ -206,7 +204,7 @@ def stored_values(
 
 
 def _batches(ensemble: Ensemble, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Members from and to, as many as have room for their support rows."""
+    """First and last members whose support vectors fit together."""
     most = max(1, POOL_CELLS_AT_ONCE // max(1, n_columns))
     first = size = 0
     for number, member in enumerate(ensemble.members):

@@ -1,22 +1,268 @@
 """All that a model's members are drawn and trained by: one setting, or several pooled.
 
-Members are numbered through all settings, and member i depends on (seed, i), its setting and the
-data alone.
+The three methods differ only in their bags and penalties. Members are numbered through all
+settings, and member i depends on (seed, i), its setting and the data alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.model.bags import PositiveWeights
+from resvm_cli.errors import ParameterError
+from resvm_cli.model import bags
+from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.methods import Plan, problems, settle
-from resvm_cli.parameters import MAX_MEMBERS, MethodName, Setting
+from resvm_cli.parameters import (
+    MAX_BAG_ROWS,
+    MAX_MEMBERS,
+    METHOD_NAMES,
+    NO_BIAS,
+    MethodName,
+    MethodParameters,
+    Setting,
+    SolverName,
+)
+from resvm_cli.randomness import solver_seed
+from resvm_cli.rows import IntArray
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem
+
+# LIBSVM's time grows with the square of a bag; above this LIBLINEAR trains linear members.
+LARGE_BAG = 5000
+# The solvers' own defaults measure different things; LIBLINEAR's 0.1 is too loose to be compared.
+DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
+MAX_ROWS = 2**53
+# Bags where the user gives no sizes: docs/quality.md has the figures of these and others.
+DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
+DEFAULT_RATIO = 2.0  # rows of U for each of P
+DEFAULT_W_POS = 0.7
+MIN_N_POS, MAX_N_POS = 5, 200
+MIN_BAGGED, MAX_BAGGED = 25, 1000  # rows of U in a bag of bagging: as many as P has
+_PARAMETERS = ("c_pos", "c_unl", "w_pos", "n_models", "n_pos", "n_unl", "tolerance")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One setting with everything resolved, as it is trained and written to the manifest."""
+
+    method: MethodName
+    kernel: Kernel
+    c_pos: float
+    c_unl: float
+    w_pos: float | None  # None where c_pos was given directly
+    n_models: int
+    n_pos: int
+    n_unl: int
+    solver: SolverName
+    bias: float | None  # LIBLINEAR's, NO_BIAS for none; None for the mean row norm of each bag
+    tolerance: float
+    cache_mb: float
+    seed: int
+    rows_pos: int
+    rows_unl: int
+    positive_weights: PositiveWeights | None = None  # None: all rows of P are drawn alike
+
+    @property
+    def bag_size(self) -> int:
+        return self.n_pos + self.n_unl
+
+    @property
+    def bags_rule(self) -> str:
+        """How bags are drawn, by its name in the manifest."""
+        return bags.RULE if self.positive_weights is None else bags.WEIGHTED_RULE
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that shape the model, for the manifest and for people."""
+        kept = asdict(self)
+        for name in ("method", "kernel", "solver", "cache_mb", "seed", "rows_pos", "rows_unl"):
+            del kept[name]
+        del kept["positive_weights"]
+        if self.solver == "libsvm":
+            del kept["bias"]
+        return kept
+
+    @classmethod
+    def from_description(cls, content: dict[str, Any], rows_pos: int, rows_unl: int) -> Plan:
+        """From the manifest; ValueError where it makes no sense."""
+        parameters = content["parameters"]
+        plan = cls(
+            method=content["method"],
+            kernel=Kernel.from_description(content["kernel"]),
+            solver=content["solver"],
+            bias=parameters.get("bias"),
+            cache_mb=MethodParameters.cache_mb,
+            seed=content["seed"],
+            rows_pos=rows_pos,
+            rows_unl=rows_unl,
+            positive_weights=PositiveWeights(np.zeros(0))
+            if content.get("bags") == bags.WEIGHTED_RULE
+            else None,
+            **{name: parameters[name] for name in _PARAMETERS},
+        )
+        plan._require_sense()
+        return plan
+
+    def _require_sense(self) -> None:
+        """ValueError for values that no plan has."""
+        whole = (
+            (self.n_models, MAX_MEMBERS),
+            (self.n_pos, MAX_BAG_ROWS),
+            (self.n_unl, MAX_BAG_ROWS),
+            (self.rows_pos, MAX_ROWS),
+            (self.rows_unl, MAX_ROWS),
+        )
+        real = [self.c_pos, self.c_unl, self.tolerance]
+        bias = None if self.bias == NO_BIAS else self.bias
+        real += [number for number in (self.w_pos, bias) if number is not None]
+        if (
+            self.method not in METHOD_NAMES
+            or self.solver not in get_args(SolverName)
+            or not all(type(count) is int and 1 <= count <= most for count, most in whole)
+            or not all(type(number) in (int, float) for number in real)
+            or not all(number > 0 and np.isfinite(number) for number in real)
+            or type(self.seed) is not int
+            or self.seed < 0
+        ):
+            raise ValueError("plan")
+
+
+def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
+    """A fraction of P, but not too few rows to learn from nor more than are worth their time."""
+    return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
+
+
+def default_n_unl(n_pos: int, rows_unl: int) -> int:
+    """Several times as many rows of U; half of U or more stays out of each bag."""
+    return max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
+
+
+def gamma_scale(n_features: int, variance: float) -> float:
+    """The gamma named ``scale``; a variance of 0 counts as 1."""
+    return 1.0 / (max(1, n_features) * (variance or 1.0))
+
+
+def resolve_defaults(
+    params: MethodParameters,
+    rows_pos: int,
+    rows_unl: int,
+    n_features: int,
+    variance: Callable[[], float],
+    positive_weights: PositiveWeights | None = None,
+) -> Plan:
+    """The setting with what the user left open derived from the data."""
+    if positive_weights is not None:
+        require_weighted_draws(params.method)
+    gamma = params.gamma
+    if not Kernel(params.kernel).uses_gamma:
+        gamma = 0.0
+    elif gamma == "scale":
+        gamma = gamma_scale(n_features, variance())
+    elif gamma == "auto":
+        gamma = 1.0 / max(1, n_features)
+    kernel = Kernel(
+        params.kernel,
+        gamma=gamma,
+        coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
+        degree=params.degree if params.kernel == "poly" else 3,
+    )
+    n_pos, n_unl = rows_pos, rows_unl
+    if params.method == "resvm":
+        n_pos = params.n_pos or default_n_pos(rows_pos)
+        n_unl = params.n_unl or default_n_unl(n_pos, rows_unl)
+    elif params.method == "bagging":
+        n_unl = params.n_unl or min(MAX_BAGGED, max(MIN_BAGGED, rows_pos))
+    usual = DEFAULT_W_POS if params.method == "resvm" else 1.0
+    w_pos = None if params.c_pos is not None else (params.w_pos or usual)
+    c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
+    if not (np.isfinite(c_pos) and c_pos > 0):
+        raise ParameterError(
+            "the penalty of P must be positive and finite, and comes out as {value:g}",
+            "choose less extreme values of {c_unl}, {w_pos} and the bag sizes",
+            value=c_pos,
+        )
+    solver: SolverName = "libsvm"
+    if params.solver == "liblinear" or (
+        params.solver == "auto"
+        and params.kernel == "linear"
+        and (n_pos + n_unl > LARGE_BAG or params.bias is not None)
+    ):
+        solver = "liblinear"
+    return Plan(
+        method=params.method,
+        kernel=kernel,
+        c_pos=c_pos,
+        c_unl=params.c_unl,
+        w_pos=w_pos,
+        n_models=1 if params.method == "cwsvm" else params.n_models or 50,
+        n_pos=n_pos,
+        n_unl=n_unl,
+        solver=solver,
+        bias=params.bias,
+        tolerance=params.tolerance or DEFAULT_TOLERANCE[solver],
+        cache_mb=params.cache_mb,
+        seed=params.seed,
+        rows_pos=rows_pos,
+        rows_unl=rows_unl,
+        positive_weights=positive_weights,
+    )
+
+
+Bag: TypeAlias = tuple[IntArray, IntArray]
+
+
+def problems(plan: Plan, members: range) -> Iterator[Problem]:
+    """The problems of these members."""
+    return (problem_on(bag_of(plan, member), plan, member) for member in members)
+
+
+def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
+    """The problem of a member whose bag is known."""
+    return Problem(
+        *bag,
+        plan.c_pos,
+        plan.c_unl,
+        plan.kernel,
+        plan.tolerance,
+        plan.cache_mb,
+        plan.solver,
+        plan.bias,
+        # LIBSVM draws nothing
+        solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
+        f"member {member} of seed {plan.seed}",
+    )
+
+
+def bag_of(plan: Plan, member: int) -> Bag:
+    """Rows of P and of U; they depend on nothing but ``bag_key`` and the member."""
+    return {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method](plan, member)
+
+
+def bag_key(plan: Plan) -> tuple[object, ...]:
+    """Plans with equal keys have the same bags."""
+    sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
+    return (plan.method, plan.seed, *sizes, plan.positive_weights)
+
+
+def _resvm(plan: Plan, member: int) -> Bag:
+    # paper, algorithm 1
+    stream = Stream(plan.seed, member)
+    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
+    return positive, stream.draw(plan.rows_unl, plan.n_unl)
+
+
+def _bagging(plan: Plan, member: int) -> Bag:
+    # paper, section 2.2
+    return np.arange(plan.rows_pos), Stream(plan.seed, member).draw(plan.rows_unl, plan.n_unl)
+
+
+def _cwsvm(plan: Plan, member: int) -> Bag:
+    # paper, section 2.1
+    del member
+    return np.arange(plan.rows_pos), np.arange(plan.rows_unl)
 
 
 @dataclass(frozen=True)
@@ -27,12 +273,12 @@ class ModelPlan:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, plan: Plan) -> ModelPlan:
+    def from_plan(cls, plan: Plan) -> ModelPlan:
         """A model of one setting."""
         return cls((plan,), (1.0,))
 
     @classmethod
-    def settled(
+    def resolve(
         cls,
         settings: Sequence[Setting],
         rows_pos: int,
@@ -41,15 +287,17 @@ class ModelPlan:
         variance: Callable[[], float],
         positive_weights: PositiveWeights | None = None,
     ) -> ModelPlan:
-        """Derive from the data what the settings leave open."""
+        """The settings with what they leave open derived from the data."""
         plans = [
-            settle(setting.params, rows_pos, rows_unl, n_features, variance, positive_weights)
+            resolve_defaults(
+                setting.params, rows_pos, rows_unl, n_features, variance, positive_weights
+            )
             for setting in settings
         ]
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
-        """The plan of a manifest, which holds no more than a digest of the weights of P."""
+        """The plan with the weights of P, of which a manifest holds only a digest."""
         plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
         return replace(self, plans=tuple(plans))
 
@@ -93,14 +341,14 @@ class ModelPlan:
         return found
 
     def groups(self) -> tuple[Group, ...]:
-        """The members of each setting, not yet standardised."""
+        """The members of each setting, not standardized yet."""
         return tuple(
             Group(plan.kernel, run, weight)
             for (plan, run), weight in zip(self.runs(), self.weights, strict=True)
         )
 
     def description(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """For the manifest: all that members are drawn and trained by, but for the data."""
+        """For the manifest: everything that members depend on, except the data."""
         settings = []
         for plan, group in zip(self.plans, groups, strict=True):
             settings.append(
@@ -146,7 +394,7 @@ class ModelPlan:
         return cls(tuple(plans), tuple(group.weight for group in groups)), tuple(groups)
 
 
-def standardised(group: Group, shift: float, scale: float) -> Group:
-    """The group with its mean value less the shift, by the scale, where that makes sense."""
+def standardized(group: Group, shift: float, scale: float) -> Group:
+    """The group with this shift and scale, where they are usable."""
     usable = bool(np.isfinite([shift, scale]).all()) and scale > 0
     return replace(group, shift=shift, scale=scale) if usable else group

@@ -1,4 +1,4 @@
-"""P and U as everything that trains, tunes or ranks asks for them, and their room in memory.
+"""P and U as everything that trains, tunes or ranks uses them, and an implementation in memory.
 
 P is small and at hand; of U any rows can be fetched by number, or all of them in blocks. The same
 rows give the same model whether they come from files or from memory.
@@ -18,12 +18,12 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.scaling import FeatureStats, Scaling
 from resvm_cli.parameters import ScaleChoice
-from resvm_cli.rows import IntArray, Rows, Survey, variance
+from resvm_cli.rows import DataSummary, IntArray, Rows, variance
 from resvm_cli.svm import kernels
 
 
 class PUData(ABC):
-    """Both sets, surveyed: what is told of them comes from one pass over every row."""
+    """Both sets, summarized in one pass over every row."""
 
     positives: Rows
 
@@ -38,7 +38,7 @@ class PUData(ABC):
         self.zero_based = zero_based
         self.positive_label = positive_label
         self.notes: list[str] = []
-        self.survey_pos, self.survey_unl = Survey(), Survey()
+        self.summary_pos, self.summary_unl = DataSummary(), DataSummary()
         self._scale = scale
         self._declared_features = features
         self._stats = FeatureStats() if scale else None
@@ -61,27 +61,27 @@ class PUData(ABC):
 
     @abstractmethod
     def groups(self) -> IntArray | None:
-        """A number for each row of P and then of U, equal where groups are; None without any."""
+        """A number for each row of P and then of U, equal within a group; None without groups."""
 
     @property
     def positive_weights(self) -> PositiveWeights | None:
-        """How sure each row of P is; None where all are equally sure."""
+        """How certain each row of P is; None where all are equally certain."""
         return None
 
     @property
     def checked(self) -> bool:
-        """Whether every row of U was looked at."""
+        """Whether every row of U was checked."""
         return True
 
     @property
     def n_kept(self) -> int:
         """How many numbers of U are in memory."""
-        return self.survey_unl.n_nonzeros
+        return self.summary_unl.n_nonzeros
 
     @property
     def n_features(self) -> int:
-        """How many features there are: those declared, else up to the largest index seen."""
-        largest = max(self.survey_pos.max_index, self.survey_unl.max_index)
+        """The number of features: as declared, else up to the largest index seen."""
+        largest = max(self.summary_pos.max_index, self.summary_unl.max_index)
         seen = largest + 1 if self.zero_based else largest
         declared = self._declared_features
         if declared is not None and seen > declared:
@@ -97,7 +97,7 @@ class PUData(ABC):
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """As asked for; where that is left open, what the features advise."""
+        """The scaling asked for; if it is ``auto``, what the features suggest."""
         if self._stats is None:
             return None
         summary = self._stats.summary()
@@ -105,52 +105,52 @@ class PUData(ABC):
         return None if kind is None else Scaling.learn(kind, summary)
 
     @property
-    def scaling_was_left_open(self) -> bool:
-        """Whether what the features advise was looked at already."""
+    def scaling_is_auto(self) -> bool:
+        """Whether the features decide about scaling."""
         return self._scale == "auto"
 
     @property
     def scaling_is_open(self) -> bool:
-        """Whether it was left open, and is advised."""
-        return self.scaling_was_left_open and self.scaling is not None
+        """Whether scaling is ``auto``, and the features suggest one."""
+        return self.scaling_is_auto and self.scaling is not None
 
     def scaled(self, rows: Rows) -> Rows:
         """Rows as members see them."""
         return rows if self.scaling is None else self.scaling.apply(rows)
 
     def variance(self) -> float:
-        """Variance of all entries of P and U, as they will be trained on."""
+        """Variance of all entries of P and U, after scaling."""
         if self.scaling is not None and self._stats is not None and self.n_features:
             spread = self.scaling.variance(self._stats.summary(), self.n_features)
             if not np.isfinite(spread):
                 raise DataError("the variance of the scaled values is too large for a double")
             return spread
-        return variance((self.survey_pos, self.survey_unl), self.n_features)
+        return variance((self.summary_pos, self.summary_unl), self.n_features)
 
     def description(self) -> dict[str, Any]:
-        """What the manifest says of the data."""
+        """The data in the manifest."""
         weights = self.positive_weights
         return {
             "positive": {
                 "rows": len(self.positives),
-                "nonzeros": self.survey_pos.n_nonzeros,
-                "sha256": self.survey_pos.digest(),
+                "nonzeros": self.summary_pos.n_nonzeros,
+                "sha256": self.summary_pos.digest(),
                 **({} if weights is None else {"weights_sha256": weights.digest}),
             },
             "unlabeled": {
                 "rows": self.n_unlabeled,
-                "nonzeros": self.survey_unl.n_nonzeros,
-                "sha256": self.survey_unl.digest(),
+                "nonzeros": self.summary_unl.n_nonzeros,
+                "sha256": self.summary_unl.digest(),
             },
         }
 
-    def _survey(self, survey: Survey, rows: Rows) -> None:
-        survey.add(rows)
+    def _summarize(self, summary: DataSummary, rows: Rows) -> None:
+        summary.add(rows)
         if self._stats is not None:
             self._stats.add(rows)
 
     def _note_equal_sets(self) -> None:
-        if self.survey_unl.n_rows and self.survey_pos.digest() == self.survey_unl.digest():
+        if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
             self.notes.append("P and U hold the same rows: is one of the files the wrong one?")
 
 
@@ -170,7 +170,7 @@ class MemoryData(PUData):
         features: int | None = None,
         positive_label: float | None = None,
     ) -> None:
-        """``groups`` and ``ids`` are of the rows of P, then of those of U; weights are of P."""
+        """``groups`` and ``ids`` are of the rows of P and then of U, ``weights`` of those of P."""
         super().__init__(
             scale=scale, zero_based=zero_based, features=features, positive_label=positive_label
         )
@@ -191,13 +191,13 @@ class MemoryData(PUData):
                 raise DataError(
                     f"{len(np.asarray(weights)):,} weights, and P has {len(positives):,} rows"
                 )
-            self._weights = PositiveWeights.of(weights)
+            self._weights = PositiveWeights.from_values(weights)
         self.positives = positives
         self._unlabeled = unlabeled
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._ids = ids
-        self._survey(self.survey_pos, positives)
-        self._survey(self.survey_unl, unlabeled)
+        self._summarize(self.summary_pos, positives)
+        self._summarize(self.summary_unl, unlabeled)
         self._note_equal_sets()
 
     @classmethod
@@ -209,9 +209,9 @@ class MemoryData(PUData):
         precomputed: bool = False,
         **settings: Any,
     ) -> MemoryData:
-        """A matrix, dense or of scipy's sparse ones, whose rows are of P where ``positive``.
+        """From a dense matrix or one of scipy's sparse ones; rows of P are those in ``positive``.
 
-        Kernel values that are given get serial numbers before them.
+        Precomputed kernel values get serial numbers.
         """
         chosen = np.asarray(positive, bool)
         if chosen.shape != (matrix.shape[0],):

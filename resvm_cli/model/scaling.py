@@ -18,18 +18,18 @@ from resvm_cli.parameters import SCALING_NAMES, ScalingName
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 
 # Statistics are kept for every index up to the largest: six numbers each.
-MOST_FEATURES = 1 << 26
-WIDE = 10.0  # a range this many times the median one asks for scaling
-LARGE = 30.0  # and so do values beyond this
-LEAST_FILLED = 0.5  # share of entries that are there, from which rows may as well be dense
+MAX_FEATURES = 1 << 26
+WIDE = 10.0  # a range this many times the median range calls for scaling
+LARGE = 30.0  # and so do values beyond this one
+MIN_FILLED = 0.5  # from this fraction of nonzero entries on, rows may as well be dense
 DENSE_CELLS = 1 << 21
 
 
 class FeatureStats:
-    """Count, extremes, mean and variance of each feature, in one pass over rows cut anywhere.
+    """Count, extremes, mean and variance of each feature, in one pass over blocks of rows.
 
     Numbers are added entry by entry, in the order of the rows, relative to each feature's first
-    value: so nothing depends on how blocks were cut, and no digits are lost far from zero.
+    value: nothing depends on the size of blocks, and no digits are lost far from zero.
     """
 
     def __init__(self) -> None:
@@ -57,14 +57,14 @@ class FeatureStats:
         np.maximum.at(self._high, indices, values)
 
     def _grow(self, size: int) -> None:
-        if size > MOST_FEATURES:
+        if size > MAX_FEATURES:
             raise DataError(
-                f"index {size - 1} is too large to be scaled; at most {MOST_FEATURES - 1:,}",
+                f"index {size - 1} is too large to be scaled; at most {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
         old = len(self._count)
         if size > old:
-            size = max(size, min(2 * old, MOST_FEATURES))
+            size = max(size, min(2 * old, MAX_FEATURES))
 
             def grown(array: Any) -> Any:
                 larger = np.zeros(size, array.dtype)
@@ -76,7 +76,7 @@ class FeatureStats:
             self._low, self._high = grown(self._low), grown(self._high)
 
     def summary(self) -> FeatureSummary:
-        """What is known of each feature that any row has, implied zeros included."""
+        """The statistics of each feature that any row has, zeros included."""
         indices = np.flatnonzero(self._count)
         count = self._count[indices]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -85,17 +85,17 @@ class FeatureStats:
             mean = self._pivot[indices] + apart
             spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
         low, high = self._low[indices], self._high[indices]
-        share = count / self.n_rows
+        filled = count / self.n_rows
         gaps = count < self.n_rows
         with np.errstate(over="ignore", invalid="ignore"):
-            variance = share * spread + share * (1.0 - share) * mean * mean
+            variance = filled * spread + filled * (1.0 - filled) * mean * mean
         return FeatureSummary(
             indices,
             np.where(gaps, np.minimum(low, 0.0), low),
             np.where(gaps, np.maximum(high, 0.0), high),
-            share * mean,
+            filled * mean,
             variance,
-            float(share.mean()) if len(share) else 0.0,
+            float(filled.mean()) if len(filled) else 0.0,
         )
 
 
@@ -108,14 +108,14 @@ class FeatureSummary:
     high: FloatArray
     mean: FloatArray
     variance: FloatArray
-    filled: float  # the share of their entries that are there
+    filled: float  # the fraction of their entries that are not zero
 
     @property
     def advised(self) -> ScalingName | None:
-        """The scaling to use where one is advisable: of sparse rows one that keeps them so."""
+        """The scaling to use where one is advisable; sparse rows stay sparse."""
         if self.advice() is None:
             return None
-        return "standard" if self.filled >= LEAST_FILLED else "maxabs"
+        return "standard" if self.filled >= MIN_FILLED else "maxabs"
 
     def advice(self) -> str | None:
         """Why scaling is advisable, None where it is not."""
@@ -134,7 +134,7 @@ class FeatureSummary:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Constants for each feature of the training data; features it lacked stay as they are."""
+    """Constants for each feature of the training data; other features stay unscaled."""
 
     kind: ScalingName
     indices: IntArray
@@ -152,7 +152,7 @@ class Scaling:
                 factor = 1.0 / _without_zeros(high - low)
                 shift = -low * factor
             else:
-                constant = low == high  # what rounding leaves of their variance is no scale
+                constant = low == high  # their variance is nothing but rounding
                 factor = np.where(constant, 1.0, np.sqrt(features.variance))
                 factor, shift = _without_zeros(factor), features.mean
             unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))

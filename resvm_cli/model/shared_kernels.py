@@ -1,8 +1,8 @@
-"""Members trained on bags of rows in memory and applied to all of those rows at once.
+"""Members trained on bags of rows in memory and applied to all these rows at once.
 
 Candidates share kernel values: dot products or distances of all rows are computed once, a kernel's
-matrix once, and a bag's matrix is a part of it. Where that would take too much memory each bag gets
-its own; which of the two is decided by the number of rows alone.
+matrix once, and a bag's matrix is a part of it. Where that takes too much memory, each bag gets
+its own. The number of rows alone decides.
 """
 
 from __future__ import annotations
@@ -27,26 +27,25 @@ from resvm_cli.svm.pool import SupportIndex
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 
-BYTES_A_PAIR = 16  # of rows: a product, and a kernel value
+BYTES_PER_PAIR = 16  # of rows: a product, and a kernel value
 
 
 class KernelTrainer(ABC):
-    """Trains members of one kernel and has them judge rows."""
+    """Trains members of one kernel and scores rows with them."""
 
     @abstractmethod
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        """Of each ensemble its members' values, members x rows, or why it has none.
+        """The members' values of each ensemble, members x rows, or why it has none.
 
-        The ensembles are over the same bags, numbers of P and of U. Rows are all, P before U, or
-        some.
+        All ensembles have the same bags. Without ``rows`` all are scored, P before U.
         """
 
     def member_values(
         self, problems: Sequence[Problem], rows: IntArray | None = None
     ) -> FloatArray:
-        """The same of one ensemble."""
+        """The same for one ensemble."""
         (values,) = self.ensemble_values([problems], rows)
         if isinstance(values, ResvmError):
             raise values
@@ -54,9 +53,9 @@ class KernelTrainer(ABC):
 
 
 class SharedKernels:
-    """P and U, and what kernels of all their rows have in common, where there is room for it.
+    """P and U, and what kernels of all their rows share, if it fits into memory.
 
-    It can be sent elsewhere: only the rows travel.
+    Only the rows are pickled.
     """
 
     def __init__(self, positives: Rows, unlabeled: Rows, gram_mb: float) -> None:
@@ -64,7 +63,7 @@ class SharedKernels:
         self.positives = positives.without_zeros()
         self.unlabeled = unlabeled.without_zeros()
         self.rows = Rows.concatenate([self.positives, self.unlabeled])
-        self.shares_kernels = BYTES_A_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
+        self.shares_kernels = BYTES_PER_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
         self._lock = threading.Lock()
         self._free: list[FloatArray] = []
         self._products: dict[bool, FloatArray] = {}  # by whether the smaller number counts
@@ -75,7 +74,7 @@ class SharedKernels:
 
     @contextmanager
     def trainer(self, kernel: Kernel, run: Run) -> Iterator[KernelTrainer]:
-        """Of members of this kernel; what kernels share is computed by the first caller."""
+        """A trainer for this kernel; the first caller computes what kernels share."""
         bag_by_bag = _BagByBag(self, replace(run, jobs=1))
         if not self.shares_kernels:
             yield bag_by_bag
@@ -85,7 +84,7 @@ class SharedKernels:
             return
         rbf = kernel.name == "rbf"
         shared = self._shared_exponents(kernel) if rbf else self._shared_products(kernel)
-        # large arrays are used again: getting their pages anew costs more than filling them
+        # large arrays are reused: allocating pages costs more than filling them
         with self._lock:
             values = self._free.pop() if self._free else np.empty_like(shared)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -115,13 +114,13 @@ class SharedKernels:
 
 
 class _FromMatrix(KernelTrainer):
-    """Bags as parts of one kernel matrix; members judge all rows by its lines."""
+    """Bags as parts of one kernel matrix, whose lines score all rows."""
 
     def __init__(self, values: FloatArray, n_positives: int, bag_by_bag: _BagByBag) -> None:
         self._values = values
         self._n_positives = n_positives
         self._bag_by_bag = bag_by_bag
-        self._judged: tuple[IntArray, FloatArray] | None = None
+        self._lines: tuple[IntArray, FloatArray] | None = None
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
@@ -144,14 +143,14 @@ class _FromMatrix(KernelTrainer):
             yield support.error or support.values(lines)
 
     def _lines_of(self, rows: IntArray) -> FloatArray:
-        """Values of all rows with some: the same for every kind of bag of a fold."""
-        if self._judged is None or self._judged[0] is not rows:
-            self._judged = rows, np.take(self._values, rows, axis=1)
-        return self._judged[1]
+        """Kernel values of all rows with some, kept for all bags of a fold."""
+        if self._lines is None or self._lines[0] is not rows:
+            self._lines = rows, np.take(self._values, rows, axis=1)
+        return self._lines[1]
 
 
 class _Support:
-    """The support rows of an ensemble's members, among all rows."""
+    """The support vectors of an ensemble's members, among all rows."""
 
     def __init__(self) -> None:
         self.error: SolverError | None = None
@@ -161,7 +160,7 @@ class _Support:
         self._rho: list[FloatArray] = []
 
     def add(self, solved: smo.Solved, line: int, members: range) -> None:
-        """What was solved for these members; the first that failed says why."""
+        """Add the solutions of these members; the first failure is kept as the error."""
         if self.error is not None:
             return
         try:
@@ -177,7 +176,7 @@ class _Support:
         self._rho.append(solved.rhos[line])
 
     def values(self, lines: FloatArray) -> FloatArray:
-        """Each member's values of some rows, from the kernel values of all with those."""
+        """Each member's values on some rows, from the kernel values of all rows with those."""
         rho = np.concatenate(self._rho)
         n_members = len(rho)
         uses = SupportIndex.from_entries(
@@ -194,7 +193,7 @@ class _Support:
 
 
 class _BagByBag(KernelTrainer):
-    """Each bag with kernel values of its own, as in training; members judge as in prediction."""
+    """Each bag with kernel values of its own, as in training and prediction."""
 
     def __init__(self, kernels: SharedKernels, run: Run) -> None:
         self._kernels = kernels
@@ -203,7 +202,7 @@ class _BagByBag(KernelTrainer):
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        judged = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
+        scored = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
         drawn = rows_drawn(ensembles[0])
         unlabeled = self._kernels.unlabeled.take(drawn)
         for problems in ensembles:
@@ -220,4 +219,4 @@ class _BagByBag(KernelTrainer):
             except SolverError as error:
                 yield error
             else:
-                yield Predictor(ensemble).member_values(judged).T
+                yield Predictor(ensemble).member_values(scored).T

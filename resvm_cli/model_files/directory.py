@@ -23,8 +23,7 @@ from resvm_cli.files.streams import cannot
 from resvm_cli.model import bags
 from resvm_cli.model.decisions import DecisionRule
 from resvm_cli.model.ensemble import Ensemble, Group
-from resvm_cli.model.methods import Plan
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import ModelPlan, Plan
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.model_files.members import (
     MEMBERS,
@@ -219,7 +218,7 @@ def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]
         kernel = Kernel.from_description(manifest["kernel"])
         groups: tuple[Group, ...] = (Group(kernel, range(n_members)),)
         try:
-            plan = ModelPlan.of(Plan.from_description(manifest, rows[0], rows[1]))
+            plan = ModelPlan.from_plan(Plan.from_description(manifest, rows[0], rows[1]))
         except (KeyError, TypeError, ValueError):
             return None, groups  # it can still predict
     else:

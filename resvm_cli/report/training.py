@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from resvm_cli.report.terminal import print_json, say
 
 if TYPE_CHECKING:
-    from resvm_cli.model.methods import Plan
-    from resvm_cli.model.plan import ModelPlan
+    from resvm_cli.model.plan import ModelPlan, Plan
     from resvm_cli.svm.kernels import Kernel
     from resvm_cli.training.expected_performance import ExpectedPerformance
     from resvm_cli.training.train import TrainResult

@@ -1,4 +1,4 @@
-"""One of several equal shares of a list, as the tasks of an array job divide it."""
+"""The share of a list that one task of an array job works on."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Share:
     count: int
 
     def of(self, total: int) -> range:
-        """The places of a list of this length that are in the share; perhaps none."""
+        """The positions in a list of this length that belong to the share; perhaps none."""
         return range(total * (self.number - 1) // self.count, total * self.number // self.count)
 
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
 
-def shares_holding(places: Iterable[int], total: int, count: int) -> list[int]:
-    """The numbers of the shares that hold these places of a list."""
-    wanted = set(places)
+def shares_holding(positions: Iterable[int], total: int, count: int) -> list[int]:
+    """The numbers of the shares that hold these positions in a list."""
+    wanted = set(positions)
     return [
         number
         for number in range(1, count + 1)
@@ -32,7 +32,7 @@ def shares_holding(places: Iterable[int], total: int, count: int) -> list[int]:
 
 
 def as_ranges(numbers: Sequence[int]) -> str:
-    """``3,7-9``: as array jobs are told which tasks to run."""
+    """``3,7-9``: the form in which array jobs take the tasks to run."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -4,7 +4,7 @@ Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so thr
 processes without their start-up and without copying the data. A C call cannot be cancelled, so it
 never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
 
-Outside files/ only this module opens paths: those of the system that say how many cores there are.
+Outside files/ only this module opens paths: those where the system says how many cores there are.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Result = TypeVar("Result")
 
 # Waiting without a limit would hold back signals on some platforms.
 WAIT_SECONDS = 0.5
-AHEAD = 4  # tasks that a worker may be ahead of the results that were taken
+AHEAD = 4  # tasks per worker that may be ahead of the results taken so far
 
 SYSTEM = Path("/")
-# Of Slurm, Grid Engine and Torque: what a task was given, which its affinity need not tell.
+# Cores that Slurm, Grid Engine and Torque granted, which CPU affinity need not reflect.
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _blas_has_one_thread = False  # from its start, by the environment
@@ -76,7 +76,7 @@ def run(
 ) -> Iterator[Result]:
     """Call ``function`` on every task and yield the results in the order of the tasks.
 
-    ``tick`` is called now and then while a result is waited for.
+    ``tick`` is called now and then while waiting for a result.
     """
     return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
 
@@ -89,8 +89,8 @@ def stream(
 ) -> Iterator[Result]:
     """The same for tasks that arrive one by one: each result is yielded when it is ready.
 
-    Tasks are taken in a thread of their own, a few ahead of the results that are waited for. How
-    many workers there are to be is asked when a second task arrives: a small job needs one.
+    Tasks are taken in a thread of their own, a few ahead of the results. ``workers`` is called when
+    a second task arrives: a small job needs one worker.
     """
     try:
         return _Stream(function, tasks, workers).results(tick)
@@ -99,7 +99,7 @@ def stream(
 
 
 class _Stream(Generic[Task, Result]):
-    """One thread that takes tasks, those that work on them, and the order their results come in."""
+    """One thread that takes tasks, workers, and the order of their results."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class _Stream(Generic[Task, Result]):
         self._threads: list[threading.Thread] = []
 
     def results(self, tick: Callable[[], None]) -> Iterator[Result]:
-        """Start, and yield each result in its turn; whoever stops asking stops the threads."""
+        """Start the threads and yield each result in turn; closing the iterator stops them."""
         feeder = _start(self._feed)
         try:
             while True:
@@ -177,7 +177,7 @@ class _Stream(Generic[Task, Result]):
                 self._threads.append(_start(self._work))
             except MachineError:
                 if self._n_workers:
-                    return  # those that are there do the work
+                    return  # the others do the work
                 raise
             self._n_workers += 1
 
@@ -209,34 +209,27 @@ def _is_no_lock(error: BaseException) -> bool:
 
 
 def _out_of_memory() -> MachineError:
-    """A thread that ends without a word had no memory left to say one."""
+    """A thread that ends silently had no memory left to report an error."""
     return MachineError(
         "out of memory", Message("raise the memory limit (ulimit -v), or use {jobs:1}")
     )
 
 
 def available_cores() -> int:
-    """Cores by affinity, by the quota of a container, and by a batch system's share."""
-    return core_limit()[0]
-
-
-def core_limit() -> tuple[int, str]:
-    """How many cores there are for us, and what says so."""
-    # joblib counts them too, but takes longer to import than a short run takes
-    whole = os.cpu_count() or 1
+    """The fewest of CPU affinity, the quota of a container, and what a batch system granted."""
+    # joblib counts them too, but importing it takes longer than a short run
     try:
-        cores = len(os.sched_getaffinity(0))
+        limits = [len(os.sched_getaffinity(0))]
     except (AttributeError, OSError):  # not on every system
-        cores = whole
-    limits = [(cores, "all of this machine" if cores >= whole else "by affinity")]
+        limits = [os.cpu_count() or 1]
     for name in CORE_VARIABLES:
-        share = os.environ.get(name, "")
-        if re.fullmatch("[0-9]{1,6}", share) and int(share) > 0:
-            limits.append((int(share), f"{name} says so"))
+        granted = os.environ.get(name, "")
+        if re.fullmatch("[0-9]{1,6}", granted) and int(granted) > 0:
+            limits.append(int(granted))
     quota = min(map(_quota, _groups(SYSTEM)), default=inf)
     if quota != inf:
-        limits.append((max(1, ceil(quota)), "the quota of its control group"))
-    return min(limits, key=lambda limit: limit[0])
+        limits.append(max(1, ceil(quota)))
+    return min(limits)
 
 
 def _groups(system: Path) -> Iterator[Path]:
@@ -258,7 +251,7 @@ def _groups(system: Path) -> Iterator[Path]:
 
 
 def _quota(group: Path) -> float:
-    """How many cores' time a group may take."""
+    """How many cores a group may use."""
     try:
         if (group / "cpu.max").exists():
             limit, period = (group / "cpu.max").read_text().split()

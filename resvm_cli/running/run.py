@@ -1,4 +1,4 @@
-"""How work is done and who hears of it: one object from the front end to the engine."""
+"""How work is done and who hears about it: one object from the front end to the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
 
 class Engine(Protocol):
-    """Runs tasks elsewhere: what they share is sent there once."""
+    """Runs tasks on other machines; what they share is sent there once."""
 
     @property
     def n_workers(self) -> int:

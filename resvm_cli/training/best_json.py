@@ -1,4 +1,4 @@
-"""Parameters that a tuning chose, as ``best.json``: made, written and read back here alone.
+"""Parameters that tuning chose, in the form of ``best.json``.
 
 Format 1 holds one setting; format 2 several, whose members are pooled by their weights.
 """
@@ -27,7 +27,7 @@ from resvm_cli.svm.kernels import Kernel
 
 KIND = "resvm-params"
 FORMATS = (1, 2)
-MOST_SETTINGS = 1000
+MAX_SETTINGS = 1000
 WHOLE = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "integer")
 REAL = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "number")
 # The order of the file; parameters that are newer follow.
@@ -42,7 +42,7 @@ def described(
     selected_by: dict[str, Any],
     data: dict[str, Any],
 ) -> dict[str, Any]:
-    """What the file says of one method's parameters, and how they were chosen."""
+    """The content of the file: one method's parameters, and how they were chosen."""
     first = settings[0].params
     content: dict[str, Any] = {
         "kind": KIND,
@@ -67,7 +67,7 @@ def described(
 
 
 def parameters_of(params: MethodParameters) -> dict[str, Any]:
-    """Those that its kernel and method have, by name."""
+    """The parameters that its kernel and method have, by name."""
     kernel = Kernel(params.kernel)
     every = [*ORDER, *(name for name in TUNED_NAMES if name not in ORDER)]
     names = [name for name in every if getattr(kernel, f"uses_{name}", True)]
@@ -75,21 +75,21 @@ def parameters_of(params: MethodParameters) -> dict[str, Any]:
 
 
 def joined(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One file of several methods' parameters, the best first."""
+    """The parameters of several methods in one file, the best first."""
     if len(contents) == 1:
         return contents[0]
     return {**contents[0], "methods": {content["method"]: content for content in contents}}
 
 
 def load_params(path: str, method: str | None) -> dict[str, Any]:
-    """What a best.json says, of this method where it has several."""
+    """The content of a best.json for this method, where it has several."""
     return checked(read_json(path), path, method)
 
 
 def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str, Any]:
-    """The same of what was in the file."""
+    """The same from content that was read already."""
     if content.get("kind") != KIND:
-        raise DataError(f"{path}: holds no parameters", "give best.json, as resvm tune wrote it")
+        raise DataError(f"{path}: holds no parameters", "give a best.json that resvm tune wrote")
     if content.get("format") not in FORMATS or content["format"] is True:
         raise DataError(
             f"{path}: format {content.get('format')!r}, and this version reads"
@@ -121,7 +121,7 @@ def _check(path: str, content: dict[str, Any]) -> None:
     require(content.get("scale") in ("none", *SCALING_NAMES), "scale", content.get("scale"))
     require(content.get("decision", "votes") in RULE_NAMES, "decision", content.get("decision"))
     settings = content.get("settings", [content])
-    require(isinstance(settings, list) and 0 < len(settings) <= MOST_SETTINGS, "settings", settings)
+    require(isinstance(settings, list) and 0 < len(settings) <= MAX_SETTINGS, "settings", settings)
     for setting in settings:
         require(isinstance(setting, dict), "settings", setting)
         for name in WHOLE:
@@ -137,7 +137,7 @@ def _check(path: str, content: dict[str, Any]) -> None:
 def merged(
     params: MethodParameters, content: dict[str, Any], explicit: Collection[str]
 ) -> list[Setting]:
-    """The file's settings, where the user said nothing else."""
+    """The file's settings, except for parameters that the user set."""
     names = {*WHOLE, *REAL} - set(explicit)
     if "kernel" in explicit and params.kernel != content["kernel"]:
         names -= set(OF_KERNEL)  # they were chosen for another kernel

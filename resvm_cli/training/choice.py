@@ -1,4 +1,4 @@
-"""What to train, as the user gave it: on the command line, in Python or in a best.json."""
+"""What to train, as the user said it: on the command line, in Python or by a best.json."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TrainingChoice:
     settings: tuple[Setting, ...] = (Setting(MethodParameters()),)
     decision: RuleName | None = None  # None: by votes, or what tuning chose
     auto: AutoName | None = None
-    kept: tuple[str, ...] = ()  # parameters that auto leaves as they are
+    kept: tuple[str, ...] = ()  # parameters that auto does not change
 
     @classmethod
     def from_params(cls, params: MethodParameters, **others: Any) -> TrainingChoice:
@@ -45,7 +45,7 @@ class TrainingChoice:
 
     @property
     def params(self) -> MethodParameters:
-        """The first setting's parameters, for what all settings have in common."""
+        """The first setting's parameters, for those that all settings share."""
         return self.settings[0].params
 
     @property
@@ -89,7 +89,7 @@ def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoi
 
 
 def method_parameters(values: Mapping[str, Any]) -> MethodParameters:
-    """The parameters of a method among these values, which are converted already."""
+    """The parameters of a method among these converted values."""
     return MethodParameters(**{name: values[name] for name in METHOD_TABLE if name in values})
 
 
@@ -100,7 +100,7 @@ def _converted(name: str, parameter: Any, value: Any) -> Any:
 
 
 def _tuned(source: Any, method: str | None) -> dict[str, Any]:
-    """The content of a best.json: a file of it, a tuning, or a mapping."""
+    """The content of a best.json, from a file, a tuning or a mapping."""
     if isinstance(source, (str, os.PathLike)):
         return best_json.load_params(os.fspath(source), method)
     found = source.params if isinstance(source, Tuned) else source

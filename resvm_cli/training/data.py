@@ -1,4 +1,4 @@
-"""P and U as training needs them: P in memory, U surveyed whole and fetched by row number.
+"""P and U from files: P in memory, U summarized in one pass and then fetched by row number.
 
 A member needs n_unl rows of U, not U. The first pass checks, counts and sums every line in constant
 memory and leaves marks; the second comes back for the rows drawn. A small U is kept instead.
@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message, ModelError, ParameterError
+from resvm_cli.errors import DataError, Message
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_lists import RowIds, WeightLines, read_names
 from resvm_cli.files.sources import RowIndex, Source, join_texts
-from resvm_cli.files.streams import STDIN, name_of, read_pieces
+from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
@@ -39,7 +38,7 @@ COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
 
 
 class TrainingData(PUData):
-    """Both sets, surveyed; close it when the rows have been fetched."""
+    """Both sets, summarized; close it when the rows have been fetched."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class TrainingData(PUData):
         run: Run,
         kept_nonzeros: int | None = None,
     ) -> None:
-        """A U of more than ``kept_nonzeros`` numbers is read again for the rows that are drawn."""
+        """A U of more than ``kept_nonzeros`` numbers is read again to fetch rows."""
         super().__init__(
             scale=source.scale,
             zero_based=source.zero_based,
@@ -57,16 +56,16 @@ class TrainingData(PUData):
         )
         self.input = source
         self._keep_all = keep_all
-        self._most_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
+        self._max_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
         self._run = run
         self.positives = Rows.empty()
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
         self._last_serial = 0, ""  # the largest, and where it is
-        self._labels: set[float] = set()  # some of those that are there
-        self._qids: list[IntArray] = []  # in the order of the files, only where asked for
-        self._is_positive: list[npt.NDArray[np.bool_]] = []  # of --data, in its order
+        self._labels: set[float] = set()  # some of those present
+        self._qids: list[IntArray] = []  # in the order of the files, only if needed
+        self._is_positive: list[npt.NDArray[np.bool_]] = []  # of one labeled file, in its order
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
         self._weights: WeightLines | None = None
         if source.weights is not None:
@@ -120,18 +119,18 @@ class TrainingData(PUData):
         if self.input.positive_ids is not None:
             known = self._row_ids.known_in_order(), self._row_ids.is_known
         values = self._weights.of_rows(len(self.positives), known)
-        return PositiveWeights.of(values, self._weights.name)
+        return PositiveWeights.from_values(values, self._weights.name)
 
     @property
     def n_kept(self) -> int:
-        return 0 if self._kept is None else self.survey_unl.n_nonzeros
+        return 0 if self._kept is None else self.summary_unl.n_nonzeros
 
     @property
     def n_unlabeled(self) -> int:
         return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
 
     def description(self) -> dict[str, Any]:
-        """What the manifest says; of rows that were not looked at, a sample's digest."""
+        """For the manifest; unchecked rows are represented by the digest of a sample."""
         description = super().description()
         if self._sampled_digest is not None:
             description["unlabeled"] = {
@@ -152,13 +151,13 @@ class TrainingData(PUData):
             workers=READING_THREADS,
         ):
             if self.input.precomputed:
-                self._look_at_serials(block, name)
+                self._check_serials(block, name)
             yield block
             n_rows += len(block)
             self._run.progress(f"reading {name}", n_rows, None)
 
-    def _look_at_serials(self, block: Block, name: str) -> None:
-        """Refuse a row without one; whether there is a column for each is known at the end."""
+    def _check_serials(self, block: Block, name: str) -> None:
+        """Refuse a row without a serial number; its column is checked at the end."""
         if wrong := kernels.wrong_serials(block.rows):
             row, fault = wrong[0]
             raise DataError(f"{name}:{block.lines[row]}: {fault}", kernels.ROW_FORMAT)
@@ -168,11 +167,11 @@ class TrainingData(PUData):
             self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
 
     def _require_columns(self) -> None:
-        serial, place = self._last_serial
+        serial, location = self._last_serial
         if self.input.precomputed and serial >= self.n_features:
             raise DataError(
-                f"{place}: the serial number is {serial:,}, but rows have kernel values with only"
-                f" {self.n_features - 1:,} rows",
+                f"{location}: the serial number is {serial:,}, but rows have kernel values with"
+                f" only {self.n_features - 1:,} rows",
                 kernels.ROW_FORMAT,
             )
 
@@ -181,7 +180,7 @@ class TrainingData(PUData):
         for block in self._blocks(read_pieces(path), name_of(path)):
             self._annotate(block)
             self._row_ids.add(block, name_of(path))
-            self._survey(self.survey_pos, block.rows)
+            self._summarize(self.summary_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
 
@@ -191,13 +190,13 @@ class TrainingData(PUData):
 
     @cached_property
     def _positive_rows(self) -> npt.NDArray[np.bool_]:
-        """Which rows are of P, in the order of the data."""
+        """Which rows are in P, in the order of the data."""
         if self._is_positive:
             return np.concatenate(self._is_positive)
         return np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
 
     def _rows_of_file(self, numbers: IntArray) -> IntArray:
-        """The numbers that these rows of U have in the file they come from."""
+        """The numbers of these rows of U in their file."""
         if not self._is_positive:
             return numbers
         positive = np.flatnonzero(self._positive_rows)
@@ -215,25 +214,25 @@ class TrainingData(PUData):
         named = self.in_order(self._row_ids.named(), self._source.name)
         return [one or str(number) for one, number in zip(named, numbers.tolist(), strict=True)]
 
-    def in_order(self, of_lines: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-        """What a file says of each row, in the order of the data, as it is of P and then U."""
+    def in_order(self, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """One value per row, from the order of the data to the order of P and then U."""
         is_positive = self._positive_rows
-        if len(of_lines) != len(is_positive):
+        if len(values) != len(is_positive):
             raise DataError(
-                f"{name}: {len(of_lines):,} lines, and the data has {len(is_positive):,} rows",
+                f"{name}: {len(values):,} lines, and the data has {len(is_positive):,} rows",
                 Message("expected one line per row: P and then U, or {data} in its order"),
             )
-        return np.concatenate([of_lines[is_positive], of_lines[~is_positive]])
+        return np.concatenate([values[is_positive], values[~is_positive]])
 
     def groups(self) -> IntArray | None:
-        """A number for each row of P and then of U, equal where groups are; None without any."""
+        """A number for each row of P and then of U, equal within a group; None without groups."""
         if self.input.groups is None:
             return None
         if self.input.groups == QID:
             names: npt.NDArray[Any] = np.concatenate(self._qids)
             if (names < 0).any():
                 raise DataError(
-                    f"{int((names < 0).sum()):,} rows have no qid: to take their group from",
+                    f"{int((names < 0).sum()):,} rows have no qid: to name their group",
                     Message("give each row a qid:, or a file of group names: {groups:FILE}"),
                 )
         else:
@@ -242,7 +241,7 @@ class TrainingData(PUData):
         return numbers.reshape(-1)
 
     def _read_unlabeled(self) -> None:
-        """Check and survey every row; with one labelled file, take the positives out on the way."""
+        """Check and summarize every row; take the positives out of one labeled file."""
         parts: list[Rows] = []
         for block in self._blocks(self._source.pieces(), self._source.name):
             self._annotate(block)
@@ -256,13 +255,13 @@ class TrainingData(PUData):
                     known = block.labels == self.input.positive_label
                 self._is_positive.append(known)
                 rows = block.rows.take(np.flatnonzero(known))
-                self._survey(self.survey_pos, rows)
+                self._summarize(self.summary_pos, rows)
                 parts.append(rows)
                 block = block.take(np.flatnonzero(~known))
-            self._survey(self.survey_unl, block.rows)
+            self._summarize(self.summary_unl, block.rows)
             if self._kept is not None:
                 self._kept.append(block.rows)
-                if self.survey_unl.n_nonzeros > self._most_kept and not self._keep_all:
+                if self.summary_unl.n_nonzeros > self._max_kept and not self._keep_all:
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
@@ -273,7 +272,7 @@ class TrainingData(PUData):
             there = ", ".join(format_number(label) for label in sorted(self._labels)[:20])
             raise DataError(
                 f"{name}: no row has the label {format_number(self.input.positive_label)}",
-                f"labels that are there: {there}",
+                f"labels in the file: {there}",
             )
         if not self.n_unlabeled:
             which = f"the label {format_number(self.input.positive_label or 0.0)}"
@@ -282,7 +281,7 @@ class TrainingData(PUData):
             raise DataError(f"{name}: every row has {which}; none is left as unlabeled")
 
     def _count_unlabeled(self) -> None:
-        """Count lines and sample the text, without looking into rows."""
+        """Count lines and sample the text, without parsing rows."""
         self._kept = None
         digest = hashlib.sha256()
         end = 0
@@ -359,78 +358,6 @@ class TrainingData(PUData):
                 Message("{unchecked:True} needs one row per line"),
             )
         if self.input.unchecked:
-            self.survey_unl.max_index = rows.max_index
+            self.summary_unl.max_index = rows.max_index
             _ = self.n_features  # refuses features beyond those declared
         return rows
-
-
-def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
-    """The input, read as it was when the model was trained."""
-    if source.zero_based and not stored.zero_based:
-        raise ParameterError(
-            "the model was trained on features counted from 1, not with {zero_based:True}",
-            "leave {zero_based} out",
-        )
-    source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
-    return replace(source, zero_based=stored.zero_based)
-
-
-def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
-    """Refuse rows that are not those the model was trained on, by number or digest."""
-    trained: dict[str, Any] = stored.manifest["data"]
-    _require_same_weights(trained, data, path)
-    here_now = data.description()
-    if trained["unlabeled"].get("sampled"):
-        here_now = _sampled(stored, data, run)
-    for which, letter in (("positive", "P"), ("unlabeled", "U")):
-        there, here = trained[which], here_now[which]
-        if there["rows"] != here["rows"]:
-            difference = f"{there['rows']:,} rows, and here are {here['rows']:,}"
-        elif there["sha256"] != here["sha256"]:
-            difference = (
-                f"other rows than here, or in another order, though as many: {here['rows']:,}"
-            )
-        else:
-            continue
-        raise ModelError(
-            f"{path}: trained on other data: its {letter} has {difference}",
-            Message("give the files it was trained on, or leave {model} out to train on these"),
-        )
-
-
-def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> None:
-    there = trained["positive"].get("weights_sha256")
-    weights = data.positive_weights
-    if there == (None if weights is None else weights.digest):
-        return
-    if there is None:
-        raise ModelError(
-            Message("{path}: was trained without {weights}", path=path),
-            Message("leave {weights} out"),
-        )
-    difference = "with {weights}" if weights is None else "with other {weights} than these"
-    raise ModelError(
-        Message("{path}: was trained " + difference, path=path),
-        Message("give the weights it was trained with"),
-    )
-
-
-def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
-    """What --no-check had said of these files."""
-    source = data.input if isinstance(data, TrainingData) else None
-    if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
-        raise ModelError(
-            Message("the model was trained with {unchecked:True}, on {positives} and {unlabeled}"),
-            Message("give the same files as {positives} and {unlabeled}"),
-        )
-    unchecked = TrainingInput(
-        source.positives,
-        source.unlabeled,
-        zero_based=source.zero_based,
-        precomputed=source.precomputed,
-        weights=source.weights,
-        features=stored.manifest["n_features"],
-        unchecked=True,
-    )
-    with TrainingData(unchecked, False, run) as sampled:
-        return sampled.description()

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from resvm_cli.errors import Message, Text
 from resvm_cli.metrics.intervals import Interval, roc_auc_interval
 from resvm_cli.model.decisions import (
-    LEAST_POSITIVES,
-    LEAST_UNLABELED,
+    MIN_POSITIVES,
+    MIN_UNLABELED,
     DecisionRule,
     Threshold,
     choose_threshold,
@@ -19,9 +19,9 @@ from resvm_cli.model.decisions import (
 from resvm_cli.model.ensemble import Group
 from resvm_cli.model.members import OutOfBagSample, Part
 from resvm_cli.model.out_of_bag import decide_out_of_bag
-from resvm_cli.model.plan import ModelPlan, standardised
+from resvm_cli.model.plan import ModelPlan, standardized
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats
+from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, median
@@ -83,7 +83,7 @@ def _standardised(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_
     means = sums[counts > 0] / counts[counts > 0]
     if len(means) < 2:
         return group
-    return standardised(group, float(means.mean()), float(means.std()))
+    return standardized(group, float(means.mean()), float(means.std()))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class ExpectedPerformance:
 def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[Text]:
     """What the user should know before trusting the model."""
     found: list[Text] = []
-    settled = data.scaling is not None or data.scaling_was_left_open
+    settled = data.scaling is not None or data.scaling_is_auto
     scalable = part.plan.plans[0].kernel.takes_scaling
     if not settled and scalable and (advice := _scaling_advice(data, part)):
         found.append(
@@ -121,7 +121,7 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
         found.append(
             f"T is {expected.threshold.value:g}: only {expected.n_positives:,} rows of P and"
             f" {expected.n_unlabeled:,} of U are out of bag, and choosing a threshold takes at"
-            f" least {LEAST_POSITIVES} and {LEAST_UNLABELED}"
+            f" least {MIN_POSITIVES} and {MIN_UNLABELED}"
         )
     area = expected.roc_auc
     if area is not None and area.low <= 0.5:
@@ -140,7 +140,7 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 
 def _scaling_advice(data: PUData, part: Part) -> str | None:
     """By the rule of ``check``, from the rows that were trained on."""
-    if max(data.positives.max_index, part.unlabeled.max_index) >= MOST_FEATURES:
+    if max(data.positives.max_index, part.unlabeled.max_index) >= MAX_FEATURES:
         return None
     stats = FeatureStats()
     stats.add(data.positives)

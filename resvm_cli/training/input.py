@@ -1,4 +1,4 @@
-"""Where P and U come from, as the user said it."""
+"""Where P and U come from, and how they are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QID = "qid"
 
 @dataclass(frozen=True)
 class TrainingInput:
-    """Where P and U come from, two files or one labelled file, and how they are to be read."""
+    """Where P and U come from, two files or one labeled file, and how they are read."""
 
     positives: str | None = None
     unlabeled: str | None = None
@@ -24,11 +24,11 @@ class TrainingInput:
     features: int | None = None
     scale: ScaleChoice | None = None
     unchecked: bool = False
-    groups: str | None = None  # a file of names, one a row, or "qid" for those in the data
-    weights: str | None = None  # a file: how sure each row of P is
+    groups: str | None = None  # a file with one name per row, or "qid" for those in the data
+    weights: str | None = None  # a file: how certain each row of P is
     positive_ids: str | None = None  # with data: a file of the ids of P, instead of a label
     ids_file: str | None = None  # the ids of all rows; None: their comments
-    allow_missing: bool = False  # ids of P that no row has
+    allow_missing: bool = False  # of ids of P that no row has
     keep_ids: bool = False
     precomputed: bool = False  # rows are kernel values, numbered by index 0
 
@@ -75,7 +75,7 @@ class TrainingInput:
         self._check_ids()
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
-        """As rows of this kernel are read; scaling that was left open is none where it harms."""
+        """The input as this kernel needs it; automatic scaling is none where it would do harm."""
         kernel = Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(

@@ -10,8 +10,7 @@ from math import expm1
 from typing import NamedTuple
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.model.methods import Plan
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import ModelPlan, Plan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
@@ -95,7 +94,7 @@ def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
     """The program, the data, and these rows of P and U made ready to train on."""
     length_pos, length_unl = _row_lengths(data)
     numbers = n_pos * length_pos + n_unl * length_unl
-    kept = data.survey_pos.n_nonzeros + data.n_kept
+    kept = data.summary_pos.n_nonzeros + data.n_kept
     return BASE_BYTES + KEPT_BYTES * kept + DRAWN_BYTES * numbers
 
 
@@ -112,8 +111,8 @@ def _row_lengths(data: PUData) -> tuple[float, float]:
     """The mean number of values in rows of P and of U, as members see them."""
     if data.scaling is not None and data.scaling.moves_zeros:
         return (len(data.scaling.indices),) * 2
-    of_pos = data.survey_pos.n_nonzeros / max(1, len(data.positives))
-    of_unl = data.survey_unl.n_nonzeros / max(1, data.n_unlabeled)
+    of_pos = data.summary_pos.n_nonzeros / max(1, len(data.positives))
+    of_unl = data.summary_unl.n_nonzeros / max(1, data.n_unlabeled)
     return of_pos, of_unl if data.checked else of_pos
 
 

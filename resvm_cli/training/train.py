@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.errors import Message, ParameterError, Text
+from resvm_cli.errors import Message, ModelError, ParameterError, Text
+from resvm_cli.files.streams import STDIN
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.ensemble import Group, numeric_fingerprint
 from resvm_cli.model.members import Part, train_part
@@ -23,6 +24,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import package_version
 from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import (
     ExpectedPerformance,
     OutOfBagSummary,
@@ -73,7 +75,7 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
 def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
     """The settings with everything resolved that they leave open."""
     assert choice.auto is None  # tuning comes first
-    return ModelPlan.settled(
+    return ModelPlan.resolve(
         choice.settings,
         len(data.positives),
         data.n_unlabeled,
@@ -107,7 +109,7 @@ def budget_for(
 
 def work_of(plan: ModelPlan, data: PUData) -> float:
     """About how many multiplications a training takes."""
-    row_length = data.survey_pos.n_nonzeros / len(data.positives)
+    row_length = data.summary_pos.n_nonzeros / len(data.positives)
     return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
 
 
@@ -256,3 +258,75 @@ def _remarks(plan: ModelPlan) -> list[str]:
         )
         if size > there
     ]
+
+
+def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
+    """The input, read as it was when the model was trained."""
+    if source.zero_based and not stored.zero_based:
+        raise ParameterError(
+            "the model was trained on features counted from 1, not with {zero_based:True}",
+            "leave {zero_based} out",
+        )
+    source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
+    return replace(source, zero_based=stored.zero_based)
+
+
+def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
+    """Refuse rows other than those the model was trained on, by number or digest."""
+    trained: dict[str, Any] = stored.manifest["data"]
+    _require_same_weights(trained, data, path)
+    here_now = data.description()
+    if trained["unlabeled"].get("sampled"):
+        here_now = _sampled(stored, data, run)
+    for which, letter in (("positive", "P"), ("unlabeled", "U")):
+        there, here = trained[which], here_now[which]
+        if there["rows"] != here["rows"]:
+            difference = f"{there['rows']:,} rows, and here there are {here['rows']:,}"
+        elif there["sha256"] != here["sha256"]:
+            difference = (
+                f"as many rows as here ({here['rows']:,}), but other rows or in another order"
+            )
+        else:
+            continue
+        raise ModelError(
+            f"{path}: trained on other data: its {letter} has {difference}",
+            Message("give the files it was trained on, or leave {model} out to train on these"),
+        )
+
+
+def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> None:
+    there = trained["positive"].get("weights_sha256")
+    weights = data.positive_weights
+    if there == (None if weights is None else weights.digest):
+        return
+    if there is None:
+        raise ModelError(
+            Message("{path}: was trained without {weights}", path=path),
+            Message("leave {weights} out"),
+        )
+    difference = "with {weights}" if weights is None else "with other {weights} than these"
+    raise ModelError(
+        Message("{path}: was trained " + difference, path=path),
+        Message("give the weights it was trained with"),
+    )
+
+
+def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
+    """The description of these files if U is not checked."""
+    source = data.input if isinstance(data, TrainingData) else None
+    if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
+        raise ModelError(
+            Message("the model was trained with {unchecked:True}, on {positives} and {unlabeled}"),
+            Message("give the same files as {positives} and {unlabeled}"),
+        )
+    unchecked = TrainingInput(
+        source.positives,
+        source.unlabeled,
+        zero_based=source.zero_based,
+        precomputed=source.precomputed,
+        weights=source.weights,
+        features=stored.manifest["n_features"],
+        unchecked=True,
+    )
+    with TrainingData(unchecked, False, run) as sampled:
+        return sampled.description()

@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resvm_cli.model.methods import (
+from resvm_cli.model.plan import (
+    DEFAULT_FRACTION,
     DEFAULT_RATIO,
-    DEFAULT_SHARE,
     DEFAULT_W_POS,
     default_n_pos,
 )
@@ -46,7 +46,7 @@ class Informed:
     c_unl: float
 
 
-_USUAL = (DEFAULT_SHARE, DEFAULT_RATIO, DEFAULT_W_POS)
+_USUAL = (DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS)
 _LARGE = (1.0, 5.0, 0.5)
 _GAMMAS = (0.1, 0.3, 1.0)
 # Penalties for kernels without gamma: products can be large, similarities are at most 1, and

@@ -11,7 +11,7 @@ import numpy as np
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
-from resvm_cli.model.methods import gamma_scale, settle
+from resvm_cli.model.plan import gamma_scale, resolve_defaults
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName
@@ -211,7 +211,7 @@ class TuningSample:
             ]
         sizes = self.rows_pos, self.rows_unl
         params = [each.parameters(settings.base, 1, *sizes) for each in candidates]
-        return max(settle(each, *sizes, 1, lambda: 1.0).bag_size for each in params)
+        return max(resolve_defaults(each, *sizes, 1, lambda: 1.0).bag_size for each in params)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Ranges for the smallest sets that a candidate of this method is trained on."""

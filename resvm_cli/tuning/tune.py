@@ -14,7 +14,7 @@ from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError, T
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.methods import problems
+from resvm_cli.model.plan import problems
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
 from resvm_cli.rows import IntArray

@@ -19,8 +19,8 @@ from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
 from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
+from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
@@ -159,7 +159,9 @@ class CandidateScorer:
     ) -> Plan:
         """The plan of a task for this many rows; gamma is a number, so no variance is needed."""
         params = task.candidate.parameters(self.settings.base, task.n_models, rows_pos, rows_unl)
-        return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights)
+        return resolve_defaults(
+            replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights
+        )
 
     def scores(self, tasks: Sequence[ScoringTask], run: Run) -> list[Scores | ResvmError]:
         """The scores of each task, all of one kernel, or why it has none."""
@@ -297,7 +299,7 @@ class CandidateScorer:
         out. The folds only show how much the criterion varies.
         """
         rows = np.arange(self.rows_pos + self.rows_unl)
-        absent = Absences(members, self._training_rows).all_absent()
+        absent = UnseenMask(members, self._training_rows).all_unseen()
         bits = randomness.run_bits(self.settings.base.seed, randomness.PARTNERS)
         partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
         absent[self.rows_pos :] &= absent[partners]

@@ -231,7 +231,7 @@ def test_rows_arrive_to_the_byte(cluster):
     from resvm_cli.rows import Rows
 
     rows = Rows.from_dense(np.random.default_rng(1).normal(size=(50, 20)), 1)
-    trainer = Trainer.of(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
+    trainer = Trainer.from_sets(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
     with connected(cluster.address, 20) as engine:
         for found in engine.run(getattr, trainer, ["rows"] * 40, tick, str):
             for name in ("values", "indices", "indptr"):

@@ -13,7 +13,7 @@ from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.row_lists import WeightLines, read_known_ids, read_labels
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.bags import PositiveWeights
-from resvm_cli.model.methods import bag_of
+from resvm_cli.model.plan import bag_of
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
@@ -261,7 +261,9 @@ def test_rows_are_drawn_by_their_weights_whatever_the_jobs(problem, weights, res
     assert plain.code == 0
     assert not same_model(tmp_path / "m1", tmp_path / "plain")
     # members have no support row that was not drawn for them
-    plan = stored.plan.with_weights(PositiveWeights.of([1 if i % 3 else 0.1 for i in range(N_POS)]))
+    plan = stored.plan.with_weights(
+        PositiveWeights.from_values([1 if i % 3 else 0.1 for i in range(N_POS)])
+    )
     positives = read_file(str(problem / "pos.svm")).rows
     keys = positives.without_zeros().content_keys()
     pool = stored.ensemble.pool

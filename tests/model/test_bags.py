@@ -7,22 +7,22 @@ import pytest
 
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
-from resvm_cli.model.methods import bag_of, settle
+from resvm_cli.model.plan import bag_of, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 
 
 def plan(weights, n_pos=200):
     params = MethodParameters(n_pos=n_pos, n_unl=10, gamma=1.0)
-    return settle(params, 5, 30, 1, lambda: 1.0, weights)
+    return resolve_defaults(params, 5, 30, 1, lambda: 1.0, weights)
 
 
 @pytest.mark.parametrize("value", [1.0, 0.5, 0.3])
 def test_equal_weights_are_none(value):
-    assert PositiveWeights.of([value] * 5) is None
+    assert PositiveWeights.from_values([value] * 5) is None
 
 
 def test_rows_are_drawn_in_proportion_and_those_of_weight_0_never():
-    weights = PositiveWeights.of([0.0, 0.2, 0.6, 0.2, 0.0])
+    weights = PositiveWeights.from_values([0.0, 0.2, 0.6, 0.2, 0.0])
     counts = np.zeros(5)
     for member in range(50):
         positive, _ = bag_of(plan(weights), member)
@@ -32,7 +32,7 @@ def test_rows_are_drawn_in_proportion_and_those_of_weight_0_never():
 
 
 def test_rows_of_u_are_drawn_as_without_weights():
-    weights = PositiveWeights.of([0.1, 1, 1, 1, 1])
+    weights = PositiveWeights.from_values([0.1, 1, 1, 1, 1])
     for member in range(3):
         with_weights, without = bag_of(plan(weights), member), bag_of(plan(None), member)
         assert (with_weights[1] == without[1]).all()
@@ -40,18 +40,18 @@ def test_rows_of_u_are_drawn_as_without_weights():
 
 
 def test_the_very_end_of_all_weights_is_the_last_row_that_can_be_drawn():
-    weights = PositiveWeights.of([0.3, 0.1, 0.0])
+    weights = PositiveWeights.from_values([0.3, 0.1, 0.0])
     assert weights.chosen(np.array([0.0, 0.74, 0.76, 1.0])).tolist() == [0, 0, 1, 1]
 
 
 def test_the_very_beginning_is_the_first_row_that_can_be_drawn():
-    weights = PositiveWeights.of([0.0, 0.5, 1.0])
+    weights = PositiveWeights.from_values([0.0, 0.5, 1.0])
     assert weights.chosen(np.array([0.0])).tolist() == [1]
 
 
 def test_weights_of_other_rows_draw_nothing():
     with pytest.raises(AssertionError):
-        Stream(0, 0).draw(7, 3, PositiveWeights.of([0.1, 0.2]))
+        Stream(0, 0).draw(7, 3, PositiveWeights.from_values([0.1, 0.2]))
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_weights_of_other_rows_draw_nothing():
         ([np.nan, 0.5], "the weight of row 1 of P is nan"),
         ([-0.1, 0.5], "the weight of row 1 of P is -0.1"),
         ([0.0, 0.0], "every weight is 0"),
-        ([0.0, 0.7, 0.0], "one row of P alone has a weight above 0"),
+        ([0.0, 0.7, 0.0], "only one row of P has a weight above 0"),
     ],
 )
 def test_weights_that_draw_nothing_sensible_are_refused(values, message):
     with pytest.raises(DataError, match=message):
-        PositiveWeights.of(values)
+        PositiveWeights.from_values(values)
 
 
 @pytest.mark.parametrize("method", ["bagging", "cwsvm"])
@@ -74,6 +74,11 @@ def test_methods_that_draw_no_row_of_p_take_no_weights(method):
     with pytest.raises(ParameterError, match=f'no meaning for method="{method}"'):
         require_weighted_draws(method)
     with pytest.raises(ParameterError, match=f'no meaning for method="{method}"'):
-        settle(
-            MethodParameters(method=method), 3, 9, 1, lambda: 1.0, PositiveWeights.of([0.1, 1, 1])
+        resolve_defaults(
+            MethodParameters(method=method),
+            3,
+            9,
+            1,
+            lambda: 1.0,
+            PositiveWeights.from_values([0.1, 1, 1]),
         )

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.model.decisions import (
-    LEAST_POSITIVES,
-    LEAST_UNLABELED,
+    MIN_POSITIVES,
+    MIN_UNLABELED,
     SHRINKAGE,
     DecisionRule,
     Threshold,
@@ -49,7 +49,7 @@ def test_a_threshold_lies_between_values_so_that_rounding_does_not_decide():
 
 
 def test_with_too_few_rows_none_is_chosen():
-    known, unlabeled = RNG.normal(size=LEAST_POSITIVES), RNG.normal(size=LEAST_UNLABELED)
+    known, unlabeled = RNG.normal(size=MIN_POSITIVES), RNG.normal(size=MIN_UNLABELED)
     assert choose_threshold(known, unlabeled) is not None
     assert choose_threshold(known[1:], unlabeled) is None
     assert choose_threshold(known, unlabeled[1:]) is None

@@ -117,7 +117,7 @@ def ensemble(
         )
         for _ in range(n_models)
     ]
-    return Ensemble.of(kernel, Rows.from_dense(features), members, False)
+    return Ensemble.from_members(kernel, Rows.from_dense(features), members, False)
 
 
 def kernel_values(machine: Ensemble, features: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
     def spread(given: Rows) -> Rows:
         return Rows(given.indptr, given.indices * np.int32(100_000_000), given.values)
 
-    wide = Ensemble.of(kernel, spread(machine.pool), machine.members, False)
+    wide = Ensemble.from_members(kernel, spread(machine.pool), machine.members, False)
     assert Predictor(wide).member_values(spread(rows)).tobytes() == expected.tobytes()
 
 
@@ -214,7 +214,7 @@ def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width, dense, mo
 def test_rbf_values_of_rows_far_out_come_from_differences():
     # from norms the distance to its own copy would be about 1e-4, and the value e^-1e-4
     far = np.array([[1e6 + 0.1, 2.3, 3.7], [1e6 + 1.1, 2.3, 3.7]])
-    machine = Ensemble.of(
+    machine = Ensemble.from_members(
         Kernel("rbf", gamma=1.0),
         Rows.from_dense(far),
         [Member(np.array([0, 1]), np.array([1.0, 10.0]), 0.0, 1)],
@@ -227,7 +227,7 @@ def test_rbf_values_of_rows_far_out_come_from_differences():
 
 
 def test_values_whose_squares_overflow_are_infinitely_far_away():
-    machine = Ensemble.of(
+    machine = Ensemble.from_members(
         Kernel("rbf", gamma=1.0),
         Rows.from_dense(np.array([[1.0, 2.0]])),
         [Member(np.array([0]), np.array([1.0]), -0.25, 1)],
@@ -240,7 +240,9 @@ def test_values_whose_squares_overflow_are_infinitely_far_away():
 def test_a_pool_without_any_feature_is_still_a_model():
     empty = Rows(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
     for kernel in KERNELS:
-        machine = Ensemble.of(kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True)
+        machine = Ensemble.from_members(
+            kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True
+        )
         found = Predictor(machine).decisions(Rows.from_dense(np.array([[0.0], [3.0]]))).values
         assert np.isfinite(found).all()
         if kernel.name == "rbf":
@@ -251,7 +253,7 @@ def test_a_few_wide_support_rows_are_dense_only_where_a_block_as_wide_has_room(m
     machine = ensemble(Kernel("rbf", gamma=0.2), pool_size=30, width=9)
     for cells, kind in ((9 * BLOCK_ROWS, np.ndarray), (9 * BLOCK_ROWS - 1, SparseMatrix)):
         monkeypatch.setattr(model, "NEVER_DENSE_CELLS", cells)
-        assert isinstance(Predictor(machine)._judge._matrix, kind)
+        assert isinstance(Predictor(machine)._scorer._matrix, kind)
 
 
 def test_the_fingerprint_is_stable_and_covers_what_kernels_are_made_of(monkeypatch):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.explanations import PartsOfValues
+from resvm_cli.model.explanations import Explainer
 from resvm_cli.model.members import rows_drawn
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters, Setting
@@ -40,14 +40,12 @@ def judged(data, trained, ensemble):
     problems = trained.plan.problems(range(trained.plan.n_models))
     drawn = rows_drawn(problems)
     rows = Rows.concatenate([data.positives, *data.unlabeled()])
-    absences = Absences(problems, TrainingRows(data.positives, data.fetch(drawn), drawn))
-    absent = absences.absent(np.arange(len(rows)), rows)
+    unseen_mask = UnseenMask(problems, TrainingRows(data.positives, data.fetch(drawn), drawn))
+    absent = unseen_mask.unseen(np.arange(len(rows)), rows)
     values = Predictor(ensemble, data.scaling).member_values(rows)
     means = decide_out_of_bag(values, absent, ensemble.groups).means
-    parts = PartsOfValues(
-        ensemble, data.scaled(data.positives), data.scaled(data.fetch(drawn)), drawn
-    )
-    return list(parts.of(data.scaled(rows), absent, EVERYTHING)), means, absent
+    parts = Explainer(ensemble, data.scaled(data.positives), data.scaled(data.fetch(drawn)), drawn)
+    return list(parts.explain(data.scaled(rows), absent, EVERYTHING)), means, absent
 
 
 def kernel_value(kernel, one, other):
@@ -170,10 +168,10 @@ def test_no_more_parts_than_asked_for_and_a_row_in_every_bag_has_none():
         TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12))
     )
     drawn = rows_drawn(trained.plan.problems(range(trained.plan.n_models)))
-    maker = PartsOfValues(trained.ensemble, data.positives, data.fetch(drawn), drawn)
+    maker = Explainer(trained.ensemble, data.positives, data.fetch(drawn), drawn)
     absent = np.ones((2, 7), bool)
     absent[1] = False
-    first, second = maker.of(data.positives.slice(0, 2), absent, 2)
+    first, second = maker.explain(data.positives.slice(0, 2), absent, 2)
     assert (len(first.positives), len(first.unlabeled)) == (2, 2)
     assert np.isnan(second.value)
     assert second.positives == ()

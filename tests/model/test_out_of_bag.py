@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.methods import problems, settle
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 
@@ -20,23 +20,23 @@ N_POS, N_UNL = 7, 23
 
 def plan(method="resvm", n_models=9, **settings):
     params = MethodParameters(method=method, n_models=n_models, n_unl=6, seed=3, **settings)
-    return settle(params, N_POS, N_UNL, 5, lambda: 1.0)
+    return resolve_defaults(params, N_POS, N_UNL, 5, lambda: 1.0)
 
 
 ROWS = Rows.from_dense(np.arange(1.0, N_POS + N_UNL + 1)[:, None])  # no two are equal
 
 
-def absences(chosen, groups=None, rows=ROWS):
+def unseen_mask(chosen, groups=None, rows=ROWS):
     unlabeled = rows.slice(N_POS, N_POS + N_UNL)
     training_rows = TrainingRows(rows.slice(0, N_POS), unlabeled, groups=groups)
-    return Absences(problems(chosen, range(chosen.n_models)), training_rows)
+    return UnseenMask(problems(chosen, range(chosen.n_models)), training_rows)
 
 
 def absent_from_all(chosen, groups=None):
-    found = absences(chosen, groups)
+    found = unseen_mask(chosen, groups)
     everything = np.arange(N_POS + N_UNL)
-    assert np.array_equal(found.absent(everything, ROWS), found.all_absent())
-    return found.all_absent()
+    assert np.array_equal(found.unseen(everything, ROWS), found.all_unseen())
+    return found.all_unseen()
 
 
 def test_a_member_is_absent_from_a_row_exactly_when_its_bag_lacks_it():
@@ -49,10 +49,10 @@ def test_a_member_is_absent_from_a_row_exactly_when_its_bag_lacks_it():
 
 
 def test_rows_may_be_asked_in_any_order_and_twice():
-    chosen = absences(plan(n_pos=3))
+    chosen = unseen_mask(plan(n_pos=3))
     asked = np.array([29, 0, 5, 5, 11])
-    found = chosen.absent(asked, ROWS.take(asked))
-    assert np.array_equal(found, chosen.all_absent()[asked])
+    found = chosen.unseen(asked, ROWS.take(asked))
+    assert np.array_equal(found, chosen.all_unseen()[asked])
 
 
 def test_a_bag_has_seen_the_whole_group_of_each_of_its_rows():
@@ -110,7 +110,7 @@ def test_a_bag_has_seen_the_duplicates_of_its_rows():
     drawn = np.unique(np.concatenate([task.unlabeled for task in tasks]))
     unlabeled = rows.take(N_POS + np.arange(N_UNL)).take(drawn)
     training_rows = TrainingRows(rows.slice(0, N_POS), unlabeled, drawn)
-    found = Absences(tasks, training_rows).absent(np.arange(N_POS + N_UNL), rows)
+    found = UnseenMask(tasks, training_rows).unseen(np.arange(N_POS + N_UNL), rows)
     for member, task in enumerate(tasks):
         bag = np.concatenate([task.positive, task.unlabeled + N_POS])
         seen = {tuple(one) for one in features[bag].tolist()}
@@ -130,9 +130,9 @@ def test_written_zeros_make_no_other_row():
     drawn = np.unique(tasks[0].unlabeled)
     positives = Rows.concatenate([zeros] * N_POS)
     unlabeled = Rows.from_dense(np.ones((len(drawn), 2)))
-    found = Absences(tasks, TrainingRows(positives, unlabeled, drawn))
-    assert not found.absent(np.arange(1), plain).any()
-    assert found.absent(np.arange(1), Rows.from_dense([[4.0]])).all()
+    found = UnseenMask(tasks, TrainingRows(positives, unlabeled, drawn))
+    assert not found.unseen(np.arange(1), plain).any()
+    assert found.unseen(np.arange(1), Rows.from_dense([[4.0]])).all()
 
 
 def test_of_rows_that_are_not_judged_contents_need_not_be_told_apart():
@@ -142,21 +142,25 @@ def test_of_rows_that_are_not_judged_contents_need_not_be_told_apart():
     sets = rows.slice(0, N_POS), rows.slice(N_POS, N_POS + N_UNL)
     judged = np.array([0, 2, 5])
     tasks = list(problems(chosen, range(chosen.n_models)))
-    everything = Absences(tasks, TrainingRows(*sets)).all_absent()
-    some = Absences(tasks, TrainingRows(*sets, judged=rows.take(judged)))
-    assert np.array_equal(some.absent(judged, rows.take(judged)), everything[judged])
+    everything = UnseenMask(tasks, TrainingRows(*sets)).all_unseen()
+    some = UnseenMask(tasks, TrainingRows(*sets, scored=rows.take(judged)))
+    assert np.array_equal(some.unseen(judged, rows.take(judged)), everything[judged])
 
 
 def test_a_duplicate_and_a_group_each_hide_a_row():
     rows = Rows.from_dense(np.array([[1.0], [2.0], [1.0], [3.0]]))
     groups = np.array([0, 1, 2, 1])
     problem = next(
-        iter(problems(settle(MethodParameters(n_pos=1, n_unl=1), 2, 2, 1, lambda: 1.0), range(1)))
+        iter(
+            problems(
+                resolve_defaults(MethodParameters(n_pos=1, n_unl=1), 2, 2, 1, lambda: 1.0), range(1)
+            )
+        )
     )
     bag = replace(problem, positive=np.array([1]), unlabeled=np.array([0]))  # rows 1 and 2
-    found = Absences([bag], TrainingRows(rows.slice(0, 2), rows.slice(2, 4), groups=groups))
+    found = UnseenMask([bag], TrainingRows(rows.slice(0, 2), rows.slice(2, 4), groups=groups))
     # row 0 equals row 2, row 3 is of row 1's group
-    assert not found.all_absent().any()
+    assert not found.all_unseen().any()
 
 
 def test_rows_without_features_are_judged_by_members_that_saw_others_of_them():
@@ -166,7 +170,7 @@ def test_rows_without_features_are_judged_by_members_that_saw_others_of_them():
     rows = Rows.from_dense(features)
     tasks = list(problems(chosen, range(chosen.n_models)))
     training_rows = TrainingRows(rows.slice(0, N_POS), rows.slice(N_POS, N_POS + N_UNL))
-    found = Absences(tasks, training_rows).absent(np.arange(N_POS + N_UNL), rows)
+    found = UnseenMask(tasks, training_rows).unseen(np.arange(N_POS + N_UNL), rows)
     for member, task in enumerate(tasks):
         bag = np.concatenate([task.positive, task.unlabeled + N_POS])
         assert np.flatnonzero(~found[:, member]).tolist() == np.unique(bag).tolist()

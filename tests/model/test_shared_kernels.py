@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import KERNEL_NAMES, MethodParameters
 from resvm_cli.rows import Rows
@@ -21,7 +21,7 @@ UNLABELED = RNG.standard_normal((70, 6))
 def members(method, kernel):
     sizes = {} if method == "cwsvm" else {"n_models": 7, "n_unl": 25}
     params = MethodParameters(method=method, kernel=kernel, gamma=0.2, coef0=0.5, degree=2, **sizes)
-    plan = settle(params, 20, 70, 6, lambda: 1.0)
+    plan = resolve_defaults(params, 20, 70, 6, lambda: 1.0)
     return plan, list(problems(plan, range(plan.n_models)))
 
 
@@ -68,7 +68,7 @@ def test_sparse_rows_have_the_same_products(monkeypatch):
 
 def test_a_linear_member_of_liblinear_is_trained_by_it():
     params = MethodParameters(kernel="linear", solver="liblinear", n_models=3, n_unl=25)
-    plan = settle(params, 20, 70, 6, lambda: 1.0)
+    plan = resolve_defaults(params, 20, 70, 6, lambda: 1.0)
     tasks = list(problems(plan, range(3)))
     shared = values(plan.kernel, 10, tasks)
     apart = values(plan.kernel, 0, tasks)

@@ -61,7 +61,7 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
         return format_rows(rows)
 
     monkeypatch.setattr(members, "format_rows", counted)
-    machine = Ensemble.of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
+    machine = Ensemble.from_members(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
     head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
     other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
@@ -101,7 +101,7 @@ def test_every_number_survives(vectors, rho, n_positive):
         min(n_positive, len(rows)),
     )
     kernel = Kernel("rbf", gamma=0.1)
-    machine = Ensemble.of(kernel, pool, [member], True)
+    machine = Ensemble.from_members(kernel, pool, [member], True)
     again = parse_members(named(machine), machine.groups, True)
     (found,) = again.members
     restored = again.pool.take(found.support)

@@ -176,14 +176,14 @@ def test_cores_respect_the_batch_systems_share(machine, monkeypatch, share, expe
 
 
 @pytest.mark.parametrize("name", parallel.CORE_VARIABLES)
-def test_what_limits_the_cores_is_told(machine, monkeypatch, name):
-    assert parallel.core_limit() == (8, "all of this machine")
+def test_the_smallest_limit_on_cores_counts(machine, monkeypatch, name):
+    assert parallel.available_cores() == 8
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 5}, raising=False)
-    assert parallel.core_limit() == (3, "by affinity")
+    assert parallel.available_cores() == 3
     monkeypatch.setenv(name, "2")
-    assert parallel.core_limit() == (2, f"{name} says so")
+    assert parallel.available_cores() == 2
     machine({"proc/self/cgroup": SECOND, "sys/fs/cgroup/job/step/cpu.max": "100000 100000\n"})
-    assert parallel.core_limit() == (1, "the quota of its control group")
+    assert parallel.available_cores() == 1
 
 
 SECOND = "0::/job/step\n"

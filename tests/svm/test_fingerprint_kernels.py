@@ -67,7 +67,7 @@ def test_a_member_predicts_by_the_sum_of_its_kernel_values(name, density):
     pool, judged = counts(30, density), counts(25, density, seed=1, width=65)
     coefficients = np.random.default_rng(2).standard_normal(30)
     member = Member(np.arange(30), coefficients, 0.25, 10)
-    ensemble = Ensemble.of(Kernel(name), Rows.from_dense(pool), [member], True)
+    ensemble = Ensemble.from_members(Kernel(name), Rows.from_dense(pool), [member], True)
     wide = np.zeros((30, 65))
     wide[:, :60] = pool
     expected = matrix(name, judged, wide) @ coefficients - 0.25

@@ -7,7 +7,7 @@ import pytest
 
 from resvm_cli.model import members as fitting
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.parameters import LIBSVM_KERNELS, MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
@@ -92,7 +92,7 @@ def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kerne
     positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
     bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
     params = MethodParameters(method=method, kernel=kernel, tolerance=1e-7, **bags)
-    plan = settle(params, 25, 35, 9, lambda: 1.0)
+    plan = resolve_defaults(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(plan.n_models)))
     drawn = fitting.rows_drawn(tasks)
 
@@ -117,7 +117,7 @@ def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kerne
 
 def test_rows_drawn_twice_take_no_more_memory(monkeypatch):
     params = MethodParameters(n_models=2, n_pos=50, n_unl=150)
-    plan = settle(params, 25, 35, 9, lambda: 1.0)
+    plan = resolve_defaults(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(2)))
     drawn = fitting.rows_drawn(tasks)
     sizes = []

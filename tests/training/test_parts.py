@@ -14,9 +14,8 @@ from resvm_cli.commands.train.train import train
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import OutOfBagSample, Trainer, train_part
-from resvm_cli.model.methods import problems, settle
 from resvm_cli.model.out_of_bag import stored_values
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import ModelPlan, problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodParameters, Setting
@@ -93,7 +92,7 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
     for name, (asked, settings) in SETTINGS.items():
         params = MethodParameters(n_models=9, n_unl=20, **asked)
         given = data(**settings)
-        plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+        plan = ModelPlan.resolve([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
         whole = train_part(plan, range(9), given, Run(jobs=1)).values
         for members in (range(1), range(4, 9), range(8, 9)):
             alone = train_part(plan, members, given, Run(jobs=1)).values
@@ -104,7 +103,7 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
 def test_threads_that_share_the_judged_rows_change_no_value(name):
     given = data()
     params = MethodParameters(n_models=9, n_unl=20, **SETTINGS[name][0])
-    plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+    plan = ModelPlan.resolve([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
     ensemble = train_part(plan, range(9), given, Run(jobs=1)).ensemble
     rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
     absent = RNG.random((len(rows), 9)) < 0.7
@@ -225,7 +224,7 @@ def test_another_part_is_not_written_over(tmp_path):
 
 def test_what_travels_to_workers_pickles():
     given = data()
-    plan = settle(MethodParameters(n_models=3), N_POS, N_UNL, 6, given.variance)
+    plan = resolve_defaults(MethodParameters(n_models=3), N_POS, N_UNL, 6, given.variance)
     tasks = list(problems(plan, range(3)))
     unlabeled = given.fetch(np.arange(N_UNL))
     rows = Rows.concatenate([given.positives, unlabeled])
@@ -265,7 +264,7 @@ def _edit(path: Path, change) -> None:
     ],
 )
 def test_all_rows_of_small_sets_are_judged_and_some_of_large_ones(rows_pos, rows_unl, expected):
-    plan = ModelPlan.settled([Setting(MethodParameters())], rows_pos, rows_unl, 9, lambda: 1.0)
+    plan = ModelPlan.resolve([Setting(MethodParameters())], rows_pos, rows_unl, 9, lambda: 1.0)
     judged = OutOfBagSample.from_plan(plan)
     assert (len(judged.positive), len(judged.unlabeled)) == expected
     for numbers, n_rows in ((judged.positive, rows_pos), (judged.unlabeled, rows_unl)):

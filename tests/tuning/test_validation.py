@@ -12,7 +12,7 @@ from resvm_cli.errors import DataError, SolverError
 from resvm_cli.model import shared_kernels
 from resvm_cli.model.bags import Stream
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.methods import problems
+from resvm_cli.model.plan import problems
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import fold_seed

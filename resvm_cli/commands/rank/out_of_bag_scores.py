@@ -26,11 +26,10 @@ from resvm_cli.model.ensemble import (
     Decisions,
     Group,
     Predictor,
-    cut,
     decision_values,
     mean_values,
 )
-from resvm_cli.model.out_of_bag import Absences, decide_out_of_bag
+from resvm_cli.model.out_of_bag import UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import RuleName
@@ -92,7 +91,7 @@ class OutOfBagScorer:
     """An ensemble with what its members have seen; scores sets of any size, block by block."""
 
     predictor: Predictor
-    absences: Absences
+    unseen_mask: UnseenMask
     n_positives: int
     rule: RuleName
     run: Run
@@ -129,7 +128,7 @@ class OutOfBagScorer:
             return self._block(task[1], first, task[0], resamples, name)
 
         done = 0
-        tasks = _tasks(blocks, self.absences.n_models)
+        tasks = _tasks(blocks, self.unseen_mask.n_models)
         for block in parallel.stream(work, tasks, self.run.threads):
             part = slice(done, done + len(block))
             scores.values[part] = block.values
@@ -147,7 +146,7 @@ class OutOfBagScorer:
         self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
     ) -> OutOfBagScores:
         numbers = np.arange(first + start, first + start + len(rows))
-        absent = self.absences.absent(numbers, rows)
+        absent = self.unseen_mask.unseen(numbers, rows)
         member_values = self.predictor.member_values(rows)
         bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
         if len(bad):
@@ -253,8 +252,8 @@ class MemberResamples:
         if len(groups) < 2:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return self._drawn(admitted) / self._drawn(absent)
-        sums = [self._drawn(admitted, cut(group)) for group in groups]
-        counts = [self._drawn(absent, cut(group)) for group in groups]
+        sums = [self._drawn(admitted, group.columns) for group in groups]
+        counts = [self._drawn(absent, group.columns) for group in groups]
         return mean_values(sums, counts, groups)
 
     def _drawn(self, block: npt.NDArray[Any], members: slice = slice(None)) -> FloatArray:
@@ -325,7 +324,7 @@ class TrustedNegatives:
             if len(self.groups) < 2:
                 means: FloatArray = sums / counts
                 return means
-        parts = [cut(group) for group in self.groups]
+        parts = [group.columns for group in self.groups]
         return mean_values(
             [admitted[:, part] @ self.member_values[:, part].T for part in parts],
             [admitted[:, part].sum(axis=1, keepdims=True) for part in parts],

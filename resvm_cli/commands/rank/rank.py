@@ -30,7 +30,7 @@ from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import Part, rows_drawn
-from resvm_cli.model.out_of_bag import Absences, TrainingRows
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import (
@@ -46,10 +46,17 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import TrainingData, as_stored, require_same_data
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
-from resvm_cli.training.train import check, make_plan, save, train_on
+from resvm_cli.training.train import (
+    as_stored,
+    check,
+    make_plan,
+    require_same_data,
+    save,
+    train_on,
+)
 
 SEEN_BY_ALL = "bagging trains every member on all of P: none is left to score a known positive"
 
@@ -247,8 +254,8 @@ def _scorer(
     rule: RuleName,
     run: Run,
 ) -> OutOfBagScorer:
-    absences = Absences(tasks, training_rows)
-    return OutOfBagScorer(predictor, absences, training_rows.n_positives, rule, run)
+    unseen_mask = UnseenMask(tasks, training_rows)
+    return OutOfBagScorer(predictor, unseen_mask, training_rows.n_positives, rule, run)
 
 
 def _ranked(

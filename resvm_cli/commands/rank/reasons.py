@@ -9,7 +9,7 @@ import numpy as np
 from resvm_cli.commands.rank.listing import Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.explanations import Part, PartsOfValues
+from resvm_cli.model.explanations import Explainer, Term
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
@@ -76,7 +76,7 @@ def reasons_of(
     assert wanted.numbers is not None
     drawn = rows_drawn(plan.problems(range(plan.n_models)))
     predictor = scorer.predictor
-    parts = PartsOfValues(
+    parts = Explainer(
         predictor.ensemble,
         predictor.scaled(data.positives),
         predictor.scaled(data.fetch(drawn)),
@@ -86,18 +86,18 @@ def reasons_of(
     ids = data.ids()
     ranks = wanted.ranks if wanted.ranks is not None else np.arange(1, len(wanted) + 1)
 
-    def row_named(part: Part) -> Contribution:
+    def row_named(part: Term) -> Contribution:
         return Contribution(ids[part.number], part.amount)
 
-    def feature_named(part: Part) -> Contribution:
+    def feature_named(part: Term) -> Contribution:
         return Contribution(_feature_name(part.number, names, data), part.amount)
 
     found: list[Reasons] = []
     for start in range(0, len(wanted), ROWS_AT_ONCE):
         numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
         rows = _rows_of(numbers, data)
-        absent = scorer.absences.absent(numbers, rows)
-        for one in parts.of(predictor.scaled(rows), absent, SHOWN):
+        absent = scorer.unseen_mask.unseen(numbers, rows)
+        for one in parts.explain(predictor.scaled(rows), absent, SHOWN):
             index = len(found)
             found.append(
                 Reasons(

@@ -15,7 +15,7 @@ from resvm_cli.files.streams import STDIN, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
-from resvm_cli.rows import Survey
+from resvm_cli.rows import DataSummary
 from resvm_cli.running.run import Run
 
 
@@ -169,7 +169,7 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
     assert request.labels is not None
     path = request.model
     manifest = read_consistently(path, lambda: read_manifest(path))
-    surveys = {True: Survey(), False: Survey()}
+    surveys = {True: DataSummary(), False: DataSummary()}
     start = 0
     for block in read_blocks(request.labels, zero_based=manifest["zero_based"], workers=2):
         here = positive[start : start + len(block)]

@@ -18,7 +18,7 @@ from resvm_cli.errors import FileError, Interrupted, Message, ModelError, Parame
 from resvm_cli.files.atomic import remove_left_behind
 from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.model.members import Part, rows_drawn
-from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import (
@@ -43,7 +43,7 @@ from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import TrainingData, as_stored, require_same_data
+from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.parts import assemble, open_part, train_missing
@@ -51,9 +51,11 @@ from resvm_cli.training.resource_budget import ResourceBudget, kept_nonzeros
 from resvm_cli.training.train import (
     TrainResult,
     announce,
+    as_stored,
     budget_for,
     check,
     make_plan,
+    require_same_data,
     save,
     train_plan,
     unfinished_note,
@@ -306,7 +308,7 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
             most=MAX_MEMBERS,
             value=n_models,
         )
-    return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
+    return ModelPlan.from_plan(replace(plan.plans[0], n_models=n_models))
 
 
 def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
@@ -345,11 +347,11 @@ def _adopt_members(
         rows = data.scaled(unscaled)
         seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
         numbers = np.concatenate([positive, len(data.positives) + unlabeled])
-        absent = Absences(problems, seen).absent(numbers, unscaled)
+        unseen = UnseenMask(problems, seen).unseen(numbers, unscaled)
         n_columns = data.n_features + (0 if data.zero_based else 1)
         values = np.concatenate(
             [
-                stored_values(_only(stored.ensemble, number), rows, absent[:, [number]], n_columns)
+                stored_values(_only(stored.ensemble, number), rows, unseen[:, [number]], n_columns)
                 for number in range(len(entries))
             ]
         )

@@ -16,7 +16,7 @@ from sklearn.metrics import average_precision_score
 
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters
 from tests.conftest import SAMPLE, train_arguments, write_svm
@@ -92,7 +92,7 @@ def test_values_are_those_of_the_members_whose_bags_lack_the_row(rule, problem, 
     rows = table(resvm(*quick(problem, "-q", "-o", tmp_path / "m", "--with-known", *more)))
     stored = directory.load_model(str(tmp_path / "m"))
     pos, unl = (read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm"))
-    plan = settle(MethodParameters(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
+    plan = resolve_defaults(MethodParameters(n_models=9), len(pos), len(unl), 5, lambda: 1.0)
     tasks = list(problems(plan, range(9)))
     predictor = Predictor(stored.ensemble)
     for row in rows[::7]:
@@ -395,12 +395,12 @@ def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm,
     arguments = ("--model", model, "-q")
     ran = resvm("rank", *data(tmp_path), *arguments)
     assert ran.code == 4
-    assert "its U has other rows than here, or in another order" in ran.err
+    assert "but other rows or in another order" in ran.err
     assert "leave --model out" in ran.err
     (tmp_path / "pos.svm").write_text("1 1:1\n")
     ran = resvm("rank", *data(tmp_path), *arguments)
     assert ran.code == 4
-    assert "its P has 30 rows, and here are 1" in ran.err
+    assert "its P has 30 rows, and here there are 1" in ran.err
 
 
 def test_a_model_that_was_trained_unchecked_knows_its_files(problem, resvm, tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resvm_cli.commands.rank.listing import Recovery
 from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.methods import problems, settle
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
@@ -34,7 +34,7 @@ def test_the_depth_of_a_share_is_the_least_that_holds_it(depths, share):
 
 def test_values_that_are_not_finite_are_refused_by_their_row(tmp_path):
     params = MethodParameters(kernel="poly", gamma=1.0, n_models=2, n_pos=2, n_unl=2)
-    plan = settle(params, 10, 20, 2, lambda: 1.0)
+    plan = resolve_defaults(params, 10, 20, 2, lambda: 1.0)
     bags = np.concatenate([task.unlabeled for task in problems(plan, range(2))])
     unseen = int(np.setdiff1d(np.arange(20), bags)[0])
     features = np.random.default_rng(0).standard_normal((30, 2))

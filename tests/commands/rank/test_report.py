@@ -13,8 +13,7 @@ from resvm_cli.commands.rank import report
 from resvm_cli.commands.rank.listing import Listing, Recovery
 from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.metrics.curves import Histogram
-from resvm_cli.model.methods import settle
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import ModelPlan, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
 
@@ -41,7 +40,7 @@ def result():
     return RankResult(
         listing(unlabeled, False),
         4,
-        ModelPlan.of(settle(MethodParameters(), 3, 4, 2, lambda: 1.0)),
+        ModelPlan.from_plan(resolve_defaults(MethodParameters(), 3, 4, 2, lambda: 1.0)),
         "mean",
         audit=False,
         with_known=False,

@@ -370,7 +370,7 @@ def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path
     ran = resvm(*common, 9)
     assert ran.code == 3
     assert "no row has the label 9" in ran.err
-    assert "labels that are there: 1, 2, 3" in ran.err
+    assert "labels in the file: 1, 2, 3" in ran.err
     write_svm(tmp_path / "d", np.ones((4, 2)), np.array([2, 2, 2, 2]))
     ran = resvm(*common, 2)
     assert ran.code == 3

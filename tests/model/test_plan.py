@@ -7,12 +7,12 @@ import pytest
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.bags import Stream
-from resvm_cli.model.methods import Plan, problems, settle
+from resvm_cli.model.plan import Plan, problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 
 
 def plan(n_pos: int = 100, n_unl: int = 1000, **options) -> Plan:
-    return settle(MethodParameters(**options), n_pos, n_unl, 3, lambda: 1.0)
+    return resolve_defaults(MethodParameters(**options), n_pos, n_unl, 3, lambda: 1.0)
 
 
 def test_a_members_bag_depends_on_seed_and_number_alone():
@@ -110,7 +110,7 @@ def test_cwsvm_is_one_model_of_everything():
 
 def test_gamma_scale_comes_from_the_variance_and_auto_is_libsvms():
     def gamma(**options) -> float:
-        return settle(MethodParameters(**options), 20, 30, 4, lambda: 0.5).kernel.gamma
+        return resolve_defaults(MethodParameters(**options), 20, 30, 4, lambda: 0.5).kernel.gamma
 
     assert gamma() == 1 / (4 * 0.5)
     assert gamma(gamma="auto") == 0.25
@@ -119,17 +119,19 @@ def test_gamma_scale_comes_from_the_variance_and_auto_is_libsvms():
 
 def test_gamma_scale_survives_data_without_variance_and_without_features():
     for n_features, expected in ((4, 0.25), (0, 1.0)):
-        settled = settle(MethodParameters(), 20, 30, n_features, lambda: 0.0)
+        settled = resolve_defaults(MethodParameters(), 20, 30, n_features, lambda: 0.0)
         assert settled.kernel.gamma == expected
 
 
 def test_the_solver_is_chosen_by_kernel_and_bag_size():
     assert plan(kernel="linear").solver == "libsvm"
     large = {"kernel": "linear", "n_unl": 5000}
-    assert settle(MethodParameters(**large), 100, 9999, 3, lambda: 1.0).solver == "liblinear"
-    rbf = settle(MethodParameters(n_unl=5000), 100, 9999, 3, lambda: 1.0)
+    assert (
+        resolve_defaults(MethodParameters(**large), 100, 9999, 3, lambda: 1.0).solver == "liblinear"
+    )
+    rbf = resolve_defaults(MethodParameters(n_unl=5000), 100, 9999, 3, lambda: 1.0)
     assert rbf.solver == "libsvm"
-    forced = settle(MethodParameters(**large, solver="libsvm"), 100, 9999, 3, lambda: 1.0)
+    forced = resolve_defaults(MethodParameters(**large, solver="libsvm"), 100, 9999, 3, lambda: 1.0)
     assert (forced.solver, forced.tolerance) == ("libsvm", 1e-3)
     given = plan(kernel="linear", bias=3.0)
     assert (given.solver, given.bias, given.tolerance) == ("liblinear", 3.0, 1e-2)
