@@ -1,4 +1,4 @@
-"""What Valgrind says of our code is found, and what grows is told."""
+"""``make leaks`` fails when memory is lost or misused."""
 
 from __future__ import annotations
 
@@ -18,23 +18,11 @@ def write_errors(path, *errors: tuple[str, str, int]) -> None:
     path.write_text(f"<valgrindoutput>{written}</valgrindoutput>")
 
 
-def test_only_what_passes_through_our_code_or_the_solvers_counts(tmp_path):
-    write_errors(
-        tmp_path / "x.xml",
-        (leaks.LOST, "/site-packages/libsvm/clib.cpython-311.so", 40),
-        (leaks.LOST, "/usr/bin/python3.11", 900),
-        ("InvalidRead", "/resvm_cli/svm/_blocks.abi3.so", 0),
-    )
-    assert list(leaks.errors_of_ours(tmp_path / "x.xml")) == [
-        (leaks.LOST, 40, "inside"), ("InvalidRead", 0, "inside")
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("lost", "kind", "code"),
     [((8, 8, 8), leaks.LOST, 0), ((8, 8, 9), leaks.LOST, 1), ((0, 0, 0), "InvalidWrite", 1)],
 )
-def test_what_grows_with_members_or_goes_out_of_bounds_is_told(lost, kind, code, tmp_path, capsys):
+def test_what_grows_with_members_or_goes_out_of_bounds_fails(lost, kind, code, tmp_path, capsys):
     names = []
     for number, (size, n_bytes) in enumerate(zip(leaks.SIZES, lost, strict=True)):
         write_errors(tmp_path / f"{number}.xml", (kind, "/libsvm/clib.so", n_bytes))

@@ -21,6 +21,7 @@ from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
 from resvm_cli.tables.features import ColumnRoles
+from tests.conftest import assert_exit
 from tests.programs import run
 
 CSV = (
@@ -113,7 +114,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (
             b"a,b\n1,\n2,\n",
             ("--missing", "mean"),
-            "stdin: the column 'b' has no number to take the mean",
+            "stdin: column 'b' has no numbers for a mean",
         ),
         (b"1 2:3\n", ("--label-column", "y"), "stdin: has no named columns"),
     ],
@@ -128,7 +129,7 @@ def test_what_cannot_be_converted_is_refused_with_its_place(
 
 def test_advice_can_be_typed_as_it_stands(resvm, folder):
     for table, advice in (
-        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to leave the column out: --drop 'my a'"),
+        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to omit the column: --drop 'my a'"),
         (b"my a,b\nx,2\n,3\n", "leave the column out: --drop 'my a'; or the rows: --missing drop"),
     ):
         assert advice in converted(resvm, folder, "-", code=3, stdin=table).err
@@ -247,7 +248,7 @@ def test_columns_are_chosen_left_out_or_called_categories(resvm, folder):
 def test_names_are_not_taken_for_categories(resvm, folder):
     text = b"n,a\n" + b"".join(b"name%d,1\n" % number for number in range(1200))
     ran = converted(resvm, folder, "-", stdin=text, code=3)
-    assert "stdin:1002:1: the column 'n' has more than 1,000 different texts" in ran.err
+    assert "stdin:1002:1: column 'n' has more than 1,000 different texts" in ran.err
     assert "--id-column n" in ran.err
     asked = converted(resvm, folder, "-", "--categorical", "n", stdin=text)
     assert "1,200 features, one per value" in asked.err
@@ -430,7 +431,7 @@ def test_a_package_that_is_not_there_is_named(package, name, arguments, folder):
     block = f"import sys; sys.modules[{package!r}] = None; from resvm_cli.cli import main; main()"
     ran = run([sys.executable, "-c", block, "convert", name, *arguments], cwd=folder)
     assert ran.code == 3, ran.err
-    assert f"not installed: {package}" in ran.err
+    assert f"needs the package {package}" in ran.err
     assert "resvm-cli[convert]" in ran.err
 
 
@@ -458,7 +459,7 @@ def test_fingerprints_are_rdkits(resvm, folder):
 def test_a_bad_molecule_has_its_line_and_can_be_left_out(resvm, folder):
     text = b"smiles\nCCO\nC1CC\n\nCC\n"
     ran = converted(resvm, folder, "-", "--smiles-column", "smiles", stdin=text, code=3)
-    assert ran.err.startswith("resvm: error: stdin:3:1: RDKit reads no molecule from 'C1CC'")
+    assert ran.err.startswith("resvm: error: stdin:3:1: RDKit cannot read the molecule 'C1CC'")
     ran = converted(
         resvm, folder, "-", "--smiles-column", "smiles", "--missing", "drop", stdin=text
     )
@@ -536,3 +537,16 @@ def test_json_tells_what_was_written(resvm, folder):
     assert told["targets"] == ["p.svm", "u.svm"]
     refused = converted(resvm, folder, "d.csv", "--json", code=2)
     assert "--json and the rows cannot both go to stdout" in refused.err
+
+
+@pytest.mark.parametrize("cell", ["\u0661", "1_0", "\uff11"])
+def test_numbers_of_tables_are_plain_decimals(cell, resvm, tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,b\n1,2\n3,{cell}\n")
+    assert_exit(resvm("convert", tmp_path / "x.csv", "-q"), 3, "expected a number")
+
+
+def test_bytes_that_are_no_text_are_no_molecule(resvm, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "x.csv").write_bytes(b"id,smiles\n1,CCO\n2,C\xe9C\n")
+    ran = resvm("convert", tmp_path / "x.csv", "-q", "--smiles-column", "smiles")
+    assert_exit(ran, 3, "RDKit cannot read the molecule")
