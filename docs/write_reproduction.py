@@ -1,8 +1,8 @@
 """Write docs/reproduction/ and the tables of docs/reproduction.md from the runs of a benchmark.
 
-``python docs/write_reproduction.py --paper DIR... --fast DIR...``: directories of one protocol are
-joined, their lines kept without the PR curves, which are most of their size, and reported. In
-reproduction.md only what stands between two marks is replaced, so that no figure is typed by hand.
+``python docs/write_reproduction.py --paper DIR... --fast DIR...`` joins the directories of each
+protocol, stores their results without the PR curves (most of their size), and reports on them. In
+reproduction.md it replaces the text between marks, so that no number is typed by hand.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from resvm_cli.benchmark import report_text as benchmark_text
-from resvm_cli.benchmark.join import of_one_run, read_all
+from resvm_cli.benchmark.data import PUBLISHED_CWSVM, SETTINGS
+from resvm_cli.benchmark.join import joined_runs, read_directories
+from resvm_cli.benchmark.rendering import markdown
 from resvm_cli.benchmark.report import (
     BenchmarkReport,
     ComparedRow,
@@ -23,27 +24,28 @@ from resvm_cli.benchmark.report import (
     cost_ratio,
     report_on,
 )
-from resvm_cli.benchmark.results import LIBLINEAR, SETTINGS, Result
+from resvm_cli.benchmark.results import CellResult
+from resvm_cli.benchmark.sections import sections
 from resvm_cli.benchmark.tables import MethodCell, data_set_of
 
 FOLDER = Path(__file__).parent
 PAGE = "reproduction.md"
 BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end of results -->)", re.S)
-METHODS = ("resvm", "bagging", "cwsvm", LIBLINEAR)
-# Sets whose grids were revised after a first run, and how many of the first draws were looked at.
+METHODS = ("resvm", "bagging", "cwsvm", PUBLISHED_CWSVM)
+# Data sets whose grids were revised after a first run, and how many of its draws had been seen.
 REVISED = {"ijcnn1": 2, "covtype": 5}
 FIRST_GRIDS = FOLDER / "reproduction/results-first-grids.jsonl"
 SHORT = {"supervised": "supervised", "pu": "PU", "semi-supervised": "semi-supervised"}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], n_words: int = 1) -> str:
-    """Markdown; columns after the first few are numbers."""
+    """A Markdown table; columns after the first ``n_words`` are numbers."""
     marks = ["---"] * n_words + ["--:"] * (len(heads) - n_words)
     return "".join(f"| {' | '.join(row)} |\n" for row in (heads, marks, *rows))
 
 
 def spread(counts: Sequence[int]) -> str:
-    """10, or 5 to 10, or a dash."""
+    """Such as 10, 5 to 10, or a dash."""
     if not any(counts):
         return "-"
     low, high = min(counts), max(counts)
@@ -51,7 +53,7 @@ def spread(counts: Sequence[int]) -> str:
 
 
 def cells(run: RunReport, method: str) -> list[tuple[str, str, MethodCell]]:
-    """Setting, task and what a method reached there."""
+    """Setting, task and what a method achieved there."""
     return [
         (one.setting, row.task, cell)
         for one in run.tables
@@ -60,10 +62,10 @@ def cells(run: RunReport, method: str) -> list[tuple[str, str, MethodCell]]:
     ]
 
 
-def what_was_run(told: BenchmarkReport) -> str:
-    """Repetitions by data set and method, and what they took."""
+def what_was_run(report: BenchmarkReport) -> str:
+    """Repetitions by data set and method, and their processor time."""
     rows = []
-    for run in told.runs:
+    for run in report.runs:
         found = {method: cells(run, method) for method in METHODS}
         names = dict.fromkeys(data_set_of(task) for of in found.values() for _, task, _ in of)
         for name in names:
@@ -82,26 +84,26 @@ def what_was_run(told: BenchmarkReport) -> str:
             listed = ", ".join(SHORT[one] for one in SETTINGS if one in settings)
             rows.append([f"`{run.protocol}`", name, "all three" if len(settings) == 3 else listed,
                          *counts])  # fmt: skip
-    hours = [_hours(run) for run in told.runs]
+    hours = [_hours(run) for run in report.runs]
     heads = ["protocol", "data set", "settings", *METHODS]
     return f"{table(heads, rows, 3)}\nProcessor time: {', '.join(hours)}.\n"
 
 
 def _hours(run: RunReport) -> str:
-    """What a protocol took, by the results that were timed."""
+    """The processor time of a protocol, over the results that were timed."""
     taken = f"`{run.protocol}` {sum(cost.cpu_seconds for cost in run.costs) / 3600:.1f} h"
     n_timed = sum(cost.n_cells for cost in run.costs)
     return taken if n_timed == run.n_results else f"{taken} for {n_timed:,} of its results"
 
 
-def verdicts(told: BenchmarkReport) -> str:
+def verdicts(report: BenchmarkReport) -> str:
     """How many cells are above or within, and which of resvm's are below."""
-    run = told.runs[0]
+    run = report.runs[0]
     counted = []
     for method in METHODS:
-        judged = [(s, t, cell) for s, t, cell in cells(run, method) if cell.verdict]
-        good = sum(cell.verdict != "below" for _, _, cell in judged)
-        counted.append(f"{method} **{good} of {len(judged)}**")
+        compared = [(s, t, cell) for s, t, cell in cells(run, method) if cell.verdict]
+        good = sum(cell.verdict != "below" for _, _, cell in compared)
+        counted.append(f"{method} **{good} of {len(compared)}**")
     rows = [
         [f"{task}, {SHORT[setting]}", str(cell.pr_auc_trapezoid.n),
          f"{cell.pr_auc_trapezoid.mean:.1f}", f"{cell.published.low}-{cell.published.high}"]
@@ -115,20 +117,20 @@ def verdicts(told: BenchmarkReport) -> str:
     return f"{text}\n{table(heads, rows)}"
 
 
-def revised(told: BenchmarkReport, results: Iterable[Result]) -> str:
-    """What resvm had with the first grids, has now, and has on draws that nobody had looked at."""
+def revised(report: BenchmarkReport, results: Iterable[CellResult]) -> str:
+    """Resvm with the first grids, with the revised ones, and on draws that nobody had seen."""
     first: dict[tuple[str, str], list[float]] = {}
     for line in FIRST_GRIDS.read_text().splitlines():
         one = json.loads(line)
         first.setdefault((one["setting"], one["task"]), []).append(100 * one["pr_auc_trapezoid"])
     rows = []
-    for setting, task, cell in cells(told.runs[0], "resvm"):
+    for setting, task, cell in cells(report.runs[0], "resvm"):
         if task in REVISED and cell.published:
             unseen = [
                 100 * one.pr_auc_trapezoid
                 for one in results
-                if (one.setting, one.task, one.method) == (setting, task, "resvm")
-                and one.repetition >= REVISED[task]
+                if (one.cell.setting, one.cell.task, one.cell.method) == (setting, task, "resvm")
+                and one.cell.repetition >= REVISED[task]
             ]
             rows.append(
                 [f"{task}, {SHORT[setting]}", _mean(first.get((setting, task), [])),
@@ -143,12 +145,12 @@ def _mean(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):.1f} ({len(values)})" if values else "-"
 
 
-def margins(told: BenchmarkReport) -> str:
-    """Points by which resvm is ahead on mnist, beside the published ones."""
+def margins(report: BenchmarkReport) -> str:
+    """Points by which resvm is ahead on mnist, here and published."""
     names = {
         "bagging": "bagging",
         "cwsvm": "cwsvm, solved exactly (published cwsvm)",
-        LIBLINEAR: "cwsvm-published, LIBLINEAR without a bias",
+        PUBLISHED_CWSVM: "cwsvm-published, LIBLINEAR without a bias",
     }
     rows = []
     for method, name in names.items():
@@ -157,7 +159,7 @@ def margins(told: BenchmarkReport) -> str:
             wanted = (setting, "mnist", method)
             found = [
                 one
-                for one in told.runs[0].margins
+                for one in report.runs[0].margins
                 if (one.setting, one.tasks, one.method) == wanted and one.published is not None
             ]
             row += [f"{one.pr_auc_trapezoid:+.1f} ({one.published:+.1f})" for one in found] or ["-"]
@@ -165,27 +167,27 @@ def margins(told: BenchmarkReport) -> str:
     return table(["ahead of: here (published)", *SHORT.values()], rows)
 
 
-def conclusions(told: BenchmarkReport) -> str:
-    """The paper's, one by one."""
+def conclusions(report: BenchmarkReport) -> str:
+    """The paper's conclusions, one by one."""
     rows = [
         [one.claim, one.finding, one.evidence.replace("|", "/").replace("<", "&lt;")]
-        for one in told.runs[0].conclusions
+        for one in report.runs[0].conclusions
     ]
-    return table(["the paper's conclusion", "here", "by what"], rows, 3)
+    return table(["the paper's conclusion", "here", "evidence"], rows, 3)
 
 
-def fast(told: BenchmarkReport) -> str:
-    """Today's recommendation beside the paper's protocol, by method."""
-    if told.comparison is None:
+def fast(report: BenchmarkReport) -> str:
+    """Today's recommendation against the paper's protocol, by method."""
+    if report.comparison is None:
         return "Not run.\n"
     rows = []
     for method in METHODS:
-        own = [row for row in told.comparison.rows if row.method == method]
+        own = [row for row in report.comparison.rows if row.method == method]
         if own:
             rows += [_compared(method, SHORT[row.setting], [row]) for row in own]
             rows.append(_compared(method, "all", own))
     heads = ["method", "setting", "results", "average precision, `paper`", "`fast`", "difference",
-             "time, `fast` / `paper`", "without judging test rows"]  # fmt: skip
+             "time, `fast` / `paper`", "without scoring test rows"]  # fmt: skip
     return table(heads, rows, 2)
 
 
@@ -214,14 +216,14 @@ BLOCKS = {
 }
 
 
-def filled(text: str, told: BenchmarkReport, results: Sequence[Result]) -> str:
-    """A page with what stands between its marks made anew."""
+def filled(text: str, report: BenchmarkReport, results: Sequence[CellResult]) -> str:
+    """A page with the text between its marks replaced."""
     blocks = {**BLOCKS, "revised": partial(revised, results=results)}
-    return BLOCK.sub(lambda found: f"{found[1]}\n{blocks[found[2]](told)}\n{found[3]}", text)
+    return BLOCK.sub(lambda found: f"{found[1]}\n{blocks[found[2]](report)}\n{found[3]}", text)
 
 
-def compact(results: Iterable[Result]) -> str:
-    """Lines without their curves."""
+def compact(results: Iterable[CellResult]) -> str:
+    """Results without their curves, as JSON lines."""
     return "".join(
         json.dumps({name: value for name, value in one.content.items() if name != "curve"}) + "\n"
         for one in results
@@ -229,15 +231,15 @@ def compact(results: Iterable[Result]) -> str:
 
 
 def write(paper: Sequence[str], fast: Sequence[str], folder: Path) -> None:
-    """All files of the folder's reproduction."""
-    runs = of_one_run(read_all([*paper, *fast]))  # once: they may be growing
-    told = report_on(runs)
+    """Write all files of the reproduction."""
+    runs = joined_runs(read_directories([*paper, *fast]))  # read once, as they may be growing
+    report = report_on(runs)
     for run in runs:
         name = run.results[0].protocol
         (folder / f"reproduction/results-{name}.jsonl").write_text(compact(run.results))
-    (folder / "reproduction/report.md").write_bytes(benchmark_text.markdown(told))
+    (folder / "reproduction/report.md").write_bytes(markdown(sections(report)))
     page = folder / PAGE
-    page.write_text(filled(page.read_text(), told, runs[0].results))
+    page.write_text(filled(page.read_text(), report, runs[0].results))
 
 
 def main() -> None:

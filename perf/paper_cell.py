@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 import numpy as np
 from sklearn.svm import SVC
 
-from resvm_cli.benchmark.cells import Bench, Work, measure
-from resvm_cli.benchmark.data import BenchmarkData
-from resvm_cli.benchmark.draws import Cell, Draw
-from resvm_cli.benchmark.grids import default_grids
-from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
-from resvm_cli.benchmark.protocol import BASE_METHODS, MEMBERS, PAPER_FOLDS, Protocol
+from resvm_cli.benchmark.cells import (
+    BASE_METHODS,
+    MEMBERS,
+    PAPER_FOLDS,
+    Bench,
+    Protocol,
+    default_grids,
+    measure,
+)
+from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, Draw
 from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import silenced
 
@@ -73,7 +78,7 @@ def main() -> None:
     ours = theirs = 0.0
     with parallel.inner_threads_held(), silenced():
         for method in ("resvm", "bagging", "cwsvm"):
-            measured = measure(bench, Work(cell, method))
+            measured = measure(bench, replace(cell, method=method))
             seconds = measured.times["cpu_seconds"]
             sizes = {"resvm": ((5, 50), (20, 200)), "bagging": ((0, 50), (0, 250))}
             timed = [

@@ -1,63 +1,172 @@
-/* Arrays as functions of this package take them from Python: their format, gaps, alignment and whether
- * they can be written are checked, and each complaint names the array; lengths are for the functions.
- * Included once by each extension. */
+/* Functions that Python calls with arrays and numbers.
+ *
+ * Each is declared with a table of its parameters, by which its arguments are checked: the format,
+ * contiguity, alignment and writability of arrays. Every complaint names the parameter. The function's
+ * body runs without the GIL; it checks the lengths, computes, and returns NULL or a complaint, which
+ * becomes a ValueError ("out of memory": a MemoryError). Included once by each extension. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* An array that a function is given, and what is asked of it: items of one of two formats and of this
- * size, without gaps, and writable where it is written to. */
-struct array {
-    const char *name, *format, *other, *kind;
+enum kind { BYTES, BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, WHOLE, REAL, FLAG, CAPSULE };
+
+/* Arrays: their items' formats as in Python's struct module, where an int64 is `l` or `q`. */
+static const struct {
+    const char *name, *format, *other_format;
     size_t size;
-    int written;
+} array_kinds[] = {[BYTES] = {"bytes", "B", "B", 1},     [BOOL] = {"bool", "?", "?", 1},
+                   [INT32] = {"int32", "i", "l", 4},     [INT64] = {"int64", "l", "q", 8},
+                   [UINT64] = {"uint64", "L", "Q", 8},   [FLOAT32] = {"float32", "f", "f", 4},
+                   [FLOAT64] = {"float64", "d", "d", 8}};
+
+struct parameter {
+    enum kind kind;
+    const char *name; /* of a capsule: the name of its type */
+    int is_written, is_optional;
+};
+
+#define IN(kind, name) {kind, name, 0, 0}
+#define OUT(kind, name) {kind, name, 1, 0}
+#define OPTIONAL(kind, name) {kind, name, 0, 1}
+
+struct argument {
+    void *data; /* of an array or a capsule; NULL where an optional array is None */
+    size_t count;
+    int64_t whole; /* or a flag */
+    double real;
     Py_buffer buffer;
 };
 
-/* Formats as in Python's struct, where an int64 is `l` or `q`, by system. */
-#define ARRAY(name, format, other, type, kind, written) \
-    {name, format, other, kind, sizeof(type), written, {0}}
-#define BYTES(name) ARRAY(name, "B", "B", unsigned char, "bytes", 0)
-#define INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 0)
-#define INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 0)
-#define FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 0)
-#define FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 0)
-#define WRITTEN_INT64(name) ARRAY(name, "l", "q", int64_t, "int64", 1)
-#define WRITTEN_INT32(name) ARRAY(name, "i", "l", int32_t, "int32", 1)
-#define WRITTEN_UINT64(name) ARRAY(name, "L", "Q", uint64_t, "uint64", 1)
-#define WRITTEN_FLOAT64(name) ARRAY(name, "d", "d", double, "float64", 1)
-#define WRITTEN_FLOAT32(name) ARRAY(name, "f", "f", float, "float32", 1)
-#define WRITTEN_BOOL(name) ARRAY(name, "?", "?", unsigned char, "bool", 1)
+#define MAX_PARAMETERS 12
+#define MAX_RESULTS 9
 
-/* For PyArg_ParseTuple: hold an array's buffer, or say by its name what is wrong with it. */
-static int take(PyObject *object, void *address)
+/* A call returns bytes if its body sets `text`, which is freed unless it is borrowed; or numbers, or
+ * None. The body may take the GIL back by `state`. */
+struct call {
+    struct argument given[MAX_PARAMETERS];
+    PyThreadState *state;
+    int64_t results[MAX_RESULTS];
+    size_t n_results;
+    char *text;
+    size_t length;
+    int is_borrowed;
+};
+
+#define RESULTS(call, ...)                                            \
+    do {                                                              \
+        const int64_t found_[] = {__VA_ARGS__};                       \
+        memcpy((call)->results, found_, sizeof found_);               \
+        (call)->n_results = sizeof found_ / sizeof *found_;           \
+    } while (0)
+
+static int take_array(const struct parameter *parameter, PyObject *object, struct argument *argument)
 {
-    struct array *array = address;
-    Py_buffer *buffer = &array->buffer;
-    if (!object) { /* one behind it was refused */
-        PyBuffer_Release(buffer);
+    const char *name = parameter->name, *kind = array_kinds[parameter->kind].name;
+    const size_t size = array_kinds[parameter->kind].size;
+    Py_buffer *buffer = &argument->buffer;
+    if (parameter->is_optional && object == Py_None)
         return 1;
-    }
     if (PyObject_GetBuffer(object, buffer, PyBUF_RECORDS_RO) < 0) {
-        PyErr_Format(PyExc_TypeError, "%s must be an array of %s", array->name, array->kind);
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s", name, kind);
         return 0;
     }
     const char *format = buffer->format ? buffer->format : "B";
-    if ((strcmp(format, array->format) != 0 && strcmp(format, array->other) != 0) ||
-        (size_t)buffer->itemsize != array->size)
-        PyErr_Format(PyExc_TypeError, "%s must be an array of %s, not of format '%s'", array->name,
-                     array->kind, format);
+    if ((strcmp(format, array_kinds[parameter->kind].format) != 0 &&
+         strcmp(format, array_kinds[parameter->kind].other_format) != 0) ||
+        (size_t)buffer->itemsize != size)
+        PyErr_Format(PyExc_TypeError, "%s must be an array of %s, not of format '%s'", name, kind,
+                     format);
     else if (!PyBuffer_IsContiguous(buffer, 'C'))
-        PyErr_Format(PyExc_ValueError, "%s must be contiguous", array->name);
-    else if ((uintptr_t)buffer->buf % (array->size < 8 ? array->size : 8))
-        PyErr_Format(PyExc_ValueError, "%s must be aligned", array->name);
-    else if (array->written && buffer->readonly)
-        PyErr_Format(PyExc_ValueError, "%s must be writable", array->name);
-    else
-        return Py_CLEANUP_SUPPORTED;
-    PyBuffer_Release(buffer);
+        PyErr_Format(PyExc_ValueError, "%s must be contiguous", name);
+    else if ((uintptr_t)buffer->buf % size)
+        PyErr_Format(PyExc_ValueError, "%s must be aligned", name);
+    else if (parameter->is_written && buffer->readonly)
+        PyErr_Format(PyExc_ValueError, "%s must be writable", name);
+    else {
+        argument->data = buffer->buf;
+        argument->count = (size_t)buffer->len / size;
+        return 1;
+    }
     return 0;
 }
 
-static size_t count(const struct array *array) { return (size_t)array->buffer.len / array->size; }
+static int take(const struct parameter *parameter, PyObject *object, struct argument *argument)
+{
+    switch (parameter->kind) {
+    case WHOLE:
+        argument->whole = PyLong_AsLongLong(object);
+        break;
+    case REAL:
+        argument->real = PyFloat_AsDouble(object);
+        break;
+    case FLAG:
+        argument->whole = PyObject_IsTrue(object);
+        break;
+    case CAPSULE:
+        argument->data = PyCapsule_GetPointer(object, parameter->name);
+        break;
+    default:
+        return take_array(parameter, object, argument);
+    }
+    return !PyErr_Occurred();
+}
+
+static PyObject *result_of(const struct call *call)
+{
+    if (call->text)
+        return PyBytes_FromStringAndSize(call->text, (Py_ssize_t)call->length);
+    if (call->n_results == 0)
+        return Py_NewRef(Py_None);
+    if (call->n_results == 1)
+        return PyLong_FromLongLong(call->results[0]);
+    PyObject *tuple = PyTuple_New((Py_ssize_t)call->n_results);
+    for (size_t i = 0; tuple && i < call->n_results; i++) {
+        PyObject *number = PyLong_FromLongLong(call->results[i]);
+        if (!number || PyTuple_SetItem(tuple, (Py_ssize_t)i, number) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *answer(const char *(*body)(struct call *), const struct parameter *parameters,
+                        size_t n_parameters, PyObject *args)
+{
+    struct call call = {0};
+    PyObject *result = NULL;
+    size_t taken = 0;
+    if ((size_t)PyTuple_Size(args) != n_parameters)
+        return PyErr_Format(PyExc_TypeError, "%zu arguments expected", n_parameters);
+    while (taken < n_parameters &&
+           take(&parameters[taken], PyTuple_GetItem(args, (Py_ssize_t)taken), &call.given[taken]))
+        taken++;
+    if (taken == n_parameters) {
+        call.state = PyEval_SaveThread();
+        const char *complaint = body(&call);
+        PyEval_RestoreThread(call.state);
+        if (!complaint)
+            result = result_of(&call);
+        else if (strcmp(complaint, "out of memory") == 0)
+            PyErr_NoMemory();
+        else
+            PyErr_SetString(PyExc_ValueError, complaint);
+        if (!call.is_borrowed)
+            free(call.text);
+    }
+    for (size_t i = 0; i < n_parameters; i++)
+        PyBuffer_Release(&call.given[i].buffer); /* does nothing for one that holds none */
+    return result;
+}
+
+/* FUNCTION(name, parameters...) { body }, and METHOD(name, doc) for the module's table. */
+#define FUNCTION(name, ...)                                                                      \
+    static const char *run_##name(struct call *call);                                            \
+    static PyObject *call_##name(PyObject *Py_UNUSED(module), PyObject *args)                    \
+    {                                                                                            \
+        static const struct parameter parameters[] = {__VA_ARGS__};                              \
+        return answer(run_##name, parameters, sizeof parameters / sizeof *parameters, args);     \
+    }                                                                                            \
+    static const char *run_##name(struct call *call)
+
+#define METHOD(name, doc) {#name, call_##name, METH_VARARGS, doc}

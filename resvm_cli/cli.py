@@ -6,7 +6,6 @@ import atexit
 import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -40,9 +39,7 @@ COMMANDS = (
     "check",
     "convert",
 )  # in the order of --help
-COMPUTING = ("train", "predict", "tune", "rank", "benchmark")  # by compiled code
 DEBUG = "--debug"
-_answering = threading.Lock()
 
 
 def _show_version(wanted: bool) -> None:
@@ -203,30 +200,8 @@ def _admit(error: Exception) -> None:
     terminal.say(f"  hint: please report it with what `resvm {DEBUG} ...` says")
 
 
-def _answer_for_libraries() -> None:
-    """Say what happened where a library ended the program, in our words and with our code."""
-    if not _answering.acquire(blocking=False):
-        threading.Event().wait()  # another thread was ended too, and speaks for both
-    try:
-        remove_unfinished()
-        terminal.show_error(
-            MachineError(
-                "a library ended the program, most likely for want of memory or threads",
-                "raise the limit of memory (ulimit -v), or use -j 1",
-            )
-        )
-    except MemoryError:
-        os.write(2, b"resvm: error: out of memory\n")
-    finally:
-        os._exit(MachineError.exit_code)
-
-
 def program() -> NoReturn:
-    """Run resvm and leave at once: taking the interpreter apart takes longer than some commands."""
-    if any(argument in COMPUTING for argument in sys.argv[1:3]):  # others need no ctypes
-        from resvm_cli.svm.solver_libraries import on_exit_of_a_library
-
-        on_exit_of_a_library(_answer_for_libraries)
+    """Run resvm and exit at once: taking the interpreter apart takes longer than some commands."""
     try:
         main()
     except SystemExit as done:
@@ -235,8 +210,6 @@ def program() -> NoReturn:
             with suppress(AttributeError, OSError, ValueError):  # closed, or its reader is gone
                 stream.flush()
         os._exit(done.code if isinstance(done.code, int) else 0 if done.code is None else 1)
-    except MemoryError:  # while it was told what went wrong
+    except MemoryError:  # while an error was being reported
         os.write(2, b"resvm: error: out of memory\n")
         os._exit(MachineError.exit_code)
-    finally:
-        os._exit(1)  # never reached, or by what nobody foresaw: libraries must not be answered for

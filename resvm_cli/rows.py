@@ -20,6 +20,7 @@ from resvm_cli.errors import DataError, Message
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 

@@ -14,11 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from resvm_cli.benchmark.data import BenchmarkData
-from resvm_cli.benchmark.draws import Cell
-from resvm_cli.benchmark.grids import default_grids
-from resvm_cli.benchmark.paper_tasks import PAPER_TASKS, SETTING_NAMES
-from resvm_cli.benchmark.protocol import MEMBERS, Protocol
+from resvm_cli.benchmark.cells import MEMBERS, Protocol, default_grids
+from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell
 from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
@@ -59,8 +56,8 @@ def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[fl
     drawn = data.draw(cell)
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))
-    trained = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), Run(jobs=1))
-    values = Predictor(trained.ensemble, known.scaling).decisions(drawn.test).by("votes")
+    _, model = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), Run(jobs=1))
+    values = Predictor(model.ensemble, known.scaling).decisions(drawn.test).by("votes")
     ranking = ScoredLabels.from_scores(drawn.truth, values)
     return 100 * float(ranking.pr_auc_trapezoid()), 100 * float(ranking.average_precision())
 
@@ -70,7 +67,7 @@ def main() -> None:
     parser.add_argument("values", nargs="+", type=values_of, metavar="NAME=VALUE")
     parser.add_argument("--data-dir", default=".")
     parser.add_argument("--task", required=True, choices=PAPER_TASKS, metavar="NAME")
-    parser.add_argument("--setting", default=SETTING_NAMES[0], choices=SETTING_NAMES)
+    parser.add_argument("--setting", default=SETTINGS[0], choices=SETTINGS)
     parser.add_argument("--repetitions", type=int, default=1, metavar="N")
     parser.add_argument("--vary", action="append", default=[], type=values_of, metavar="NAME=LIST")
     given = parser.parse_args()

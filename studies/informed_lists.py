@@ -168,7 +168,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
             if not isinstance(answer, ResvmError):
                 scores[one] = answer.values[settings.metric]
     distinct = list(dict.fromkeys(candidates.values()))
-    trained = train_on(
+    _, model = train_on(
         data,
         TrainingChoice(
             tuple(
@@ -179,10 +179,10 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         ),
         Run(jobs=1),
     )
-    members = Predictor(trained.ensemble, data.scaling).member_values(drawn.test)
+    members = Predictor(model.ensemble, data.scaling).member_values(drawn.test)
     values = {
         one: (members[:, cut(group)].mean(axis=1) - group.shift) / group.scale
-        for one, group in zip(distinct, trained.ensemble.groups, strict=True)
+        for one, group in zip(distinct, model.ensemble.groups, strict=True)
     }
     return Measured(task, drawn.truth_test, scores, candidates, values)
 

@@ -90,20 +90,19 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
 def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
     """What ``resvm rank`` computes: default parameters, scaling where advised, mean values."""
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
-    trained = train_on(
+    part, model = train_on(
         data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), Run(jobs=1)
     )
-    part = trained.part
     absences = Absences(
         part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)
     )
-    predictor = Predictor(trained.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble, data.scaling)
     first = 0
     stored: dict[str, np.ndarray] = {}
     for name, rows in (("pos", some.positives), ("unl", some.unlabeled)):
         values = predictor.member_values(rows)
         absent = absences.absent(np.arange(first, first + len(rows)), rows)
-        decisions = decide_out_of_bag(values, absent, trained.ensemble.groups)
+        decisions = decide_out_of_bag(values, absent, model.ensemble.groups)
         stored |= {
             name: decisions.means,
             f"{name}_votes": decisions.values_without_ties(),

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score
 
+from resvm_cli.commands.rank.out_of_bag_scores import TrustedNegatives, benjamini_hochberg
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
 from resvm_cli.svm.kernels import Kernel
 from studies.audit_peers import CLASSIFIERS
 from studies.markdown import put_between_marks

@@ -29,11 +29,13 @@ from sklearn.metrics import (
 
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.train import Trained, train_on
+from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from studies.markdown import put_between_marks
 from studies.pu_peers import PEERS, Answer, Matrices, label_quality
 from studies.pu_tables import tables
@@ -75,28 +77,27 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
     scale = "auto" if choice.auto else None  # the default of the command
     data = MemoryData(drawn.positives, drawn.unlabeled, scale=scale)
     run = Run(jobs=1)
-    trained = train_on(data, choice, run)
-    decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)
+    _, model = train_on(data, choose_settings(data, choice, run), run)
+    decisions = Predictor(model.ensemble, data.scaling).decisions(drawn.test)
     seconds = time.process_time() - started
-    decided = trained.conclusion.rule
+    decided = model.decision
     values = decisions.by(decided.rule)
     record = quality(drawn.truth_test, Answer(values, values > decided.threshold.value))
     record["seconds"] = seconds
     paper = decisions.values > (0.0 if choice.params.method == "cwsvm" else 0.5)
     record["paper_f1"] = float(f1_score(drawn.truth_test, paper, zero_division=0.0))
     record["mean_ap"] = float(average_precision_score(drawn.truth_test, decisions.means))
-    if not drawn.truth_pos.all() and len(trained.conclusion.judged):
-        record["audit"] = audit_precision(~drawn.truth_pos, out_of_bag_means(trained, drawn))
+    if not drawn.truth_pos.all() and model.out_of_bag is not None:
+        record["audit"] = audit_precision(
+            ~drawn.truth_pos, out_of_bag_means(model.out_of_bag, drawn)
+        )
     return record | {"notices": list(map(str, run.notes))}
 
 
-def out_of_bag_means(trained: Trained, drawn: Draw) -> np.ndarray:
-    """Mean out-of-bag value of each row of P; nan if every member has seen it."""
-    judged, decisions = trained.conclusion.judged, trained.conclusion.decisions
-    of_p = slice(0, len(judged.positive))
+def out_of_bag_means(table: OutOfBag, drawn: Draw) -> np.ndarray:
+    """The mean value of each row of P by the members that have not seen it, nan without any."""
     means = np.full(len(drawn.positives), np.nan)
-    unseen = decisions.n_members[of_p] > 0
-    means[judged.positive] = np.where(unseen, decisions.by("mean")[of_p], np.nan)
+    means[table.rows[table.positive] - 1] = table.by("mean")[0]
     return means
 
 

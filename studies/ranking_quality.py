@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import Plan
-from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, TrainingRows
+from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodName, MethodParameters
 from resvm_cli.rows import Rows, Survey, variance
@@ -95,13 +96,12 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     """As ``resvm rank`` scores rows: default parameters, mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
-    trained = train_on(
+    part, model = train_on(
         data, TrainingChoice.from_params(MethodParameters(method=method, seed=seed)), Run(jobs=1)
     )
-    part = trained.part
-    predictor = Predictor(trained.ensemble)
+    predictor = Predictor(model.ensemble)
     training_rows = TrainingRows(drawn.positives, part.unlabeled, part.drawn)
-    judge = OutOfBagJudge(
+    judge = OutOfBagScorer(
         predictor,
         Absences(part.problems, training_rows),
         n_pos,
@@ -113,7 +113,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
     naive = tuple(
         predictor.decisions(rows).by("mean") for rows in (drawn.positives, drawn.unlabeled)
     )
-    return Values(trained.plan.plans[0], (of_pos, of_unl), (naive[0], naive[1]))
+    return Values(part.plan.plans[0], (of_pos, of_unl), (naive[0], naive[1]))
 
 
 def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:

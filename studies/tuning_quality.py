@@ -33,6 +33,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Result, Task, halving, sampled
 from resvm_cli.tuning.space import default_space
@@ -106,8 +107,8 @@ def pr_auc(drawn: Draw, values: np.ndarray) -> float:
 def test_area(params: MethodParameters, drawn: Draw) -> float:
     """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
-    trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
-    values = Predictor(trained.ensemble).decisions(drawn.test).values
+    _, model = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
+    values = Predictor(model.ensemble).decisions(drawn.test).values
     return 100 * pr_auc(drawn, values)
 
 
@@ -155,11 +156,12 @@ def measure_auto(key: dict, drawn: Draw) -> dict:
     started = time.process_time()
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     choice = TrainingChoice.from_params(MethodParameters(seed=key["draw"]), auto="committee")
-    trained = train_on(data, choice, Run(jobs=1))
+    run = Run(jobs=1)
+    _, model = train_on(data, choose_settings(data, choice, run), run)
     seconds = time.process_time() - started
-    decisions = Predictor(trained.ensemble, data.scaling).decisions(drawn.test)
+    decisions = Predictor(model.ensemble, data.scaling).decisions(drawn.test)
     areas = {
-        "test": pr_auc(drawn, decisions.by(trained.conclusion.rule.rule)),
+        "test": pr_auc(drawn, decisions.by(model.decision.rule)),
         "test_by_votes": pr_auc(drawn, decisions.values),
     }
     shown = {name: 100 * area for name, area in areas.items()}

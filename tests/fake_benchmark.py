@@ -1,4 +1,4 @@
-"""A directory as resvm benchmark run leaves it, its figures drawn around the published ones."""
+"""A directory as resvm benchmark run writes it, with areas drawn around the published ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.benchmark.published import read_published
+from resvm_cli.benchmark.results import read_published
 
 TASKS = ("synthetic", "cancer", "ijcnn1", "covtype", *(f"mnist-{digit}" for digit in range(10)))
 SETTINGS = ("supervised", "pu", "semi-supervised")
@@ -20,7 +20,7 @@ ADDRESS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 
 def line(**fields: Any) -> dict[str, Any]:
-    """A sound result; fields replace its own."""
+    """A valid result; fields replace its own."""
     return {
         "protocol": "paper", "setting": "pu", "task": "synthetic", "method": "resvm",
         "repetition": 0, "contamination_pos": 0.0, "contamination_unl": 0.1,
@@ -37,7 +37,7 @@ def results(
     tasks: Iterable[str] = TASKS,
     curves: bool = True,
 ) -> list[dict[str, Any]]:
-    """Every cell of these tasks; cwsvm on mnist is some points better than it was published."""
+    """Every cell of these tasks; cwsvm on mnist is some points better than published."""
     rng = np.random.default_rng(seed)
     published = read_published()
     lines = []
@@ -73,7 +73,7 @@ def results(
 def own_results(
     levels: Iterable[float], repetitions: int = 5, **fields: Any
 ) -> list[dict[str, Any]]:
-    """A user's file at several contaminations of P; resvm bears them best."""
+    """A user's file at several contaminations of P; resvm tolerates them best."""
     rng = np.random.default_rng(2)
     lost = {"cwsvm": 60.0, "bagging": 40.0, "resvm": 15.0}
     lines = []
@@ -91,12 +91,19 @@ def own_results(
     return lines
 
 
+def repetitions(
+    count: int, tasks: Iterable[str] = TASKS, settings: Iterable[str] = SETTINGS
+) -> dict[str, int]:
+    """The repetitions of a plan, as run.json has them."""
+    return {f"{task}/{setting}": count for task in tasks for setting in settings}
+
+
 def plan(**fields: Any) -> dict[str, Any]:
-    """A run.json that fits the results; sensit was not there."""
+    """A run.json that fits the results; the file of sensit was missing."""
     return {
         "format": 1, "protocol": "paper", "seed": 7, "tasks": [*TASKS, "sensit-1"],
         "settings": list(SETTINGS), "methods": [*METHODS, LIBLINEAR],
-        "repetitions": {task: dict.fromkeys(SETTINGS, 6) for task in TASKS},
+        "repetitions": repetitions(6),
         "data": {"cancer": {"file": "breast-cancer_scale", "digest": "0123abcd"}},
         "missing": [
             {"task": "sensit-1", "file": "combined_scale", "fetch": ADDRESS}
@@ -107,7 +114,7 @@ def plan(**fields: Any) -> dict[str, Any]:
 
 
 def times_of(lines: Iterable[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
-    """So many seconds for every line."""
+    """The same seconds for every line."""
     names = ("setting", "task", "method", "repetition", "contamination_pos", "contamination_unl")
     return [
         {**{name: one[name] for name in names}, "seconds": seconds, "cpu_seconds": seconds}

@@ -1,9 +1,8 @@
 """``make leaks``: train and predict under Valgrind, with 10, 50 and 200 members.
 
-What is lost in the solvers or in our C code must not grow with the members, and nothing there may
-read or write where it must not. Losses of Python and its libraries are not ours to count. One
-process has the imports behind it, and every command is a fork of it: under Valgrind imports take
-longer than training.
+Memory lost in the solvers or in our C code must not grow with the members, and nothing there may
+read or write out of bounds. Losses in Python and its other libraries do not count. One process does
+the imports and forks for every command: under Valgrind imports take longer than training.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ OURS = ("/_svmlight.", "/_numbers.", "/_blocks.", "/libsvm/clib.", "/liblinear/c
 LOST = "Leak_DefinitelyLost"
 PATIENCE_SECONDS = 3600.0
 OPTIONS = ["--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes"]
-NAMES = "names"  # of the processes: number, command, solver, members
+NAMES = "names"  # file of process number, command, solver, members
 
 
 def main() -> int:
@@ -44,7 +43,7 @@ def main() -> int:
         if ran.code != 0:
             print(f"leaks: exit {ran.code}: {ran.err[-2000:]}")  # noqa: T201
             return 1
-        return _judge(folder)
+        return _report(folder)
     finally:
         shutil.rmtree(folder)
 
@@ -59,8 +58,8 @@ def _write_rows(folder: Path) -> None:
         (folder / name).write_text("".join(f"0 {line}\n" for line in lines))
 
 
-def be_watched(folder: Path) -> None:
-    """Train and predict with every number of members, each in a process of its own."""
+def run_commands(folder: Path) -> None:
+    """Train and predict with every number of members, each in its own process."""
     from resvm_cli import cli
     from resvm_cli.running import parallel
     from resvm_cli.training import train  # noqa: F401
@@ -93,21 +92,21 @@ def _forked(arguments: list[str]) -> int:
     return number
 
 
-def _judge(folder: Path) -> int:
+def _report(folder: Path) -> int:
     lost: dict[tuple[str, str], list[int]] = defaultdict(list)
     wrong: list[str] = []
     for line in (folder / NAMES).read_text().splitlines():
         number, command, solver, size = line.split()
         n_bytes = 0
-        for kind, n_lost, place in errors_of_ours(folder / f"{number}.xml"):
+        for kind, n_lost, place in own_errors(folder / f"{number}.xml"):
             n_bytes += n_lost
             if kind != LOST:
                 wrong.append(f"{command}, {solver}, {size} members: {kind} in {place}")
         lost[command, solver].append(n_bytes)
     grown = False
     for (command, solver), sizes in lost.items():
-        told = ", ".join(f"{n:,} at {size}" for n, size in zip(sizes, SIZES, strict=True))
-        print(f"{command:>8}  {solver:<9}  bytes lost, by members: {told}")  # noqa: T201
+        shown = ", ".join(f"{n:,} at {size}" for n, size in zip(sizes, SIZES, strict=True))
+        print(f"{command:>8}  {solver:<9}  bytes lost, by members: {shown}")  # noqa: T201
         grown |= max(sizes) > sizes[0]
     for fault in wrong:
         print(fault)  # noqa: T201
@@ -115,8 +114,8 @@ def _judge(folder: Path) -> int:
     return 1 if grown or wrong else 0
 
 
-def errors_of_ours(path: Path) -> Iterator[tuple[str, int, str]]:
-    """What Valgrind found in our code or the solvers': its kind, the bytes lost, the function."""
+def own_errors(path: Path) -> Iterator[tuple[str, int, str]]:
+    """Errors in our code or the solvers': kind, bytes lost, function."""
     for error in ElementTree.parse(path).getroot().iter("error"):
         frames = [
             frame
@@ -130,6 +129,6 @@ def errors_of_ours(path: Path) -> Iterator[tuple[str, int, str]]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        be_watched(Path(sys.argv[1]))
+        run_commands(Path(sys.argv[1]))
     else:
         sys.exit(main())

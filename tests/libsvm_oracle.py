@@ -9,25 +9,25 @@ from pathlib import Path
 import numpy as np
 
 from resvm_cli.rows import Rows
-from resvm_cli.svm.libsvm import _library
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.libsvm import library
+from resvm_cli.svm.solver_libraries import NodeArray
 
 
 def predict_values(path: Path, rows: Rows) -> np.ndarray:
     """svm_predict_values of every row with the model in this file."""
-    library = ctypes.CDLL(_library()._name)
-    library.svm_load_model.argtypes = [c_char_p]
-    library.svm_load_model.restype = c_void_p
-    library.svm_predict_values.argtypes = [c_void_p, c_void_p, ctypes.POINTER(c_double)]
-    library.svm_predict_values.restype = c_double
-    library.svm_free_and_destroy_model.argtypes = [ctypes.POINTER(c_void_p)]
-    model = library.svm_load_model(str(path).encode())
+    code = ctypes.CDLL(library().path)
+    code.svm_load_model.argtypes = [c_char_p]
+    code.svm_load_model.restype = c_void_p
+    code.svm_predict_values.argtypes = [c_void_p, c_void_p, ctypes.POINTER(c_double)]
+    code.svm_predict_values.restype = c_double
+    code.svm_free_and_destroy_model.argtypes = [ctypes.POINTER(c_void_p)]
+    model = code.svm_load_model(str(path).encode())
     assert model, path
-    arena = Arena(rows)
+    arena = NodeArray(rows)
     out = c_double()
     values = []
     for pointer in arena.pointers(np.arange(len(rows))).tolist():
-        library.svm_predict_values(model, pointer, byref(out))
+        code.svm_predict_values(model, pointer, byref(out))
         values.append(out.value)
-    library.svm_free_and_destroy_model(byref(c_void_p(model)))
+    code.svm_free_and_destroy_model(byref(c_void_p(model)))
     return np.array(values)

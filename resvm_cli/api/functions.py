@@ -19,6 +19,7 @@ from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tu
 from resvm_cli.commands.rank.rank import judge_of, rank_on
 from resvm_cli.commands.rank.request import RankRequest
 from resvm_cli.errors import DataError, ParameterError, Text
+from resvm_cli.model.members import Part
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
@@ -26,7 +27,8 @@ from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING_NAMES, training_choice
-from resvm_cli.training.train import Trained, stored_table, train_on
+from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
 
@@ -90,16 +92,9 @@ def fit(
         choice, scale = training_choice(parameters)
         labelled = LabelledMatrix.of(X, y, positive_label)
         data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
-        trained = train_on(data, choice, run)
-        stored = StoredModel(
-            trained.description,
-            trained.plan,
-            trained.conclusion.rule,
-            trained.ensemble,
-            data.scaling,
-        )
-        unseen = _out_of_bag(trained, data, labelled, run) if oob else None
-        return Model(stored, stored_table(trained.conclusion), unseen, _notes(run), run.jobs)
+        part, stored = train_on(data, choose_settings(data, choice, run), run)
+        unseen = _out_of_bag(part, stored, data, labelled, run) if oob else None
+        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs)
 
 
 def tune(
@@ -252,25 +247,26 @@ def _name_of(model: Model | PathName) -> str:
 
 
 def _out_of_bag(
-    trained: Trained,
+    part: Part,
+    stored: StoredModel,
     data: MemoryData,
     labelled: LabelledMatrix,
     run: Run,
 ) -> OutOfBagRows | None:
     """Decision values of the training rows, by members that have not seen them."""
-    plan, judged = trained.plan, trained.conclusion.judged
+    plan, table = part.plan, stored.out_of_bag
     if plan.method == "cwsvm":
         return None  # it has seen every row
-    rule = trained.conclusion.rule.rule
+    rule = stored.decision.rule
     values = np.full(len(labelled.positive), np.nan)
     members = np.zeros(len(values), np.int64)
     place = labelled.order
-    if len(judged) == len(values):  # they belong to the model already
-        numbers = place[np.concatenate([judged.positive, plan.rows_pos + judged.unlabeled])]
-        decisions = trained.conclusion.decisions
-        values[numbers], members[numbers] = decisions.by(rule), decisions.n_members
+    if table is not None and len(part.sample) == len(values):  # they belong to the model already
+        numbers = place[table.rows - 1 + np.where(table.positive, 0, plan.rows_pos)]
+        scored = table.values if rule == "votes" else table.means
+        values[numbers], members[numbers] = scored, table.members
         return OutOfBagRows(values, members)
-    judge = replace(judge_of(trained, data, data.groups(), rule, run), break_ties=False)
+    judge = replace(judge_of(part, stored, data, data.groups(), rule, run), break_ties=False)
     if plan.method == "resvm":
         known, rows = judge.positives(data.positives, None), place[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members

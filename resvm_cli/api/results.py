@@ -107,10 +107,10 @@ class Model:
         return Predictor(self.stored.ensemble, self.stored.scaling)
 
     def _each_block(self, X: Matrix, judge: Callable[[Rows], Any]) -> list[Any]:
-        counted_from_0 = self.stored.zero_based and not self.stored.ensemble.looks_up
+        counted_from_0 = self.stored.zero_based and not self.stored.ensemble.is_precomputed
         matrix = as_matrix(X)
         # A file's rows end where their features do; an array has them all.
-        whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.looks_up)
+        whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.is_precomputed)
         if whole and matrix.shape[1] < self.n_features:
             raise DataError(
                 f"X has {matrix.shape[1]:,} columns, and the model was trained on"

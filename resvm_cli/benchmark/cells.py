@@ -1,108 +1,263 @@
-"""One method on the rows of one cell: tuned on P and U, trained on all of them, tested."""
+"""How one method is run on one draw: tuned by a protocol, trained on all of P and U, and tested.
+
+The paper tunes by a grid, and by random search where it varies the contamination. Its grids were
+not published. Ours are in ``grids.json``, which users can read and replace: for each data set a
+kernel and the values of each parameter. A parameter that methods share is listed once, so that all
+methods get the same resolution. All settings of a task share one grid (paper, section 4).
+"""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import prod
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.benchmark.data import BenchmarkData
-from resvm_cli.benchmark.draws import Cell
-from resvm_cli.benchmark.protocol import Protocol
+from resvm_cli.benchmark.data import METHODS, PUBLISHED_CWSVM, BenchmarkData, Cell
 from resvm_cli.benchmark.results import CURVE_POINTS
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.files.json_files import read_json
+from resvm_cli.files.streams import package_text
 from resvm_cli.metrics.curves import Points
 from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.methods import gamma_scale
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import MethodParameters
+from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodParameters, RuleName
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.run import Run
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.best_json import parameters_of
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
+from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
 from resvm_cli.tuning.tune import tune_on
+
+ProtocolName: TypeAlias = Literal["paper", "fast", "search"]
+PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
+BASE_METHODS: dict[str, MethodName] = {
+    "resvm": "resvm", "bagging": "bagging", "cwsvm": "cwsvm", PUBLISHED_CWSVM: "cwsvm"
+}  # fmt: skip
+
+GRIDS_FILE = "benchmark/grids.json"
+GRIDS_KIND = "resvm-benchmark-grids"
+GRIDS_FORMAT = 1
+MAX_CANDIDATES = 48  # per method, before a range is extended
+MEMBERS = 50
+PAPER_FOLDS = 10
+PAPER_EXTENSIONS = 1
+SEARCH_TRIALS = 100  # paper, section "Effect of contamination"
+SEARCH_EXTENSIONS = 3
+FAST_FOLDS = 5
+FAST_TRIALS = 12
+GRAM_MB = 2048.0  # kernel values of 10,100 rows, the largest task of the paper
+ALL_ROWS = 10**9  # the paper scores candidates on all of U
+DEFAULT = "default"  # the grid of data sets that have none of their own
+RELATIVE = "x"  # before a number: times gamma's "scale", or times |P|
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The kernel of a data set, and the text of each axis of each method."""
+
+    kernel: KernelName
+    axes: Mapping[str, Mapping[str, str]]  # by method, then by name
+
+    def axes_of(self, method: str, gamma_scale: float, n_pos: int) -> tuple[Axis, ...]:
+        """The values to try, with relative ones computed from the data."""
+        units = {"gamma": gamma_scale, "n_pos": float(n_pos)}
+        return tuple(
+            parse_axis(name, _absolute(name, text, units))
+            for name, text in self.axes[BASE_METHODS[method]].items()
+        )
+
+    def check(self, method: str) -> None:
+        """Check that a method has all its axes, and not too many candidates."""
+        needed = set(axes_of(BASE_METHODS[method])) - {"degree", "coef0"}
+        if not Kernel(self.kernel).uses_gamma:
+            needed.discard("gamma")
+        for name in sorted(needed - set(self.axes[method])):
+            raise DataError(f"{method}: {name} is missing")
+        for name, text in self.axes[method].items():
+            if ".." in text or ":" in text:
+                raise DataError(f"{method}: {name} is '{text}', but a grid lists values: 1,10,100")
+        count = prod(len(axis.points()) for axis in self.axes_of(method, 1.0, 1000))
+        if count > MAX_CANDIDATES:
+            raise DataError(
+                f"{method}: {count} candidates; at most {MAX_CANDIDATES} are allowed",
+                "list fewer values",
+            )
+
+
+def _absolute(name: str, text: str, units: Mapping[str, float]) -> str:
+    parts = text.split(",")
+    if RELATIVE not in text:
+        return text
+    if name not in units or not all(part.startswith(RELATIVE) for part in parts):
+        raise DataError(
+            f"{name} is '{text}'",
+            f"{RELATIVE} goes before every number, and only for gamma and n_pos",
+        )
+    factors = parse_axis("gamma", ",".join(part[len(RELATIVE) :] for part in parts)).points()
+    values = [factor * units[name] for factor in factors]
+    if name == "n_pos":
+        values = [float(max(1, round(value))) for value in values]
+    return ",".join(repr(value) for value in dict.fromkeys(values))
+
+
+@dataclass(frozen=True)
+class Grids:
+    """The grids of all data sets, as the file has them."""
+
+    content: Mapping[str, Any]
+
+    @classmethod
+    def from_file(cls, content: Mapping[str, Any], name: str) -> Grids:
+        """Check every grid of a file, also those that this run does not use."""
+        if content.get("kind") != GRIDS_KIND or content.get("format") != GRIDS_FORMAT:
+            raise DataError(f"{name}: holds no grids", "edit what resvm benchmark grids prints")
+        sets = content.get("data_sets")
+        if not isinstance(sets, dict):
+            raise DataError(f"{name}: data_sets is missing")
+        grids = cls(content)
+        for family in sets:
+            try:
+                grid = grids.grid(family)
+                for method in ("resvm", "bagging", "cwsvm"):
+                    grid.check(method)
+            except (ParameterError, DataError) as error:
+                text = Message("{file}: {family}: {problem}", file=name, family=family,
+                               problem=error.message)  # fmt: skip
+                raise DataError(text, error.hint) from None
+        return grids
+
+    def grid(self, family: str) -> Grid:
+        """The grid of a data set, or the default one."""
+        sets = self.content["data_sets"]
+        entry = sets.get(family, sets.get(DEFAULT))
+        if not isinstance(entry, dict):
+            raise DataError(f"there is no grid for {family}", f"add one, or one named {DEFAULT}")
+        kernel = entry.get("kernel")
+        if kernel not in KERNEL_NAMES:
+            raise DataError(f"kernel is {str(kernel)[:50]!r}")
+        shared = {name: text for name, text in entry.items() if name in AXIS_NAMES}
+        axes = {}
+        for method in ("resvm", "bagging", "cwsvm"):
+            own = entry.get(method, {})
+            if not isinstance(own, dict):
+                raise DataError(f"{method} is not an object")
+            known = {**shared, **own}
+            for axis, text in known.items():
+                if axis not in AXIS_NAMES or not isinstance(text, str):
+                    raise DataError(f"{method}: {str(axis)[:50]!r} is not an axis with its values")
+            axes[method] = {n: known[n] for n in AXIS_NAMES if n in known and n in axes_of(method)}
+        return Grid(kernel, axes)
+
+
+def default_grids_text() -> str:
+    return package_text(GRIDS_FILE)
+
+
+def default_grids() -> Grids:
+    return Grids.from_file(json.loads(default_grids_text()), GRIDS_FILE)
+
+
+def read_grids(path: str) -> Grids:
+    return Grids.from_file(read_json(path), path)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How methods are tuned, and how their ensembles decide."""
+
+    name: ProtocolName
+    grids: Grids
+    trials: int = SEARCH_TRIALS  # of random search
+
+    def kernel(self, family: str) -> KernelName:
+        """The paper's kernel for a data set; today's recommendation is always rbf."""
+        return "rbf" if self.name == "fast" else self.grids.grid(family).kernel
+
+    def methods(self, family: str) -> tuple[str, ...]:
+        """The methods that make sense for a data set."""
+        return METHODS if self.kernel(family) == "linear" else METHODS[:-1]
+
+    @property
+    def scale(self) -> Literal["auto"] | None:
+        """Whether features are scaled; the paper used them as they were."""
+        return "auto" if self.name == "fast" else None
+
+    @property
+    def decision(self) -> RuleName | None:
+        """The paper's decision rule, or the model's own choice."""
+        return None if self.name == "fast" else "votes"
+
+    def is_automatic(self, method: str) -> bool:
+        """Whether training chooses the settings itself."""
+        return self.name == "fast" and method == "resvm"
+
+    def params(self, method: str, family: str, seed: int) -> MethodParameters:
+        """The parameters that all candidates of a method share."""
+        if method == PUBLISHED_CWSVM:
+            return MethodParameters(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
+        return MethodParameters(kernel=self.kernel(family), seed=seed)
+
+    def search(
+        self, method: str, family: str, seed: int, gamma_scale: float, n_pos: int
+    ) -> TuningSettings:
+        """How a method's candidates are found and scored."""
+        common: dict[str, Any] = {
+            "methods": (BASE_METHODS[method],),
+            "base": self.params(method, family, seed),
+            "n_models": MEMBERS,
+        }
+        if self.name == "fast":
+            return TuningSettings(
+                **common, folds=FAST_FOLDS, search="random", trials=FAST_TRIALS,
+                max_extensions=0, max_unl=TuningSettings.max_unl,
+            )  # fmt: skip
+        common |= {
+            "metric": "pu_score", "folds": PAPER_FOLDS, "max_unl": ALL_ROWS, "gram_mb": GRAM_MB
+        }  # fmt: skip
+        if self.name == "search":
+            return TuningSettings(
+                **common, search="random", trials=self.trials, max_extensions=SEARCH_EXTENSIONS
+            )
+        axes = self.grids.grid(family).axes_of(method, gamma_scale, n_pos)
+        return TuningSettings(**common, search="grid", axes=axes, max_extensions=PAPER_EXTENSIONS)
+
 
 CURVE_DECIMALS = 4
 
-
-@dataclass(frozen=True)
-class Work:
-    """A method, and the cell whose rows it is given."""
-
-    cell: Cell
-    method: str
-
-    def key(self, protocol: str) -> dict[str, Any]:
-        """What names it in a file."""
-        cell = self.cell
-        return {
-            "protocol": protocol,
-            "setting": cell.setting,
-            "task": cell.task,
-            "method": self.method,
-            "repetition": cell.repetition,
-            "contamination_pos": cell.contamination_pos,
-            "contamination_unl": cell.contamination_unl,
-        }
-
-    def __str__(self) -> str:
-        cell = self.cell
-        return f"{self.method} on {cell.task}, {cell.setting}, repetition {cell.repetition}"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A line of results, and what it took."""
-
-    record: dict[str, Any]
-    times: dict[str, Any]
+EXTENDED = 1.5  # a guess of how many times as many candidates extended ranges have
 
 
 @dataclass(frozen=True)
 class Bench:
-    """All that the works of a benchmark share."""
+    """What all cells of a benchmark share."""
 
     data: BenchmarkData
     protocol: Protocol
     families: Mapping[str, str]  # the data set of each task
-    alone: bool  # one work at a time: what the process takes, it takes
-
-    def reference(self) -> BenchReference:
-        """The same, where its rows are to be read by their paths."""
-        seals = {task: self.data.seal(task) for task in self.families}
-        return BenchReference(replace(self, data=self.data.without_rows()), seals)
-
-
-@dataclass(frozen=True)
-class BenchReference:
-    """A bench whose rows lie in files, with what tells them from others."""
-
-    bench: Bench
-    seals: Mapping[str, str]
-
-    def load(self) -> Bench:
-        """The bench with its rows; DataError where other rows lie there."""
-        for task, seal in self.seals.items():
-            if self.bench.data.seal(task) != seal:
-                raise DataError(f"other rows of {task} lie where the benchmark was given them")
-        return self.bench
+    alone: bool  # one cell at a time, so that the processor time of the process is the cell's
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
-    """What a tuned and trained method says of the test rows of its cell."""
+class CellScores:
+    """The decision values of a trained method for the test rows of its cell."""
 
     truth: npt.NDArray[np.bool_]
-    values: FloatArray  # decision values of the test rows
-    chosen: dict[str, Any]  # by tuning or training, as a line of results tells it
-    cpu_seconds: float  # of judging the test rows, which is no part of making a model
+    values: FloatArray
+    chosen: dict[str, Any]  # the parameters, as a line of results has them
+    cpu_seconds: float  # for scoring the test rows, which is no part of making a model
 
     def areas(self) -> dict[str, float]:
         """By their names in a line of results."""
@@ -113,81 +268,127 @@ class Tested:
             "roc_auc": float(ranking.roc_auc()),
         }
 
+    def curve(self) -> list[float]:
+        """The highest precision at each hundredth of recall or any higher one."""
+        points = Points.from_scores(self.truth, self.values)
+        best = np.maximum.accumulate(points.precision[::-1])[::-1]
+        recalls = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS
+        at = np.searchsorted(points.recall, recalls - 1e-12)
+        return [round(float(precision), CURVE_DECIMALS) for precision in best[at]]
 
-def tested(bench: Bench, work: Work) -> Tested:
-    """Tune, train and test one method on one cell."""
-    drawn = bench.data.draw(work.cell)
+
+def score_cell(bench: Bench, cell: Cell) -> CellScores:
+    """Tune, train and test one method on one draw."""
+    drawn = bench.data.draw(cell)
     data = MemoryData(
         drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
     )
-    choice, found = _tuned(bench, work, data)
-    trained = train_on(data, choice, Run(jobs=1))
-    if not found:
-        found = _chosen_by_training(trained.plan, choice.params)
+    choice, chosen = _tune(bench, cell, data)
+    run = Run(jobs=1)
+    part, model = train_on(data, choose_settings(data, choice, run), run)
+    if not chosen:
+        chosen = _chosen_by_training(part.plan, choice.params)
     started = time.process_time()
-    predictor = Predictor(trained.ensemble, data.scaling)
-    values = predictor.decisions(drawn.test).by(trained.conclusion.rule.rule)
-    return Tested(drawn.truth, values, found, time.process_time() - started)
+    predictor = Predictor(model.ensemble, data.scaling)
+    values = predictor.decisions(drawn.test).by(model.decision.rule)
+    return CellScores(drawn.truth, values, chosen, time.process_time() - started)
 
 
-def measure(bench: Bench, work: Work) -> Measured:
-    """One method on one cell as a line of results, and what it took."""
+@dataclass(frozen=True)
+class Measured:
+    """A line of results and its line of times."""
+
+    record: dict[str, Any]
+    times: dict[str, Any]
+
+
+def measure(bench: Bench, cell: Cell) -> Measured:
+    """Score a cell, and record the result and the time it took."""
     started, cpu_started = time.perf_counter(), time.process_time()
-    test = tested(bench, work)
-    key = work.key(bench.protocol.name)
-    record = {
-        **key,
-        **test.areas(),
-        **test.chosen,
-        "curve": _curve(test.truth, test.values),
-    }
+    scores = score_cell(bench, cell)
+    key = cell.record(bench.protocol.name)
+    record = {**key, **scores.areas(), **scores.chosen, "curve": scores.curve()}
     times = {**key, "seconds": round(time.perf_counter() - started, 3)}
     if bench.alone:
         times["cpu_seconds"] = round(time.process_time() - cpu_started, 3)
-        times["cpu_seconds_test"] = round(test.cpu_seconds, 3)
+        times["cpu_seconds_test"] = round(scores.cpu_seconds, 3)
     return Measured(record, times)
 
 
-def _tuned(bench: Bench, work: Work, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
-    """What to train, and what is told of it; nothing yet where training chooses itself."""
-    protocol, family = bench.protocol, bench.families[work.cell.task]
-    seed = work.cell.seed(bench.data.seed)
-    if protocol.automatic(work.method):
-        params = protocol.params(work.method, family, seed)
+def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
+    """What to train, and its record; the record is empty where training chooses itself."""
+    protocol, family = bench.protocol, bench.families[cell.task]
+    seed = cell.seed(bench.data.seed)
+    if protocol.is_automatic(cell.method):
+        params = protocol.params(cell.method, family, seed)
         return TrainingChoice.from_params(params, auto="committee", decision=protocol.decision), {}
     scale = gamma_scale(data.n_features, data.variance())
-    settings = protocol.search(work.method, family, seed, scale, len(data.positives))
+    settings = protocol.search(cell.method, family, seed, scale, len(data.positives))
     settings.check()
     result = tune_on(data, settings, Run(jobs=1))
-    chosen = result.best.settings[0].params
-    found = {
+    params = result.best.settings[0].params
+    chosen = {
         "candidates": len(result.trials),
-        "parameters": parameters_of(chosen),
+        "parameters": parameters_of(params),
         "selected_score": result.best.params["selected_by"]["score"],
     }
-    return TrainingChoice.from_params(chosen, decision=protocol.decision), found
+    return TrainingChoice.from_params(params, decision=protocol.decision), chosen
 
 
 def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, Any]:
-    """The heaviest setting of a committee stands for it."""
+    """The record of a committee: its setting of the largest weight."""
     heaviest = max(range(len(plan.plans)), key=lambda number: plan.weights[number])
     one = plan.plans[heaviest]
     chosen = replace(
-        params,
-        gamma=one.kernel.gamma,
-        c_unl=one.c_unl,
-        w_pos=one.w_pos,
-        n_pos=one.n_pos,
-        n_unl=one.n_unl,
-        n_models=one.n_models,
-    )
+        params, gamma=one.kernel.gamma, c_unl=one.c_unl, w_pos=one.w_pos, n_pos=one.n_pos,
+        n_unl=one.n_unl, n_models=one.n_models,
+    )  # fmt: skip
     return {"parameters": parameters_of(chosen), "settings": len(plan.plans)}
 
 
-def _curve(truth: npt.NDArray[np.bool_], values: FloatArray) -> list[float]:
-    """The highest precision at this recall or a higher one, at each hundredth of recall."""
-    points = Points.from_scores(truth, values)
-    best = np.maximum.accumulate(points.precision[::-1])[::-1]
-    wanted = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS
-    place = np.searchsorted(points.recall, wanted - 1e-12)
-    return [round(float(number), CURVE_DECIMALS) for number in best[place]]
+class TimeLeft:
+    """Estimates the seconds that cells take from those already measured."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._seconds: dict[tuple[str, str], list[float]] = {}  # by task and method
+
+    def add(self, cell: Cell, seconds: float) -> None:
+        self._seconds.setdefault((cell.task, cell.method), []).append(seconds)
+
+    def phrase(self, cells: Sequence[Cell], workers: int) -> str:
+        """Such as ``, about 3 h left``; empty before the first measurement."""
+        if not self._seconds:
+            return ""
+        means = {kind: sum(times) / len(times) for kind, times in self._seconds.items()}
+        rate = sum(mean / self._size(*kind) for kind, mean in means.items()) / len(means)
+        total = 0.0
+        for cell in cells:
+            kind = cell.task, cell.method
+            total += means[kind] if kind in means else rate * self._size(*kind)
+        seconds = total / workers
+        if seconds < 120:
+            return f", about {seconds:.0f} s left"
+        if seconds < 7200:
+            return f", about {seconds / 60:.0f} min left"
+        return f", about {seconds / 3600:.1f} h left"
+
+    def _size(self, task: str, method: str) -> float:
+        """The relative cost of a cell: pairs of rows in all bags that are trained."""
+        data, protocol = self._bench.data, self._bench.protocol
+        source = data.tasks[task] if data.own is None else data.own
+        grid = protocol.grids.grid(self._bench.families[task])
+        axes = grid.axes_of(method, 1.0, source.n_pos)
+        values = {axis.name: axis.points() for axis in axes}
+        base = BASE_METHODS[method]
+        members, bag = MEMBERS, float(source.n_pos)
+        if base == "cwsvm":
+            members, bag = 1, float(source.n_pos + source.n_unl)
+        else:
+            if base == "resvm":
+                bag = max(values.get("n_pos", (bag,)))
+            bag *= 1.0 + max(values.get("unl_per_pos", (1.0,)))
+        n_candidates = prod(len(points) for points in values.values())
+        if protocol.name == "search":
+            n_candidates = protocol.trials
+        return EXTENDED * n_candidates * PAPER_FOLDS * members * bag**2

@@ -1,19 +1,45 @@
-"""resvm benchmark: its commands under one name."""
+"""resvm benchmark: run, report, figure, join and grids."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from resvm_cli.benchmark.figure_command import figure
-from resvm_cli.benchmark.report_command import join, report
-from resvm_cli.benchmark.run_command import grids, run
+from resvm_cli.errors import CommandLineError
+from resvm_cli.options.array_tasks import Task, parse_task
+from resvm_cli.options.data import ZeroBased, data_option
+from resvm_cli.options.option_groups import fold_options
+from resvm_cli.options.running import (
+    ClusterOptions,
+    Json,
+    Quiet,
+    TrainingRunOptions,
+    output_option,
+    running_option,
+)
+from resvm_cli.options.values import offered, parse_choice, parse_number
+from resvm_cli.report import terminal
+
+if TYPE_CHECKING:
+    from resvm_cli.benchmark.cells import Protocol
+    from resvm_cli.benchmark.data import OwnData
+
+plan_option = partial(typer.Option, rich_help_panel="Plan")
+own_option = partial(typer.Option, rich_help_panel="Your own data")
+draw_option = partial(typer.Option, rich_help_panel="Draw")
+MAX_LEVELS = 1000
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @benchmark.callback()
 def described() -> None:
-    """The paper's experiments, on its data or on yours: run, then reported.
+    """Run the paper's experiments, on its data or on yours, and report the results.
 
     For example:
 
@@ -22,5 +48,465 @@ def described() -> None:
     """
 
 
-for command in (run, report, figure, join, grids):
-    benchmark.command()(command)
+@benchmark.command()
+@fold_options
+def run(
+    output: Annotated[
+        str,
+        output_option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Directory for results.jsonl, which grows line by line, and a record of the run.",
+        ),
+    ],
+    data_dir: Annotated[
+        str,
+        data_option(
+            metavar="DIR",
+            help="The paper's files, named as on LIBSVM's page of data sets, plain or compressed.",
+        ),
+    ] = ".",
+    tasks: Annotated[
+        str | None,
+        plan_option(
+            metavar="NAME,...",
+            help="synthetic, cancer, ijcnn1, covtype, mnist (all digits), mnist-7, sensit-1 ...",
+            show_default="all",
+        ),
+    ] = None,
+    settings: Annotated[
+        str | None,
+        plan_option(
+            metavar="NAME,...", help="supervised, pu, semi-supervised.", show_default="all three"
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        plan_option(
+            metavar="NAME,...",
+            help="resvm, bagging, cwsvm, cwsvm-published (linear, LIBLINEAR without a bias).",
+            show_default="all",
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int, plan_option(metavar="N", help="Draws of each task in each setting.")
+    ] = 20,
+    protocol: Annotated[
+        str | None,
+        plan_option(
+            metavar="NAME",
+            help="paper: a grid by 10 folds and pu_score, 50 members, votes;"
+            " fast: what we recommend today (train --auto);"
+            " search: like paper, but random search instead of a grid.",
+            show_default="paper; with --data fast",
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        plan_option(
+            metavar="FILE",
+            help="Other grids for the paper's protocol; resvm benchmark grids prints ours.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        plan_option(
+            metavar="N", help="Candidates per method with --protocol search.", show_default="100"
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, own_option(metavar="FILE", help="A labeled file to use instead of the paper's.")
+    ] = None,
+    positive_label: Annotated[
+        float | None, own_option(metavar="LABEL", help="Label of the truly positive rows.")
+    ] = None,
+    n_pos: Annotated[
+        int | None, own_option(metavar="N", help="Rows of P in each draw.", show_default=False)
+    ] = None,
+    n_unl: Annotated[
+        int | None, own_option(metavar="N", help="Rows of U in each draw.", show_default=False)
+    ] = None,
+    contamination_pos: Annotated[
+        str | None,
+        own_option(
+            metavar="A,...|LOW:HIGH:STEP",
+            help="Fractions of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1. With --data, or"
+            " with --tasks instead of the paper's settings.",
+            show_default="0",
+        ),
+    ] = None,
+    contamination_unl: Annotated[
+        str | None,
+        own_option(
+            metavar="B,...|LOW:HIGH:STEP",
+            help="Fractions of U that are truly positive.",
+            show_default="0",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        own_option(
+            metavar="FILE",
+            help="A group for each row, one per line; no group is in both the test rows and P or"
+            " U.",
+        ),
+    ] = None,
+    zero_based: ZeroBased = False,
+    json: Json = False,
+    resume: Annotated[
+        bool,
+        running_option("--resume", help="Continue in DIR: keep its results, run what is missing."),
+    ] = False,
+    task: Task = None,
+    seed: Annotated[
+        int, running_option(metavar="N", help="Same seed, same data: the same results.")
+    ] = 0,
+    *,
+    cluster: ClusterOptions,
+    running: TrainingRunOptions,
+) -> None:
+    """Run the paper's experiments, or the same on your own labeled data.
+
+    Each line of results is one method, tuned and trained on one draw of P and U, and tested on rows
+    of known class. --resume continues an interrupted run.
+
+    For example:
+
+    - `resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench`
+    - `resvm benchmark run --data mine.svm --positive-label 1 --n-pos 100 --n-unl 2000 -o mine`
+    """
+    from resvm_cli.benchmark.data import FAMILIES, METHODS, OWN, PAPER_TASKS, SETTINGS
+    from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
+
+    sizes = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
+    if data is None:
+        _refuse({**sizes, "--groups": groups}, "goes with --data")
+    else:
+        _refuse({"--tasks": tasks, "--settings": settings}, "is for the paper's data, not --data")
+    own = None if data is None else _own_data(data, sizes, groups, zero_based)
+    chosen_settings = _listed("--settings", settings, SETTINGS, {"semi": ("semi-supervised",)})
+    if contamination_pos is not None or contamination_unl is not None:
+        if data is None and (tasks is None or settings is not None):
+            raise CommandLineError(
+                "--contamination-pos and --contamination-unl go with --data, or with --tasks and"
+                " without --settings"
+            )
+        chosen_settings = (OWN,)
+    request = BenchmarkRequest(
+        output=output,
+        protocol=_protocol(protocol or ("paper" if data is None else "fast"), grid, trials),
+        data_dir=data_dir,
+        tasks=_listed("--tasks", tasks, tuple(PAPER_TASKS), FAMILIES),
+        settings=chosen_settings,
+        methods=_listed("--methods", methods, METHODS),
+        repetitions=repetitions,
+        seed=seed,
+        own=own,
+        contamination_pos=_levels("--contamination-pos", contamination_pos),
+        contamination_unl=_levels("--contamination-unl", contamination_unl),
+        resume=resume,
+        share=None if task is None else parse_task(task),
+        command=shlex.join(["resvm", *sys.argv[1:]]),
+    )
+    with running.run(cluster) as context:
+        result = run_benchmark(request, context)
+    if not running.quiet:
+        lines = {"results": f"{result.n_results:,}, {result.n_run:,} of them new"}
+        if result.missing_tasks:
+            from resvm_cli.running.array_tasks import as_ranges
+
+            lines["missing"] = f"{result.n_missing:,}; --array={as_ranges(result.missing_tasks)}"
+        _summarize({**lines, "took": f"{result.seconds:,.0f} s"}, result.path)
+    if json:
+        terminal.print_result("benchmark", result)
+
+
+def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: bool) -> OwnData:
+    from resvm_cli.benchmark.data import OwnData
+
+    for option, value in sizes.items():
+        if value is None:
+            raise CommandLineError(f"--data needs {option}")
+    label, n_pos, n_unl = sizes.values()
+    return OwnData(path, label, n_pos, n_unl, groups, zero_based)
+
+
+def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
+    from resvm_cli.benchmark import cells
+
+    chosen = parse_choice("--protocol", name, cells.PROTOCOL_NAMES)
+    if grid is not None and chosen != "paper":
+        raise CommandLineError("--grid is for --protocol paper")
+    if trials is not None and chosen != "search":
+        raise CommandLineError("--trials is for --protocol search")
+    grids = cells.default_grids() if grid is None else cells.read_grids(grid)
+    return cells.Protocol(chosen, grids, cells.SEARCH_TRIALS if trials is None else trials)
+
+
+def _refuse(options: dict[str, Any], reason: str) -> None:
+    """Raise if one of these options was given."""
+    for option, value in options.items():
+        if value is not None:
+            raise CommandLineError(f"{option} {reason}")
+
+
+def _listed(
+    option: str,
+    text: str | None,
+    names: tuple[str, ...],
+    aliases: Mapping[str, tuple[str, ...]] | None = None,
+) -> tuple[str, ...]:
+    """The names in a list; an alias stands for one or more of them."""
+    chosen: list[str] = []
+    for part in names if text is None else text.split(","):
+        chosen += (aliases or {}).get(part) or (parse_choice(option, part, names),)
+    return tuple(dict.fromkeys(chosen))
+
+
+def _levels(option: str, text: str | None) -> tuple[float, ...]:
+    """0,0.1,0.3 or 0:0.6:0.1, both ends included."""
+    if text is None:
+        return (0.0,)
+    expected = "a list 0,0.1,0.3 or LOW:HIGH:STEP"
+    if ":" not in text:
+        listed = [parse_number(option, part, expected) for part in text.split(",")]
+        return tuple(dict.fromkeys(listed))
+    parts = [parse_number(option, part, expected) for part in text.split(":")]
+    if len(parts) != 3 or not parts[2] > 0 or parts[0] > parts[1]:
+        raise CommandLineError(f"{option} is '{text}'; {expected} was expected")
+    low, high, step = parts
+    count = (high - low) / step
+    if not count < MAX_LEVELS:
+        raise CommandLineError(f"{option} is '{text}': more than {MAX_LEVELS} levels")
+    return tuple(round(low + number * step, 9) for number in range(int(count + 1e-9) + 1))
+
+
+def _summarize(lines: dict[str, str], path: str) -> None:
+    directory = f"{path}; resvm benchmark report {path} shows the tables"
+    for name, text in {**lines, "directory": directory}.items():
+        terminal.say(f"{name:>10}  {text}")
+
+
+@benchmark.command()
+def report(
+    directories: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIR...",
+            help="Directories of resvm benchmark run. Those of the same protocol, seed and grids"
+            " are joined; two protocols or seeds are compared side by side.",
+        ),
+    ],
+    markdown: Annotated[
+        str | None, output_option(metavar="FILE", help="All tables as Markdown (- is stdout).")
+    ] = None,
+    csv: Annotated[
+        str | None,
+        output_option(metavar="FILE", help="One line per task, setting and method (- is stdout)."),
+    ] = None,
+    html: Annotated[
+        str | None, output_option(metavar="FILE", help="One page with sortable tables and figures.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the tables of a benchmark next to the published ones, with tests and verdicts.
+
+    For example:
+
+    - `resvm benchmark report bench --html bench.html`
+    - `resvm benchmark report paper fast --markdown both.md -q`
+    """
+    from resvm_cli.benchmark import rendering
+    from resvm_cli.benchmark.report import report as make_report
+    from resvm_cli.benchmark.sections import sections
+    from resvm_cli.files.atomic import output
+
+    to_stdout = [path for path in (markdown, csv, html) if path == "-"]
+    if len(to_stdout) + json > 1:
+        raise CommandLineError("only one of --markdown, --csv, --html and --json can go to stdout")
+    result = make_report(directories)
+    parts = sections(result)
+    if markdown is not None:
+        with output(markdown) as write:
+            write(rendering.markdown(parts))
+    if csv is not None:
+        with output(csv) as write:
+            for line in rendering.csv(result):
+                write(line)
+    if html is not None:
+        with output(html) as write:
+            write(rendering.html(result, parts))
+    if json:
+        rendering.print_report(result)
+    elif not quiet and not to_stdout:
+        rendering.show(parts)
+
+
+@benchmark.command()
+@fold_options
+def figure(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="resampling, densities, curves or contamination.",
+            autocompletion=offered("resampling", "densities", "curves", "contamination"),
+        ),
+    ],
+    directories: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DIR...]",
+            help="For contamination: directories of runs that vary the contamination of U, of P, or"
+            " of each in turn.",
+        ),
+    ] = None,
+    *,
+    output: Annotated[
+        str, output_option("-o", "--output", metavar="FILE", help="The figure: .svg, .png or .pdf.")
+    ],
+    task: Annotated[
+        str | None,
+        draw_option(
+            metavar="NAME", help="For curves: a task, such as mnist-7.", show_default="synthetic"
+        ),
+    ] = None,
+    setting: Annotated[
+        str | None,
+        draw_option(
+            metavar="NAME",
+            help="For curves: supervised, pu or semi-supervised.",
+            show_default="semi-supervised",
+        ),
+    ] = None,
+    repetition: Annotated[
+        int | None,
+        draw_option(
+            metavar="N", help="For curves and densities: number of the draw.", show_default="0"
+        ),
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        draw_option(
+            metavar="NAME", help="For curves: paper, fast or search.", show_default="paper"
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None,
+        data_option(
+            metavar="DIR",
+            help="For curves: the paper's files, as for benchmark run.",
+            show_default=".",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        running_option(
+            metavar="N",
+            help="For curves and densities: the seed of the run that made the draw.",
+            show_default="0",
+        ),
+    ] = None,
+    json: Json = False,
+    running: TrainingRunOptions,
+) -> None:
+    """Draw one of the paper's four figures.
+
+    resampling: the contamination of bootstrap resamples by size. densities: the synthetic problem
+    in the three settings. curves: PR and ROC curves of all methods in one repetition.
+    contamination: the effect of contamination of U and of P on each method.
+
+    For example:
+
+    - `resvm benchmark figure resampling -o resampling.svg`
+    - `resvm benchmark figure curves --task mnist-7 --data-dir data -o curves.png`
+    - `resvm benchmark figure contamination varied-u varied-p -o contamination.pdf`
+    """
+    from resvm_cli.benchmark import figures
+    from resvm_cli.benchmark.contamination import ContaminationFigure, contamination_figure
+    from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS
+    from resvm_cli.files.atomic import output as open_output
+    from resvm_cli.report.plots import kind_of
+
+    chosen = parse_choice("NAME", name, figures.FIGURE_NAMES)
+    curve_options = {
+        "--task": task, "--setting": setting, "--protocol": protocol, "--data-dir": data_dir
+    }  # fmt: skip
+    if chosen != "curves":
+        _refuse(curve_options, f"is for curves, not for {chosen}")
+    if chosen not in ("curves", "densities"):
+        draw_options = {"--repetition": repetition, "--seed": seed}
+        _refuse(draw_options, f"is for curves and densities, not for {chosen}")
+    if chosen != "contamination":
+        _refuse({"DIR": directories or None}, f"is for contamination, not for {chosen}")
+    kind = kind_of(output, "-o")
+    result: figures.Resampling | figures.Densities | figures.Curves | ContaminationFigure
+    if chosen == "resampling":
+        result = figures.resampling()
+    elif chosen == "densities":
+        result = figures.densities(repetition or 0, seed or 0)
+    elif chosen == "contamination":
+        result = contamination_figure(directories or [])
+    else:
+        if setting in (None, "semi"):
+            setting = "semi-supervised"
+        request = figures.CurvesRequest(
+            protocol=_protocol(protocol or "paper", None, None),
+            task=parse_choice("--task", task or "synthetic", tuple(PAPER_TASKS)),
+            setting=parse_choice("--setting", str(setting), SETTINGS),
+            repetition=repetition or 0,
+            data_dir=data_dir or ".",
+            seed=seed or 0,
+        )
+        with running.run() as context:
+            result = figures.curves(request, context)
+    with open_output(output) as write:
+        write(figures.render_figure(result, kind))
+    if json:
+        terminal.print_result("figure", result)
+
+
+@benchmark.command()
+def join(
+    directories: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIR...",
+            help="Directories of resvm benchmark run, of the same protocol, seed and grids.",
+        ),
+    ],
+    output: Annotated[str, output_option("-o", "--output", metavar="DIR", help="A new directory.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Join the results of several directories, as if one run had produced them.
+
+    Where two directories have the same cell, the results must be the same.
+
+    For example:
+
+    - `resvm benchmark join monday tuesday -o both`
+    """
+    from resvm_cli.benchmark.join import join as join_directories
+
+    result = join_directories(directories, output)
+    if not quiet:
+        count = f"{result.n_results:,} from {result.n_directories} directories"
+        _summarize({"results": count}, result.path)
+    if json:
+        terminal.print_result("benchmark-join", result)
+
+
+@benchmark.command()
+def grids() -> None:
+    """Print the grids of the paper's protocol as JSON, to edit and use with run --grid.
+
+    For example:
+
+    - `resvm benchmark grids > grids.json`
+    """
+    from resvm_cli.benchmark.cells import default_grids_text
+
+    terminal.print_data(default_grids_text())

@@ -1,31 +1,231 @@
-"""The labelled rows of a benchmark: the paper's files, or one of the user's own."""
+"""The rows of a benchmark: the paper's tasks or a user's file, and draws of P, U and test rows.
+
+A draw depends on the seed of the benchmark, the task, the contamination and the repetition alone,
+so that cells can be run in any order and on any machine.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from resvm_cli.benchmark.draws import Cell, Draw, LabelledRows, draw, pool
-from resvm_cli.benchmark.paper_tasks import DataFile, LearningTask
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli import randomness
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
-from resvm_cli.model.drawing import Sizes, truth_of
-from resvm_cli.rows import Rows, Survey
+from resvm_cli.model.drawing import Sizes, split, synthetic, truth_of
+from resvm_cli.rows import IntArray, Rows, Survey
 
-ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
+SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]
+SETTINGS: tuple[SettingName, ...] = get_args(SettingName)
+OWN = "own"  # the setting of contaminations that the user chose
+# Class-weighted SVM as the published results have it: LIBLINEAR without a bias, linear tasks only.
+PUBLISHED_CWSVM = "cwsvm-published"
+METHODS: tuple[str, ...] = ("resvm", "bagging", "cwsvm", PUBLISHED_CWSVM)  # in the order of a run
+COMPARED = ("cwsvm", "bagging", "resvm")  # in the order of the paper's tables
+LIBSVM_PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+FILE_ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
+TEST_GROUPS = 0.3  # fraction of the groups that is held out for testing
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of LIBSVM's page of data sets."""
+
+    name: str
+    folder: Literal["binary", "multiclass"]
+
+    @property
+    def address(self) -> str:
+        return f"{LIBSVM_PAGE}/{self.folder}/{self.name}.bz2"
+
+    def path_in(self, directory: str) -> str | None:
+        """The file in a directory, plain or compressed; None if it is missing."""
+        paths = [os.path.join(directory, self.name + ending) for ending in FILE_ENDINGS]
+        return next((path for path in paths if os.path.isfile(path)), None)
+
+
+@dataclass(frozen=True)
+class LearningTask:
+    """One class against all others, and how many rows of each are drawn (paper, table 1)."""
+
+    name: str
+    n_pos: int
+    n_unl: int
+    contamination: float  # of U, or of P and U, where the setting has any
+    file: DataFile | None = None  # None: the synthetic problem
+    test_file: DataFile | None = None  # None: test rows are drawn from the same file
+    positive_label: float = 1.0
+    test_pos: int | None = None
+    test_neg: int | None = None
+    n_pool: int | None = None  # rows of a large file that all draws are made from
+
+    @property
+    def family(self) -> str:
+        """The data set, whose classes share a grid."""
+        return self.name.partition("-")[0]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        return tuple(file for file in (self.file, self.test_file) if file is not None)
+
+    def contaminations(self, setting: str) -> tuple[float, float]:
+        """The contaminations of P and U in one of the paper's settings."""
+        of_pos = self.contamination if setting == "semi-supervised" else 0.0
+        return of_pos, 0.0 if setting == "supervised" else self.contamination
+
+
+def _classes(
+    name: str, labels: Sequence[int], n_pos: int, n_unl: int, contamination: float, file: str
+) -> list[LearningTask]:
+    """One task for each class of a data set that comes with test rows."""
+    files = DataFile(file, "multiclass"), DataFile(f"{file}.t", "multiclass")
+    return [
+        LearningTask(f"{name}-{label}", n_pos, n_unl, contamination, *files, float(label))
+        for label in labels
+    ]
+
+
+_IJCNN1 = DataFile("ijcnn1", "binary"), DataFile("ijcnn1.t", "binary")
+_CANCER = DataFile("breast-cancer_scale", "binary")  # label 4: malignant
+_COVTYPE = DataFile("covtype.libsvm.binary.scale", "binary")
+# In the order of the paper's tables.
+PAPER_TASKS: dict[str, LearningTask] = {
+    task.name: task
+    for task in (
+        LearningTask("synthetic", 100, 200, 0.3, test_pos=5000, test_neg=5000),
+        LearningTask("cancer", 50, 200, 0.3, _CANCER, None, 4.0, test_pos=100, test_neg=100),
+        LearningTask("ijcnn1", 100, 10_000, 0.1, *_IJCNN1),
+        LearningTask(
+            "covtype", 100, 1000, 0.3, _COVTYPE, test_pos=20_000, test_neg=20_000, n_pool=140_000
+        ),
+        *_classes("mnist", range(10), 50, 2000, 0.1, "mnist.scale"),
+        *_classes("sensit", (1, 2, 3), 100, 1000, 0.3, "combined_scale"),
+    )
+}
+FAMILIES: dict[str, tuple[str, ...]] = {  # the tasks of each data set
+    family: tuple(name for name, task in PAPER_TASKS.items() if task.family == family)
+    for family in dict.fromkeys(task.family for task in PAPER_TASKS.values())
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one draw of a task: the key of results and times."""
+
+    setting: str
+    task: str
+    repetition: int
+    contamination_pos: float = 0.0
+    contamination_unl: float = 0.0
+    method: str = ""  # all methods of a cell get the same draw
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Cell:
+        """The cell of a line of results or times."""
+        levels = record.get("contamination_pos", 0.0), record.get("contamination_unl", 0.0)
+        key = record["setting"], record["task"], record["repetition"]
+        return cls(*key, *levels, record["method"])
+
+    def record(self, protocol: str) -> dict[str, Any]:
+        """The fields that name the cell in a file."""
+        key = {name: getattr(self, name) for name in ("setting", "task", "method", "repetition")}
+        pos, unl = self.contamination
+        return {"protocol": protocol, **key, "contamination_pos": pos, "contamination_unl": unl}
+
+    @property
+    def contamination(self) -> tuple[float, float]:
+        """Of P and of U."""
+        return self.contamination_pos, self.contamination_unl
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sorts cells as a run goes through them: small tasks first within each repetition."""
+        size, number = 0, 0
+        if self.task in PAPER_TASKS:
+            size, number = PAPER_TASKS[self.task].n_unl, list(PAPER_TASKS).index(self.task)
+        setting = SETTINGS.index(self.setting) if self.setting in SETTINGS else 0
+        cell = (self.task, setting, *self.contamination, METHODS.index(self.method))
+        return (self.repetition, size, number, *cell)
+
+    @property
+    def draw_key(self) -> tuple[int, ...]:
+        """Numbers that only this draw has."""
+        # paper, section 4: the settings of a task differ by their contamination alone
+        levels = (round(1e6 * level) for level in self.contamination)
+        return (*self.task.encode(), self.repetition, *levels)
+
+    def seed(self, seed: int) -> int:
+        """The seed of folds and bags, the same for every method."""
+        bits = randomness.run_bits(seed, randomness.BENCHMARK_TRAINING, *self.draw_key)
+        return int(bits.random_raw() >> np.uint64(32))
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.task}, {self.setting}, repetition {self.repetition}"
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledRows:
+    """Rows of known class to draw from, with separate test rows where a task has them."""
+
+    rows: Rows
+    positive: npt.NDArray[np.bool_]
+    groups: IntArray | None = None
+    test_rows: Rows | None = None
+    test_positive: npt.NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """P and U to learn from, and test rows with their true classes."""
+
+    positives: Rows
+    unlabeled: Rows
+    test: Rows
+    truth: npt.NDArray[np.bool_]
+    groups: IntArray | None  # of P, then of U
+
+
+def draw(labeled: LabeledRows | None, sizes: Sizes, cell: Cell, seed: int) -> Draw:
+    """Draw the sets of a cell; without labeled rows, from the synthetic problem."""
+    rng = randomness.keyed_generator(seed, randomness.BENCHMARK_SETS, *cell.draw_key)
+    if labeled is None:
+        counts = sizes.positives_needed, sizes.negatives_needed
+        labeled = LabeledRows(
+            Rows.from_dense(synthetic(*counts, rng)), np.repeat([True, False], counts)
+        )
+    rows, positive, groups = labeled.rows, labeled.positive, labeled.groups
+    kept = np.arange(len(positive))
+    held_out = None
+    if groups is not None:  # whole groups are held out: no test row has a relative in P or U
+        names = np.unique(groups)
+        n_test = min(max(1, round(TEST_GROUPS * len(names))), len(names) - 1)
+        is_test = np.isin(groups, rng.permutation(names)[:n_test])
+        kept, held_out = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    chosen = split(positive[kept], sizes, rng)
+    p, u = kept[chosen.positives], kept[chosen.unlabeled]
+    if labeled.test_rows is not None and labeled.test_positive is not None:
+        test, truth = labeled.test_rows, labeled.test_positive
+    else:
+        held_out = kept[chosen.test] if held_out is None else held_out
+        test, truth = rows.take(held_out), positive[held_out]
+    if not truth.any() or truth.all():
+        which = "negative" if truth.all() else "positive"
+        raise DataError(f"no {which} row is left to test with", "ask for smaller sets P and U")
+    bag_groups = None if groups is None else groups[np.concatenate([p, u])]
+    return Draw(rows.take(p), rows.take(u), test, truth, bag_groups)
 
 
 @dataclass(frozen=True)
 class OwnData:
-    """A labelled file of the user's, from which sets of these sizes are drawn."""
+    """A labeled file of the user, and the sizes of the sets drawn from it."""
 
     path: str
     positive_label: float
@@ -36,148 +236,120 @@ class OwnData:
 
     @property
     def name(self) -> str:
-        """What the task is called: the file without what follows the first point."""
+        """The task's name: the file name up to the first dot."""
         return os.path.basename(self.path).partition(".")[0] or "data"
 
-    def by_whole_path(self) -> OwnData:
-        """The same, to be read by a program that was started elsewhere."""
-        groups = None if self.groups is None else os.path.abspath(self.groups)
-        return replace(self, path=os.path.abspath(self.path), groups=groups)
-
-
-def find_file(directory: str, file: DataFile) -> str | None:
-    """Where a data set's file is, plain or compressed."""
-    paths = [os.path.join(directory, file.name + ending) for ending in ENDINGS]
-    return next((path for path in paths if os.path.isfile(path)), None)
+    def read(self) -> LabeledRows:
+        block = read_file(self.path, zero_based=self.zero_based)
+        name = name_of(self.path)
+        block.require_labels(name)
+        positive = truth_of(block.labels, self.positive_label, name)
+        groups = None
+        if self.groups is not None:
+            names = np.array(read_names(self.groups), object)
+            if len(names) != len(positive):
+                raise DataError(
+                    f"{self.groups}: {len(names):,} groups, but {name} has {len(positive):,} rows"
+                )
+            groups = np.unique(names, return_inverse=True)[1].reshape(-1)
+            if groups.max() == 0:
+                raise ParameterError("{path}: all rows are in one group", path=self.groups)
+        return LabeledRows(block.rows, positive, groups)
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A file that is not there, and the tasks that wait for it."""
+class MissingFile:
+    """A data file that was not found, and the tasks that need it."""
 
     file: str
     address: str
     tasks: tuple[str, ...]
 
 
-def missing_files(directory: str, tasks: Sequence[LearningTask]) -> tuple[Missing, ...]:
-    """What cannot be found of these tasks' data."""
-    wanting: dict[DataFile, list[str]] = {}
+def missing_files(directory: str, tasks: Sequence[LearningTask]) -> tuple[MissingFile, ...]:
+    """The files of these tasks that are not in the directory."""
+    missing: dict[DataFile, list[str]] = {}
     for task in tasks:
         for file in task.files:
-            if find_file(directory, file) is None:
-                wanting.setdefault(file, []).append(task.name)
-    return tuple(Missing(file.name, file.address, tuple(names)) for file, names in wanting.items())
+            if file.path_in(directory) is None:
+                missing.setdefault(file, []).append(task.name)
+    return tuple(MissingFile(file.name, file.address, tuple(of)) for file, of in missing.items())
 
 
 @dataclass(frozen=True)
 class BenchmarkData:
-    """Rows by task, read when they are first asked for; those that were read travel along."""
+    """The rows of all tasks, read on first use; a pickle carries those that were read."""
 
     directory: str
     tasks: Mapping[str, LearningTask]
     own: OwnData | None
     seed: int
     _blocks: dict[str, Block] = field(default_factory=dict, compare=False, repr=False)
-    _labelled: dict[str, LabelledRows] = field(default_factory=dict, compare=False, repr=False)
+    _labeled: dict[str, LabeledRows] = field(default_factory=dict, compare=False, repr=False)
     _lock: Any = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        named = (self.directory, dict(self.tasks), self.own, self.seed)
-        return BenchmarkData, (*named, self._blocks, self._labelled)
-
-    def without_rows(self) -> BenchmarkData:
-        """The same, to be read again by a program that was started elsewhere."""
-        own = None if self.own is None else self.own.by_whole_path()
-        return BenchmarkData(os.path.abspath(self.directory), dict(self.tasks), own, self.seed)
-
-    def seal(self, task: str) -> str:
-        """What tells rows, classes and groups of a task from any others."""
-        labelled = self.labelled(task)
-        if labelled is None:
-            return ""
-        seal = hashlib.sha256()
-        for rows in (labelled.rows, labelled.test_rows):
-            seal.update(b"" if rows is None else _digest(rows).encode())
-        for array in (labelled.positive, labelled.groups, labelled.test_positive):
-            seal.update(b"-" if array is None else array.tobytes())
-        return seal.hexdigest()
+        source = (self.directory, dict(self.tasks), self.own, self.seed)
+        return BenchmarkData, (*source, self._blocks, self._labeled)
 
     def draw(self, cell: Cell) -> Draw:
-        """The sets of a cell."""
-        return draw(self.labelled(cell.task), self.sizes(cell), cell, self.seed)
+        """P, U and the test rows of a cell."""
+        return draw(self.labeled(cell.task), self.sizes(cell), cell, self.seed)
 
     def sizes(self, cell: Cell) -> Sizes:
-        shares = (cell.contamination_pos, cell.contamination_unl)
         if self.own is not None:
-            return Sizes(self.own.n_pos, self.own.n_unl, *shares)
+            return Sizes(self.own.n_pos, self.own.n_unl, *cell.contamination)
         task = self.tasks[cell.task]
         test = (0, 0) if task.test_file is not None else (task.test_pos, task.test_neg)
-        return Sizes(task.n_pos, task.n_unl, *shares, *test)
+        return Sizes(task.n_pos, task.n_unl, *cell.contamination, *test)
 
     def description(self, task: str) -> dict[str, str]:
-        """Which files a task's rows are from, and what tells them from others."""
+        """The files of a task and their digests, as run.json records them."""
         if self.own is not None:
-            labelled = self.labelled(task)
-            assert labelled is not None
-            return {"file": name_of(self.own.path), "digest": _digest(labelled.rows)}
-        names = [file.name for file in self.tasks[task].files]
-        digests = [_digest(self._block(name).rows) for name in names]
-        return {"file": ", ".join(names), "digest": ", ".join(digests)}
+            labeled = self.labeled(task)
+            assert labeled is not None
+            return {"file": name_of(self.own.path), "digest": _digest(labeled.rows)}
+        files = self.tasks[task].files
+        digests = [_digest(self._block(file).rows) for file in files]
+        return {"file": ", ".join(file.name for file in files), "digest": ", ".join(digests)}
 
-    def labelled(self, task: str) -> LabelledRows | None:
-        """The rows of a task; None of the synthetic one, which has no file."""
+    def labeled(self, task: str) -> LabeledRows | None:
+        """The rows of a task; None for the synthetic one, which has no file."""
         with self._lock:
-            if task not in self._labelled:
-                found = self._own() if self.own is not None else self._of_paper(self.tasks[task])
+            if task not in self._labeled:
+                found = self._read_paper(task) if self.own is None else self.own.read()
                 if found is None:
                     return None
-                self._labelled[task] = found
-            return self._labelled[task]
+                self._labeled[task] = found
+            return self._labeled[task]
 
-    def _of_paper(self, task: LearningTask) -> LabelledRows | None:
+    def _read_paper(self, name: str) -> LabeledRows | None:
+        task = self.tasks[name]
         if task.file is None:
             return None
-        block = self._block(task.file.name)
+        block = self._block(task.file)
         positive = truth_of(block.labels, task.positive_label, task.file.name)
-        labelled = LabelledRows(block.rows, positive)
-        if task.n_pool is not None:
-            labelled = pool(labelled, task.name, task.n_pool, self.seed)
+        rows = block.rows
+        if task.n_pool is not None and len(rows) > task.n_pool:
+            bits = randomness.run_bits(self.seed, randomness.BENCHMARK_POOL, *name.encode())
+            numbers = randomness.sample(bits, len(rows), task.n_pool)
+            rows, positive = rows.take(numbers), positive[numbers]
         if task.test_file is None:
-            return labelled
-        test = self._block(task.test_file.name)
+            return LabeledRows(rows, positive)
+        test = self._block(task.test_file)
         truth = truth_of(test.labels, task.positive_label, task.test_file.name)
-        return LabelledRows(labelled.rows, labelled.positive, None, test.rows, truth)
+        return LabeledRows(rows, positive, None, test.rows, truth)
 
-    def _block(self, name: str) -> Block:
+    def _block(self, file: DataFile) -> Block:
         with self._lock:
-            if name not in self._blocks:
-                path = find_file(self.directory, DataFile(name, "binary"))
+            if file.name not in self._blocks:
+                path = file.path_in(self.directory)
                 if path is None:
-                    raise DataError(f"{os.path.join(self.directory, name)}: is not there any more")
+                    raise DataError(f"{os.path.join(self.directory, file.name)}: has been removed")
                 block = read_file(path)
                 block.require_labels(path)
-                self._blocks[name] = block
-            return self._blocks[name]
-
-    def _own(self) -> LabelledRows:
-        assert self.own is not None
-        block = read_file(self.own.path, zero_based=self.own.zero_based)
-        name = name_of(self.own.path)
-        block.require_labels(name)
-        positive = truth_of(block.labels, self.own.positive_label, name)
-        groups = None
-        if self.own.groups is not None:
-            names = np.array(read_names(self.own.groups), object)
-            if len(names) != len(positive):
-                raise DataError(
-                    f"{self.own.groups}: {len(names):,} groups, and {name} has"
-                    f" {len(positive):,} rows"
-                )
-            groups = np.unique(names, return_inverse=True)[1].reshape(-1)
-            if groups.max() == 0:
-                raise CommandLineError(f"{self.own.groups}: all rows are of one group")
-        return LabelledRows(block.rows, positive, groups)
+                self._blocks[file.name] = block
+            return self._blocks[file.name]
 
 
 def _digest(rows: Rows) -> str:

@@ -1,26 +1,20 @@
-"""What the paper's four figures show, as numbers: computed, drawn again, or read from runs."""
+"""The paper's four figures: their numbers, and how matplotlib draws them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from resvm_cli.benchmark.cells import Bench, Tested, Work, tested
-from resvm_cli.benchmark.data import BenchmarkData, missing_files
-from resvm_cli.benchmark.draws import Cell
-from resvm_cli.benchmark.own_data import LevelRow, own_data
-from resvm_cli.benchmark.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
-from resvm_cli.benchmark.protocol import Protocol
-from resvm_cli.benchmark.results import read_benchmark
-from resvm_cli.benchmark.tables import Estimate
-from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.files.streams import same_source
+from resvm_cli.benchmark.cells import Bench, CellScores, Protocol, score_cell
+from resvm_cli.benchmark.contamination import ContaminationFigure, ContaminationPanel
+from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell, missing_files
+from resvm_cli.benchmark.run import check_not_negative
+from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
 from resvm_cli.model.drawing import negative_density, positive_density
+from resvm_cli.report.plots import COLORS, DASHES, GRAY, STYLE, Kind, saved
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
@@ -33,18 +27,26 @@ FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
 RESAMPLED_CONTAMINATION = 0.1
 RESAMPLE_SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
 TAIL = 0.025  # on either side of a 95 % interval
-REACH = 7.0  # of the plane that densities are shown in, from the origin
+REACH = 7.0  # the densities are shown from -7 to 7
 GRID_POINTS = 141
-AXES = ("contamination_unl", "contamination_pos")  # in the order of the paper's figure
-EXAMPLE = (
-    "resvm benchmark run --protocol search --tasks synthetic"
-    " --contamination-pos 0.3 --contamination-unl 0:0.6:0.1 -o DIR makes one"
-)
+# A method keeps its color, dashes and marker, whichever others are drawn.
+METHOD_STYLES: dict[str, dict[str, Any]] = {
+    "resvm": {"color": COLORS[0], "ls": DASHES[0], "marker": "o"},
+    "bagging": {"color": COLORS[1], "ls": DASHES[1], "marker": "s"},
+    "cwsvm": {"color": COLORS[2], "ls": DASHES[2], "marker": "^"},
+    "cwsvm-published": {"color": COLORS[3], "ls": DASHES[3], "marker": "D"},
+}
+AXIS_NAMES = {"contamination_unl": "U", "contamination_pos": "P"}
+SET_COLORS = {"P": "Blues", "U": "Oranges"}
+DOT_COLORS = {"P": "#08306b", "U": "#7f2704"}
+TICKS = (-6, -3, 0, 3, 6)
+DODGE = 0.004  # shifts methods at one contamination, so that no interval hides another
+GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 
 
 @dataclass(frozen=True)
 class ResampleSize:
-    """Contamination of bootstrap resamples of one size: its mean, and where 95 % of it lies."""
+    """Contamination of bootstrap resamples of one size: mean and central 95 %."""
 
     size: int
     mean: float
@@ -54,24 +56,23 @@ class ResampleSize:
 
 @dataclass(frozen=True)
 class Resampling:
-    """Contamination of bootstrap resamples by their size."""
+    """Contamination of bootstrap resamples by size."""
 
     contamination: float  # of the set that is resampled
     sizes: tuple[ResampleSize, ...]
 
 
 def resampling() -> Resampling:
-    """Exact: the wrong rows of a resample are binomial, as each is drawn alike and put back."""
-    share = RESAMPLED_CONTAMINATION
-    return Resampling(share, tuple(_resample_size(size, share) for size in RESAMPLE_SIZES))
-
-
-def _resample_size(size: int, share: float) -> ResampleSize:
+    """The exact intervals: the number of mislabeled rows in a resample is binomial."""
     from scipy.special import bdtr
 
-    below = bdtr(np.arange(size + 1), size, share)  # the chance of at most so many wrong rows
-    low, high = np.searchsorted(below, [TAIL, 1 - TAIL])
-    return ResampleSize(size, share, low / size, high / size)
+    rate = RESAMPLED_CONTAMINATION
+    sizes = []
+    for size in RESAMPLE_SIZES:
+        cumulative = bdtr(np.arange(size + 1), size, rate)
+        low, high = np.searchsorted(cumulative, [TAIL, 1 - TAIL])
+        sizes.append(ResampleSize(size, rate, low / size, high / size))
+    return Resampling(rate, tuple(sizes))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class DensityPanel:
     setting: str
     name: Literal["P", "U"]
     contamination: float
-    density: tuple[tuple[float, ...], ...]  # by the second coordinate, then by the first
+    density: tuple[tuple[float, ...], ...]  # indexed by y, then by x
     points: tuple[tuple[float, ...], ...]
 
 
@@ -89,20 +90,20 @@ class DensityPanel:
 class Densities:
     """The synthetic problem in the paper's settings."""
 
-    grid: tuple[float, ...]  # coordinates at which densities are known
+    grid: tuple[float, ...]  # coordinates of the densities
     panels: tuple[DensityPanel, ...]
 
 
 def densities(repetition: int = 0, seed: int = 0) -> Densities:
-    """Densities that P and U are drawn from, and the rows that a benchmark draws."""
-    _check(repetition, seed)
+    """The densities that P and U are drawn from, and the rows of one draw of a benchmark."""
+    check_not_negative(repetition=repetition, seed=seed)
     task = PAPER_TASKS["synthetic"]
     data = BenchmarkData(".", {task.name: task}, None, seed)
     grid = np.linspace(-REACH, REACH, GRID_POINTS)
     radius = np.hypot(*np.meshgrid(grid, grid))
     positive, negative = positive_density(radius), negative_density(radius)
     panels = []
-    for setting in SETTING_NAMES:
+    for setting in SETTINGS:
         of_pos, of_unl = task.contaminations(setting)
         drawn = data.draw(Cell(setting, task.name, repetition, of_pos, of_unl))
         p = (1 - of_pos) * positive + of_pos * negative
@@ -126,7 +127,7 @@ def _points(rows: Rows) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class CurvesRequest:
-    """The repetition whose curves are drawn, and how its methods are tuned."""
+    """The draw whose curves are shown, and how its methods are tuned."""
 
     protocol: Protocol
     task: str = "synthetic"
@@ -138,7 +139,7 @@ class CurvesRequest:
 
 @dataclass(frozen=True)
 class MethodCurve:
-    """One method on the test rows: areas as in the results of a run, and points of its curves."""
+    """One method on the test rows: areas as in a line of results, and points of its curves."""
 
     method: str
     pr_auc_trapezoid: float
@@ -157,162 +158,220 @@ class Curves:
     task: str
     setting: str
     repetition: int
-    prevalence: float  # of positives among the test rows
+    prevalence: float  # fraction of positives among the test rows
     curves: tuple[MethodCurve, ...]
 
 
 def curves(request: CurvesRequest, run: Run) -> Curves:
-    """The cell drawn, tuned, trained and tested once more, as a run does."""
-    _check(request.repetition, request.seed)
+    """Draw, tune, train and test the methods of one repetition, as a run does."""
+    check_not_negative(repetition=request.repetition, seed=request.seed)
     task = PAPER_TASKS[request.task]
-    for absent in missing_files(request.data_dir, [task]):
+    for missing in missing_files(request.data_dir, [task]):
         raise DataError(
-            f"{absent.file} is not in {request.data_dir}",
-            f"give --data-dir; the file can be fetched from {absent.address}",
+            f"{missing.file} is not in {request.data_dir}",
+            Message("set {data_dir}; download the file from {address}", address=missing.address),
         )
     data = BenchmarkData(request.data_dir, {task.name: task}, None, request.seed)
-    shares = task.contaminations(request.setting)
-    cell = Cell(request.setting, task.name, request.repetition, *shares)
-    methods = request.protocol.methods_of(task.family)
-    works = [Work(cell, method) for method in methods]
+    levels = task.contaminations(request.setting)
+    methods = request.protocol.methods(task.family)
+    cells = [
+        Cell(request.setting, task.name, request.repetition, *levels, method) for method in methods
+    ]
     bench = Bench(data, request.protocol, {task.name: task.family}, alone=False)
-    results: list[Tested] = []
+    scores: list[CellScores] = []
+
+    def tick() -> None:
+        run.progress("methods", len(scores), len(cells))
+
     with parallel.inner_threads_held(), silenced():
-        tick = partial(_tell, run, results, len(works))
         tick()
-        for result in run.map_shared(tested, bench, works, tick, lambda number: str(works[number])):
-            results.append(result)
+        for one in run.map_shared(
+            score_cell, bench, cells, tick, lambda number: str(cells[number])
+        ):
+            scores.append(one)
             tick()
     return Curves(
         request.protocol.name,
         task.name,
         request.setting,
         request.repetition,
-        float(results[0].truth.mean()),
-        tuple(_curve(method, result) for method, result in zip(methods, results, strict=True)),
+        float(scores[0].truth.mean()),
+        tuple(_curve(method, one) for method, one in zip(methods, scores, strict=True)),
     )
 
 
-def _tell(run: Run, done: Sequence[Any], total: int) -> None:
-    run.progress("methods", len(done), total)
-
-
-def _curve(method: str, result: Tested) -> MethodCurve:
-    points = Points.from_scores(result.truth, result.values).thinned()
+def _curve(method: str, scores: CellScores) -> MethodCurve:
+    points = Points.from_scores(scores.truth, scores.values).thinned()
     return MethodCurve(
         method,
-        **result.areas(),
+        **scores.areas(),
         recall=tuple(points.recall.tolist()),
         precision=tuple(points.precision.tolist()),
         fpr=tuple(points.fpr.tolist()),
     )
 
 
-def _check(repetition: int, seed: int) -> None:
-    for name, number in (("--repetition", repetition), ("--seed", seed)):
-        if number < 0:
-            raise CommandLineError(f"{name} is {number}; it must not be negative")
+def render_figure(
+    result: Resampling | Densities | Curves | ContaminationFigure, kind: Kind
+) -> bytes:
+    """A figure in the given format."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        match result:
+            case Resampling():
+                figure = _draw_resampling(result)
+            case Densities():
+                figure = _draw_densities(result)
+            case Curves():
+                figure = _draw_curves(result)
+            case ContaminationFigure():
+                figure = _draw_contamination(result)
+        return saved(figure, kind)
 
 
-@dataclass(frozen=True)
-class LevelMean:
-    """The area under the PR curve at one contamination, in percent."""
+def _draw_resampling(result: Resampling) -> Any:
+    """Mean and 95 % interval by size of the resample."""
+    from matplotlib.figure import Figure
 
-    level: float
-    area: Estimate
-
-
-@dataclass(frozen=True)
-class MethodLevels:
-    """One method along a contamination."""
-
-    method: str
-    means: tuple[LevelMean, ...]
-
-
-@dataclass(frozen=True)
-class ContaminationPanel:
-    """The effect of one contamination while the other is held."""
-
-    axis: str
-    held: float
-    methods: tuple[MethodLevels, ...]
-
-
-@dataclass(frozen=True)
-class Contamination:
-    """The effect of contamination in U and in P, as far as the runs have varied them."""
-
-    task: str
-    protocol: str
-    panels: tuple[ContaminationPanel, ...]
+    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+    axes = figure.subplots()
+    means = [100 * one.mean for one in result.sizes]
+    below = [100 * (one.mean - one.low) for one in result.sizes]
+    above = [100 * (one.high - one.mean) for one in result.sizes]
+    sizes = [one.size for one in result.sizes]
+    axes.errorbar(
+        sizes, means, yerr=[below, above], color=COLORS[0], fmt="o", ms=5, lw=1.4, capsize=4,
+        label="mean and 95 % interval of resamples",
+    )  # fmt: skip
+    axes.axhline(
+        100 * result.contamination, color=GRAY, lw=0.9, ls=(0, (2, 2)), zorder=1,
+        label=f"contamination of the set: {100 * result.contamination:g} %",
+    )  # fmt: skip
+    axes.set(xscale="log", xlabel="size of the resample", ylabel="contamination of the resample, %")
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=-1)
+    axes.grid(axis="y", **GRID)
+    axes.set_axisbelow(True)
+    axes.legend(loc="upper right", fontsize=8.5, facecolor="white", edgecolor="none", framealpha=1)
+    return figure
 
 
-def contamination(directories: Sequence[str]) -> Contamination:
-    """From runs that varied one contamination each, or one run that varied both in turn."""
-    if not directories:
-        raise CommandLineError("contamination needs the DIR of a run, or of two", EXAMPLE)
-    if len(directories) > len(AXES):
-        raise CommandLineError(
-            f"{len(directories)} directories were given; one or two were expected"
-        )
-    if len(directories) == 2 and same_source(*directories):
-        raise CommandLineError(f"{directories[1]} is the first directory once more")
-    panels: dict[str, ContaminationPanel] = {}
-    kinds: set[tuple[str, str]] = set()
-    for directory in directories:
-        results = [one for one in read_benchmark(directory).results if one.setting == OWN]
-        kinds |= {(one.task, one.protocol) for one in results}
-        if len(kinds) > 1:
-            listed = " and ".join(f"{task} by {protocol}" for task, protocol in sorted(kinds))
-            raise DataError(
-                f"{directory}: results of {listed} do not belong into one figure",
-                "give runs of one task and one protocol",
-            )
-        found = [_panel(directory, axis, own.rows) for own in own_data(results) for axis in AXES]
-        varied = [panel for panel in found if panel is not None]
-        if not varied:
-            raise DataError(f"{directory}: no contamination is varied there", EXAMPLE)
-        for panel in varied:
-            if panel.axis in panels:
-                raise DataError(
-                    f"{directory}: {panel.axis} is varied there as in {directories[0]}",
-                    "give a run that varies contamination_unl, and one that varies"
-                    " contamination_pos",
-                )
-            panels[panel.axis] = panel
-    ((task, protocol),) = kinds
-    return Contamination(task, protocol, tuple(panels[axis] for axis in AXES if axis in panels))
+def _draw_densities(result: Densities) -> Any:
+    """One row per setting, P beside U: the density shaded, the rows of one draw as dots."""
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+
+    rows = len(result.panels) // 2
+    figure = Figure(figsize=(5.6, 2.75 * rows), layout="constrained")
+    panels = figure.subplots(rows, 2, sharex=True, sharey=True).flatten()
+    highest = max(max(map(max, panel.density)) for panel in result.panels)
+    # levels double, as the ring is far thinner than the center
+    levels = [highest / 2**step for step in range(7, -1, -1)]
+    for axes, panel in zip(panels, result.panels, strict=True):
+        axes.contourf(
+            result.grid, result.grid, panel.density, levels=levels,
+            norm=LogNorm(levels[0] / 2, 2 * levels[-1]), cmap=SET_COLORS[panel.name],
+        )  # fmt: skip
+        axes.scatter(
+            [point[0] for point in panel.points], [point[1] for point in panel.points],
+            s=5, color=DOT_COLORS[panel.name], linewidths=0, alpha=0.8,
+        )  # fmt: skip
+        title = f"{panel.setting}: {panel.name}"
+        if panel.contamination:
+            title += f", {100 * panel.contamination:g} % contaminated"
+        axes.set_title(title, fontsize=8.5)
+        reach = result.grid[-1]
+        axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        axes.set(xticks=TICKS, yticks=TICKS)
+    figure.supxlabel(
+        "shaded: density, each step twice the one before; dots: rows of one draw",
+        fontsize=8, color=GRAY,
+    )  # fmt: skip
+    return figure
 
 
-def _panel(directory: str, axis: str, rows: Sequence[LevelRow]) -> ContaminationPanel | None:
-    """The rows along one contamination; None where it is not varied."""
-    (other,) = (name for name in AXES if name != axis)
-    lines = {
-        held: [row for row in rows if getattr(row, other) == held]
-        for held in sorted({getattr(row, other) for row in rows})
-    }
-    varied = {held: along for held, along in lines.items() if len(along) > 1}
-    if len(varied) > 1:
-        raise DataError(
-            f"{directory}: {axis} is varied at several {other}",
-            f"a figure holds one: run with a single --{other.replace('_', '-')}",
-        )
-    for held, along in varied.items():
-        methods = dict.fromkeys(cell.method for row in along for cell in row.cells)
-        return ContaminationPanel(
-            axis,
-            held,
-            tuple(
-                MethodLevels(
-                    method,
-                    tuple(
-                        LevelMean(getattr(row, axis), cell.pr_auc_trapezoid)
-                        for row in along
-                        if (cell := row.cell(method)) is not None
-                    ),
-                )
-                for method in methods
-            ),
-        )
-    return None
+def _draw_curves(result: Curves) -> Any:
+    """PR and ROC curves of all methods; lines join thresholds, so areas are trapezoids."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 5.1 + 0.2 * len(result.curves)), layout="constrained")
+    pr, roc = figure.subplots(1, 2)
+    for curve in result.curves:
+        style = {**METHOD_STYLES[curve.method], "marker": None, "lw": 1.6}
+        pr.plot(
+            [0, *curve.recall], [curve.precision[0], *curve.precision],
+            label=f"{curve.method}: area {curve.pr_auc_trapezoid:.3f}", **style,
+        )  # fmt: skip
+        roc.plot(
+            [0, *curve.fpr, 1], [0, *curve.recall, 1],
+            label=f"{curve.method}: area {curve.roc_auc:.3f}", **style,
+        )  # fmt: skip
+    chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
+    pr.plot([0, 1], [result.prevalence] * 2, label=f"chance {result.prevalence:.3g}", **chance)
+    roc.plot([0, 1], [0, 1], label="chance 0.5", **chance)
+    pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
+    roc.set(xlabel="false-positive rate", ylabel="true-positive rate (recall)", title="ROC")
+    for axes in (pr, roc):
+        axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
+        axes.grid(**GRID)
+        axes.set_axisbelow(True)
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
+            fontsize=8.5,
+        )  # fmt: skip
+    figure.suptitle(
+        f"{result.task}, {result.setting}, repetition {result.repetition}, protocol"
+        f" {result.protocol}",
+        fontsize=10,
+    )
+    return figure
+
+
+def _draw_contamination(result: ContaminationFigure) -> Any:
+    """One panel for each contamination that was varied."""
+    from matplotlib.figure import Figure
+
+    count = len(result.panels)
+    figure = Figure(figsize=(4.3 * count, 3.9), layout="constrained")
+    panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
+    for axes, panel in zip(panels, result.panels, strict=True):
+        _draw_levels(axes, panel)
+    panels[0].set_ylabel("area under the PR curve, %")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    counts = [
+        level.area.n for panel in result.panels for one in panel.methods for level in one.means
+    ]
+    repetitions = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{counts[0]}"
+    figure.supxlabel(
+        f"{result.task}, protocol {result.protocol}: mean and 95 % interval of {repetitions}"
+        f" repetition{'' if repetitions == '1' else 's'}",
+        fontsize=8, color=GRAY,
+    )  # fmt: skip
+    return figure
+
+
+def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
+    """Every method by one contamination; a single repetition has no interval."""
+    middle = (len(panel.methods) - 1) / 2
+    for number, one in enumerate(panel.methods):
+        shift = DODGE * (number - middle)
+        means = [level.area.mean for level in one.means]
+        axes.errorbar(
+            [100 * (level.level + shift) for level in one.means], means,
+            yerr=[
+                [level.area.mean - level.area.bounds[0] for level in one.means],
+                [level.area.bounds[1] - level.area.mean for level in one.means],
+            ],
+            ms=4.5, lw=1.4, elinewidth=1, capsize=2.5, label=one.method,
+            **METHOD_STYLES[one.method],
+        )  # fmt: skip
+    (other,) = (name for name in AXIS_NAMES if name != panel.axis)
+    axes.set(
+        xlabel=f"contamination of {AXIS_NAMES[panel.axis]}, %"
+        f" (of {AXIS_NAMES[other]}: {100 * panel.held:g} %)"
+    )
+    axes.grid(**GRID)
+    axes.set_axisbelow(True)

@@ -1,55 +1,47 @@
-"""Benchmarks to reports: one directory's tables, tests and gaps, or two side by side."""
+"""What a benchmark shows: the tables, tests and gaps of one run, or two runs side by side."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from resvm_cli.benchmark.gaps import Gap, gaps
-from resvm_cli.benchmark.join import of_one_run, read_all
-from resvm_cli.benchmark.margins import (
-    IntervalWidth,
-    Margin,
-    Medians,
-    interval_widths,
-    margins,
-    parameter_medians,
-)
-from resvm_cli.benchmark.own_data import OwnData, own_data
-from resvm_cli.benchmark.paper_tasks import OWN
-from resvm_cli.benchmark.published import read_published, read_published_parameters
+from resvm_cli.benchmark import tables, verdicts
+from resvm_cli.benchmark.contamination import OwnTable, own_tables
+from resvm_cli.benchmark.data import COMPARED, OWN, PUBLISHED_CWSVM, SETTINGS, Cell
+from resvm_cli.benchmark.join import joined_runs, read_directories
 from resvm_cli.benchmark.results import (
-    LIBLINEAR,
-    METHODS,
-    SETTINGS,
     BenchmarkFiles,
-    Plan,
-    Result,
-    Times,
+    BenchmarkPlan,
+    CellResult,
+    CellTime,
+    MissingTask,
+    read_published,
+    read_published_parameters,
 )
-from resvm_cli.benchmark.tables import (
-    PublishedTable,
-    SettingTable,
-    WinCount,
-    setting_table,
-    win_counts,
-)
-from resvm_cli.benchmark.verdicts import (
-    Conclusion,
-    Dominance,
-    MeanCurve,
-    OverallTest,
-    conclusions,
-    dominance,
-    overall_tests,
-)
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.benchmark.tables import IntervalWidth, Margin, Medians, SettingTable, WinCount
+from resvm_cli.errors import DataError, ParameterError
 
-MOST_RUNS = 2  # side by side
+MAX_RUNS = 2  # side by side
+EVERY = "all"
+# (setting, task, method, contamination in the setting "own") -> finished repetitions
+Done: TypeAlias = Mapping[tuple[str, str, str, tuple[float, float] | None], int]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Cells without results, and why; ``all`` stands for every name."""
+
+    setting: str
+    task: str
+    method: str
+    n_done: int
+    n_planned: int | None
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -65,30 +57,30 @@ class Cost:
 
 @dataclass(frozen=True)
 class RunReport:
-    """All that one run says, in one directory or several."""
+    """All findings of one run, in one directory or several."""
 
     name: str
     path: str
     protocol: str
-    plan: Plan | None
+    plan: BenchmarkPlan | None
     n_results: int
     tables: tuple[SettingTable, ...]
     wins: tuple[WinCount, ...]
-    tests: tuple[OverallTest, ...]
-    dominance: tuple[Dominance, ...]
-    curves: tuple[MeanCurve, ...]
+    tests: tuple[verdicts.OverallTest, ...]
+    dominance: tuple[verdicts.Dominance, ...]
+    curves: tuple[verdicts.MeanCurve, ...]
     medians: tuple[Medians, ...]
     widths: tuple[IntervalWidth, ...]
     margins: tuple[Margin, ...]
-    conclusions: tuple[Conclusion, ...]
-    own: tuple[OwnData, ...]
+    conclusions: tuple[verdicts.PaperClaim, ...]
+    own: tuple[OwnTable, ...]
     gaps: tuple[Gap, ...]
     costs: tuple[Cost, ...]
 
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One setting and method under two protocols, over the cells that both have."""
+    """One setting and method in two runs, over the cells that both have."""
 
     setting: str
     method: str
@@ -97,21 +89,11 @@ class ComparedRow:
     average_precision: tuple[float, float]  # means over tasks, in percent
     pr_auc_trapezoid: tuple[float, float]
     cpu_seconds: tuple[float, float] | None
-    cpu_seconds_model: tuple[float, float] | None  # without judging test rows, where it is known
-
-    @property
-    def cost_ratio(self) -> float | None:
-        """What the second costs of the first."""
-        return cost_ratio([self.cpu_seconds])
-
-    @property
-    def cost_ratio_model(self) -> float | None:
-        """The same without judging the test rows."""
-        return cost_ratio([self.cpu_seconds_model])
+    cpu_seconds_model: tuple[float, float] | None  # without scoring test rows, where known
 
 
 def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
-    """What all the second cost, as a share of all the first; None where nothing is known."""
+    """The total second time as a fraction of the total first; None if nothing is known."""
     known = [pair for pair in costs if pair is not None]
     total = sum(first for first, _ in known)
     return sum(second for _, second in known) / total if total else None
@@ -119,7 +101,7 @@ def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two protocols side by side."""
+    """Two runs side by side."""
 
     names: tuple[str, str]
     rows: tuple[ComparedRow, ...]
@@ -127,162 +109,222 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """One run or two, and what tells them apart."""
+    """One run, or two and their comparison."""
 
     runs: tuple[RunReport, ...]
     comparison: Comparison | None
 
 
 def report(directories: Sequence[str]) -> BenchmarkReport:
-    """Read the directories and say what they show; those of the same settings are one run."""
-    return report_on(of_one_run(read_all(directories)))
+    """Read directories and report on them; those of equal settings are one run."""
+    return report_on(joined_runs(read_directories(directories)))
 
 
-def report_on(read: Sequence[BenchmarkFiles]) -> BenchmarkReport:
-    """What one run shows, or two side by side."""
-    if len(read) > MOST_RUNS:
-        raise CommandLineError(
-            f"the directories are of {len(read)} runs, of other protocols, seeds or grids;"
-            f" at most {MOST_RUNS} can be set side by side"
-        )
-    names = [files.results[0].protocol for files in read]
-    if len(set(names)) < len(names):  # the same protocol twice: two seeds, or two machines
-        names = [os.path.normpath(files.path) for files in read]
-    runs = tuple(run_report(files, name) for files, name in zip(read, names, strict=True))
-    comparison = None
-    if len(read) == 2:
-        comparison = _comparison((names[0], names[1]), read[0], read[1])
-    return BenchmarkReport(runs, comparison)
+def report_on(runs: Sequence[BenchmarkFiles]) -> BenchmarkReport:
+    """Report on one run, or on two side by side."""
+    if len(runs) > MAX_RUNS:
+        raise ParameterError(
+            "the directories are of {n} runs, of different protocols, seeds or grids;"
+            " at most {most} can be compared",
+            n=len(runs), most=MAX_RUNS,
+        )  # fmt: skip
+    names = [files.results[0].protocol for files in runs]
+    if len(set(names)) < len(names):  # one protocol with two seeds, or on two machines
+        names = [os.path.normpath(files.path) for files in runs]
+    reports = tuple(run_report(files, name) for files, name in zip(runs, names, strict=True))
+    comparison = _comparison((names[0], names[1]), *runs) if len(runs) == 2 else None
+    return BenchmarkReport(reports, comparison)
 
 
 def run_report(files: BenchmarkFiles, name: str) -> RunReport:
-    """All that one run says, in one directory or several."""
+    """All findings of one run."""
     published, parameters = read_published(), read_published_parameters()
-    tasks = _in_order(files.results, published)
-    tables: list[SettingTable] = []
-    wins: list[WinCount] = []
-    tests: list[OverallTest] = []
-    widths: list[IntervalWidth] = []
-    ahead: list[Margin] = []
-    medians: list[Medians] = []
-    dominances: list[Dominance] = []
-    curves: list[MeanCurve] = []
-    for setting in SETTINGS:
-        results = [result for result in files.results if result.setting == setting]
-        if not results:
-            continue
-        table = setting_table(setting, results, tasks, published)
-        tables.append(table)
-        wins += win_counts(table, published)
-        tests += overall_tests(table, published)
-        widths += interval_widths(table, published)
-        ahead += margins(table)
-        medians += parameter_medians(setting, results, parameters)
-        of_setting, means = dominance(setting, results)
-        dominances += of_setting
-        curves += means
-    by_setting = {table.setting: table for table in tables}
+    present = dict.fromkeys(result.cell.task for result in files.results)
+    of_paper = dict.fromkeys(task for _, task, _ in published)
+    tasks = [*(task for task in of_paper if task in present),
+             *(task for task in present if task not in of_paper)]  # fmt: skip
+    by_setting: dict[str, list[CellResult]] = {
+        setting: results
+        for setting in SETTINGS
+        if (results := [one for one in files.results if one.cell.setting == setting])
+    }
+    by_table = {
+        setting: tables.setting_table(setting, results, tasks, published)
+        for setting, results in by_setting.items()
+    }
+    shown = by_table.values()
+    wins = tuple(one for table in shown for one in tables.win_counts(table, published))
+    tests = tuple(one for table in shown for one in verdicts.overall_tests(table, published))
+    widths = tuple(one for table in shown for one in tables.interval_widths(table, published))
+    medians = tuple(
+        one for pair in by_setting.items() for one in tables.parameter_medians(*pair, parameters)
+    )
+    compared = [verdicts.dominance(setting, results) for setting, results in by_setting.items()]
+    dominance = tuple(one for of_setting, _ in compared for one in of_setting)
+    conclusions = verdicts.conclusions(by_table, tests, wins, widths, dominance, medians)
     return RunReport(
         name=name,
         path=files.path,
         protocol=files.results[0].protocol,
         plan=files.plan,
         n_results=len(files.results),
-        tables=tuple(tables),
-        wins=tuple(wins),
-        tests=tuple(tests),
-        dominance=tuple(dominances),
-        curves=tuple(curves),
-        medians=tuple(medians),
-        widths=tuple(widths),
-        margins=tuple(ahead),
-        conclusions=conclusions(by_setting, tests, wins, widths, dominances, medians),
-        own=own_data([result for result in files.results if result.setting == OWN]),
+        tables=tuple(shown),
+        wins=wins,
+        tests=tests,
+        dominance=dominance,
+        curves=tuple(curve for _, curves in compared for curve in curves),
+        medians=medians,
+        widths=widths,
+        margins=tuple(one for table in shown for one in tables.margins(table)),
+        conclusions=conclusions,
+        own=own_tables([result for result in files.results if result.cell.setting == OWN]),
         gaps=gaps(files, published),
         costs=_costs(files),
     )
 
 
-def _in_order(results: Sequence[Result], published: PublishedTable) -> list[str]:
-    """Tasks in the order of the paper's tables, then others as they come."""
-    present = dict.fromkeys(result.task for result in results)
-    of_paper = dict.fromkeys(task for _, task, _ in published)
-    return [*(task for task in of_paper if task in present),
-            *(task for task in present if task not in of_paper)]  # fmt: skip
+def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, ...]:
+    """Planned cells without results, then cells of the paper that were not planned."""
+    plan = files.plan or BenchmarkPlan("")
+    done = Counter(
+        (cell.setting, cell.task, cell.method, cell.contamination if cell.setting == OWN else None)
+        for cell in (one.cell for one in files.results)
+    )
+    missing = {one.task: one for one in plan.missing}
+    found: list[Gap] = []
+    for setting, task in plan.pairs:
+        if _missing_data(missing, task) is None:
+            found += _unfinished(plan, setting, task, done)
+    if not all(setting == OWN for setting, *_ in done):
+        found += _not_planned(plan, missing, done, published)
+    else:
+        found += [Gap(OWN, task, EVERY, 0, None, _reason(one)) for task, one in missing.items()]
+    alike = Counter(replace(gap, setting=EVERY) for gap in found)
+    n_settings = len({gap.setting for gap in found})
+    merged = []  # one line for what is missing in every setting for the same reason
+    for gap in found:
+        everywhere = replace(gap, setting=EVERY)
+        merged.append(everywhere if alike[everywhere] == n_settings > 1 else gap)
+    return tuple(dict.fromkeys(merged))
+
+
+def _missing_data(missing: Mapping[str, MissingTask], task: str) -> MissingTask | None:
+    """The missing data of a task, listed by its name or by that of its data set."""
+    return missing.get(task) or missing.get(tables.data_set_of(task))
+
+
+def _reason(missing: MissingTask) -> str:
+    reason = f"the file {missing.file} was missing" if missing.file else "its data was missing"
+    if "://" in missing.fetch:
+        return f"{reason}; download it from {missing.fetch}"
+    return f"{reason}; {missing.fetch}" if missing.fetch else reason
+
+
+def _unfinished(plan: BenchmarkPlan, setting: str, task: str, done: Done) -> Iterable[Gap]:
+    """Methods with fewer repetitions than planned; one line if all have equally many."""
+    wanted = plan.n_repetitions(setting, task)
+    levels: list[tuple[float, float] | None] = [None]
+    if setting == OWN:
+        own = {level for name, of, _, level in done if (name, of) == (OWN, task) and level}
+        levels = [*sorted(own)] or [(0.0, 0.0)]
+    # cwsvm-published is linear, and so is mnist alone
+    methods = [
+        m for m in plan.methods if m != PUBLISHED_CWSVM or tables.data_set_of(task) == "mnist"
+    ]
+    for level in levels:
+        counts = {method: done.get((setting, task, method, level), 0) for method in methods}
+        name = task
+        if level is not None and len(levels) > 1:
+            name += f", P {100 * level[0]:g} %, U {100 * level[1]:g} %"
+        short = {method: n for method, n in counts.items() if n < wanted}
+        if len(short) == len(methods) and len(set(short.values())) == 1:
+            short = {EVERY: next(iter(short.values()))}
+        for method, n_done in short.items():
+            reason = "not finished" if n_done else "nothing finished yet"
+            yield Gap(setting, name, method, n_done, wanted, reason)
+
+
+def _not_planned(
+    plan: BenchmarkPlan,
+    missing: Mapping[str, MissingTask],
+    done: Done,
+    published: tables.PublishedTable,
+) -> Iterable[Gap]:
+    """Cells of the paper's tables that have no result and were not planned."""
+    present = {(setting, task) for setting, task, *_ in done}
+    for pair in dict.fromkeys((setting, task) for setting, task, _ in published):
+        data = _missing_data(missing, pair[1])
+        if pair not in present and (pair not in plan.pairs or data is not None):
+            reason = "not in this run" if data is None else _reason(data)
+            yield Gap(*pair, EVERY, 0, None, reason)
 
 
 def _costs(files: BenchmarkFiles) -> tuple[Cost, ...]:
     found = []
     for setting in (*SETTINGS, OWN):
-        for method in (*METHODS, LIBLINEAR):
-            own = [t for t in files.times if t.setting == setting and t.method == method]
+        for method in (*COMPARED, PUBLISHED_CWSVM):
+            own = [t for t in files.times if (t.cell.setting, t.cell.method) == (setting, method)]
             if own:
-                found.append(
-                    Cost(
-                        setting, method, len(own), sum(one.cpu_seconds for one in own),
-                        sum(one.seconds for one in own),
-                    )
-                )  # fmt: skip
+                seconds = sum(one.cpu_seconds for one in own), sum(one.seconds for one in own)
+                found.append(Cost(setting, method, len(own), *seconds))
     return tuple(found)
 
 
 def _comparison(
     names: tuple[str, str], first: BenchmarkFiles, second: BenchmarkFiles
 ) -> Comparison:
-    """Both over the cells that both have; of the times too."""
-    results: list[dict[tuple[Any, ...], Result]] = [
-        {
-            (one.setting, one.task, one.method, one.repetition, *one.level): one
-            for one in files.results
-        }
-        for files in (first, second)
-    ]
+    """Results and times of two runs over the cells that both have."""
+    results = [{one.cell: one for one in files.results} for files in (first, second)]
     times = [{one.cell: one for one in files.times} for files in (first, second)]
-    shared = [cell for cell in results[0] if cell in results[1]]
     rows = []
     for setting in (*SETTINGS, OWN):
-        for method in (*METHODS, LIBLINEAR):
-            cells = [cell for cell in shared if (cell[0], cell[2]) == (setting, method)]
+        for method in (*COMPARED, PUBLISHED_CWSVM):
+            cells = [
+                cell
+                for cell in results[0]
+                if cell in results[1] and (cell.setting, cell.method) == (setting, method)
+            ]
             if cells:
-                rows.append(_compared(setting, method, cells, results, times))
+                rows.append(_compared_row(setting, method, cells, results, times))
     if not rows:
         raise DataError(
             f"{first.path} and {second.path} have no cell in common",
-            "report each alone, or run both with the same tasks, settings and methods",
+            "report each separately, or run both with the same tasks, settings and methods",
         )
     return Comparison(names, tuple(rows))
 
 
-def _compared(
+def _compared_row(
     setting: str,
     method: str,
-    cells: Sequence[tuple[Any, ...]],
-    results: Sequence[dict[tuple[Any, ...], Result]],
-    times: Sequence[dict[tuple[Any, ...], Times]],
+    cells: Sequence[Cell],
+    results: Sequence[Mapping[Cell, CellResult]],
+    times: Sequence[Mapping[Cell, CellTime]],
 ) -> ComparedRow:
-    by_task: dict[object, list[tuple[Any, ...]]] = {}
+    by_task: dict[object, list[Cell]] = {}
     for cell in cells:
-        by_task.setdefault((cell[1], *cell[4:]), []).append(cell)
+        by_task.setdefault((cell.task, cell.contamination), []).append(cell)
 
-    def mean(area: str, of_run: dict[tuple[Any, ...], Result]) -> float:
-        means = [np.mean([getattr(of_run[cell], area) for cell in own]) for own in by_task.values()]
-        return 100 * float(np.mean(means))
+    def means(area: str) -> tuple[float, float]:
+        first, second = (
+            np.mean([np.mean([getattr(run[cell], area) for cell in own])
+                     for own in by_task.values()])
+            for run in results
+        )  # fmt: skip
+        return 100 * float(first), 100 * float(second)
 
-    timed = [
-        tuple(of_run[cell] for of_run in times)
-        for cell in cells
-        if all(cell in of_run for of_run in times)
+    timed = [(times[0][cell], times[1][cell]) for cell in cells if all(cell in of for of in times)]
+    totals = [(one.cpu_seconds, other.cpu_seconds) for one, other in timed]
+    models = [
+        (one.cpu_seconds - one.cpu_seconds_test, other.cpu_seconds - other.cpu_seconds_test)
+        for one, other in timed
+        if one.cpu_seconds_test is not None and other.cpu_seconds_test is not None
     ]
-    split = [both for both in timed if all(one.cpu_seconds_test is not None for one in both)]
     return ComparedRow(
-        setting, method, len(by_task), len(cells),
-        (mean("average_precision", results[0]), mean("average_precision", results[1])),
-        (mean("pr_auc_trapezoid", results[0]), mean("pr_auc_trapezoid", results[1])),
-        _summed([[one.cpu_seconds for one in both] for both in timed]),
-        _summed([[one.cpu_seconds - (one.cpu_seconds_test or 0.0) for one in both]
-                 for both in split]),
+        setting, method, len(by_task), len(cells), means("average_precision"),
+        means("pr_auc_trapezoid"), _summed(totals), _summed(models),
     )  # fmt: skip
 
 
-def _summed(pairs: Sequence[Sequence[float]]) -> tuple[float, float] | None:
+def _summed(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
     return (sum(one for one, _ in pairs), sum(two for _, two in pairs)) if pairs else None

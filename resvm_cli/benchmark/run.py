@@ -1,8 +1,7 @@
-"""The paper's experiments, or the same on the user's data: cell by cell, resumable, shareable.
+"""Run the cells of a benchmark that are missing, and write their results down.
 
-Results are lines of a log that grows; what is there is not run again. Each line depends on its own
-cell and method alone, so that a directory can be filled in any order and by any number of machines,
-and later by more tasks or repetitions.
+Every line of results depends on its own cell alone, so a directory can be filled in any order, by
+any number of machines, and later with more tasks or repetitions.
 """
 
 from __future__ import annotations
@@ -15,78 +14,83 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.benchmark.cells import Bench, Measured, Work, measure
-from resvm_cli.benchmark.costs import Costs
-from resvm_cli.benchmark.data import BenchmarkData, Missing, OwnData, missing_files
-from resvm_cli.benchmark.draws import Cell
-from resvm_cli.benchmark.join import place_of, united
-from resvm_cli.benchmark.paper_tasks import OWN, PAPER_TASKS, SETTING_NAMES
-from resvm_cli.benchmark.protocol import METHODS, Protocol
+from resvm_cli.benchmark.cells import Bench, Measured, Protocol, TimeLeft, measure
+from resvm_cli.benchmark.data import (
+    METHODS,
+    OWN,
+    PAPER_TASKS,
+    SETTINGS,
+    BenchmarkData,
+    Cell,
+    MissingFile,
+    OwnData,
+    missing_files,
+)
 from resvm_cli.benchmark.results import (
     PLAN,
     RESULTS,
     TIMES,
-    is_plan,
-    is_result,
-    is_times,
+    BenchmarkPlan,
+    CellResult,
+    CellTime,
+    MissingTask,
+    is_valid,
 )
-from resvm_cli.errors import CommandLineError, DataError, Interrupted
+from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
-from resvm_cli.svm import liblinear, libsvm
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.solver_libraries import package_version, silenced
 
-MOST_REPETITIONS = 10_000
+MAX_REPETITIONS = 10_000
 
 
 @dataclass(frozen=True)
 class BenchmarkRequest:
-    """What is to be run, and where the results go."""
+    """What to run, and where the results go."""
 
-    target: str
+    output: str
     protocol: Protocol
     data_dir: str = "."
     tasks: tuple[str, ...] = tuple(PAPER_TASKS)
-    settings: tuple[str, ...] = SETTING_NAMES
+    settings: tuple[str, ...] = SETTINGS
     methods: tuple[str, ...] = METHODS
     repetitions: int = 20
     seed: int = 0
     own: OwnData | None = None
-    contaminations_pos: tuple[float, ...] = (0.0,)  # of own data, or in the setting "own"
-    contaminations_unl: tuple[float, ...] = (0.0,)
+    contamination_pos: tuple[float, ...] = (0.0,)  # of own data, or in the setting "own"
+    contamination_unl: tuple[float, ...] = (0.0,)
     resume: bool = False
-    share: Share | None = None  # this share of the work alone
+    share: Share | None = None  # None: all cells
     command: str = ""
 
     def check(self) -> None:
-        """Refuse what cannot work, before any file is read."""
-        if self.target in ("", "-"):
-            raise CommandLineError("-o needs the name of a directory")
-        if not 1 <= self.repetitions <= MOST_REPETITIONS:
-            raise CommandLineError(
-                f"--repetitions is {self.repetitions}; 1 to {MOST_REPETITIONS:,} was expected"
-            )
-        if self.seed < 0:
-            raise CommandLineError(f"--seed is {self.seed}; it must not be negative")
-        if self.protocol.trials < 1:
-            raise CommandLineError(f"--trials is {self.protocol.trials}; at least 1 was expected")
+        """Raise for values that cannot work, before any file is read."""
+        if self.output in ("", "-"):
+            raise ParameterError("{output} needs the name of a directory")
+        if not 1 <= self.repetitions <= MAX_REPETITIONS:
+            raise ParameterError(
+                "{repetitions} must be from 1 to {most:,}, got {value}",
+                most=MAX_REPETITIONS, value=self.repetitions,
+            )  # fmt: skip
+        check_not_negative(seed=self.seed)
+        sizes = [("trials", self.protocol.trials)]
         if self.own is not None:
-            for name, size in (("--n-pos", self.own.n_pos), ("--n-unl", self.own.n_unl)):
-                if size < 1:
-                    raise CommandLineError(f"{name} is {size}; at least 1 was expected")
-        for name, shares in (
-            ("--contamination-pos", self.contaminations_pos),
-            ("--contamination-unl", self.contaminations_unl),
-        ):
-            for share in shares:
-                if not 0 <= share <= 1:
-                    raise CommandLineError(f"{name} is {share:g}; a share from 0 to 1 is meant")
+            sizes += [("n_pos", self.own.n_pos), ("n_unl", self.own.n_unl)]
+        for name, size in sizes:
+            if size < 1:
+                raise ParameterError(f"{{{name}}} must be at least 1, got {{value}}", value=size)
+        for name in ("contamination_pos", "contamination_unl"):
+            for level in getattr(self, name):
+                if not 0 <= level <= 1:
+                    raise ParameterError(
+                        f"{{{name}}} must be from 0 to 1, got {{value:g}}", value=level
+                    )
 
     @property
-    def fixed(self) -> dict[str, Any]:
-        """What every line of a directory has in common; a run is resumed only with the same."""
+    def common(self) -> dict[str, Any]:
+        """What all lines of a directory share; only a run with the same can resume it."""
         own = self.own
         content: dict[str, Any] = {
             "kind": "resvm-benchmark",
@@ -100,311 +104,281 @@ class BenchmarkRequest:
         elif self.protocol.name == "search":
             content["trials"] = self.protocol.trials
         if own is not None:
-            content["own"] = {
-                "task": own.name,
-                "positive_label": own.positive_label,
-                "n_pos": own.n_pos,
-                "n_unl": own.n_unl,
-                "groups": own.groups is not None,
-            }
+            sizes = {name: getattr(own, name) for name in ("positive_label", "n_pos", "n_unl")}
+            content["own"] = {"task": own.name, **sizes, "groups": own.groups is not None}
         return content
 
-    def works(self, absent: Sequence[str] = ()) -> list[Work]:
-        """In the order in which they are run and listed: a repetition of all before the next.
+    def cells(self, missing: Sequence[str] = ()) -> list[Cell]:
+        """All cells in the order in which they are run and listed.
 
-        Small tasks come first, so that a run cut short has much to show.
+        Each repetition of all tasks comes before the next, and small tasks come first, so that an
+        interrupted run has much to show.
         """
-        return [
-            Work(cell, method)
-            for cell in self._cells(absent)
-            for method in METHODS
-            if method in self.methods and method in self._methods_of(cell.task)
-        ]
-
-    def _cells(self, absent: Sequence[str]) -> Iterator[Cell]:
-        names = [name for name in PAPER_TASKS if name in self.tasks and name not in absent]
-        names.sort(key=lambda name: PAPER_TASKS[name].n_unl)
         if self.own is not None:
             names = [self.own.name]
-        for repetition in range(self.repetitions):
-            for name in names:
-                if self.own is not None or OWN in self.settings:
-                    for of_pos in self.contaminations_pos:
-                        for of_unl in self.contaminations_unl:
-                            yield Cell(OWN, name, repetition, of_pos, of_unl)
-                    continue
-                for setting in SETTING_NAMES:
-                    if setting in self.settings:
-                        shares = PAPER_TASKS[name].contaminations(setting)
-                        yield Cell(setting, name, repetition, *shares)
+        else:
+            names = [name for name in PAPER_TASKS if name in self.tasks and name not in missing]
+        cells = [
+            Cell(setting, name, repetition, *levels, method)
+            for repetition in range(self.repetitions)
+            for name in names
+            for setting, levels in self._levels(name)
+            for method in self.protocol.methods(self.family(name))
+            if method in self.methods
+        ]
+        return sorted(cells, key=lambda cell: cell.order[:2])
 
-    def _methods_of(self, task: str) -> tuple[str, ...]:
-        return self.protocol.methods_of(self.family(task))
+    def _levels(self, task: str) -> list[tuple[str, tuple[float, float]]]:
+        """The settings of a task with their contaminations of P and U."""
+        if self.own is not None or OWN in self.settings:
+            return [(OWN, (p, u)) for p in self.contamination_pos for u in self.contamination_unl]
+        chosen = [setting for setting in SETTINGS if setting in self.settings]
+        return [(setting, PAPER_TASKS[task].contaminations(setting)) for setting in chosen]
 
     def family(self, task: str) -> str:
-        """The data set that a task is of."""
+        """The data set of a task."""
         return PAPER_TASKS[task].family if self.own is None else task
+
+
+def check_not_negative(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 0:
+            raise ParameterError(f"{{{name}}} must not be negative, got {{value}}", value=number)
 
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What was done, for the report."""
+    """What a run did, for the report."""
 
     path: str
     protocol: str
-    n_results: int  # lines in all
+    n_results: int  # lines in total
     n_run: int  # lines of this run
-    n_missing: int  # of the plan
-    missing_tasks: tuple[int, ...]  # of an array job, that are still to come
-    missing_data: tuple[Missing, ...]
+    n_missing: int  # planned cells without a line
+    missing_tasks: tuple[int, ...]  # tasks of the array job that have yet to run
+    missing_data: tuple[MissingFile, ...]
     seconds: float
 
 
-def run(request: BenchmarkRequest, run: Run) -> BenchmarkResult:
-    """Run what is missing, line by line into the directory; or one task's share of it."""
+def run_benchmark(request: BenchmarkRequest, run: Run) -> BenchmarkResult:
+    """Run the missing cells, or one array task's share of them."""
     request.check()
     started = time.monotonic()
-    if request.share is None:  # an existing directory is refused before anything is read
-        RunDirectory(request.target, RESULTS, {}, resume=request.resume)
-    absent: tuple[Missing, ...] = ()
+    if request.share is None:  # fail before anything is read if the directory exists
+        RunDirectory(request.output, RESULTS, {}, resume=request.resume)
+    missing: tuple[MissingFile, ...] = ()
     if request.own is None:
-        chosen = [PAPER_TASKS[name] for name in request.tasks]
-        absent = missing_files(request.data_dir, chosen)
-    for one in absent:
+        missing = missing_files(request.data_dir, [PAPER_TASKS[name] for name in request.tasks])
+    for one in missing:
         run.notice(
-            f"{one.file} is not in {request.data_dir}: {', '.join(one.tasks)} left out;"
-            f" it can be fetched from {one.address}"
+            f"{one.file} is not in {request.data_dir}: skipping {', '.join(one.tasks)};"
+            f" download it from {one.address}"
         )
-    works = request.works([task for one in absent for task in one.tasks])
-    if not works:
-        raise DataError("there is nothing to run", "give --data-dir, or other tasks or methods")
-    tasks = list(dict.fromkeys(work.cell.task for work in works))
-    paper = {name: PAPER_TASKS[name] for name in tasks} if request.own is None else {}
+    cells = request.cells([task for one in missing for task in one.tasks])
+    if not cells:
+        raise DataError(
+            "there is nothing to run", Message("set {data_dir}, or choose other tasks or methods")
+        )
+    families = {cell.task: request.family(cell.task) for cell in cells}
+    paper = {name: PAPER_TASKS[name] for name in families} if request.own is None else {}
     data = BenchmarkData(request.data_dir, paper, request.own, request.seed)
-    families = {task: request.family(task) for task in tasks}
-    alone = min(run.workers(), len(works)) == 1
+    bench = Bench(data, request.protocol, families, alone=min(run.workers(), len(cells)) == 1)
     with parallel.inner_threads_held(), silenced():
-        runner = _Runner(request, works, Bench(data, request.protocol, families, alone), run)
-        done = runner.all(absent) if request.share is None else runner.share()
-    n_results, n_run, n_missing, missing_tasks = done
+        runner = _Runner(request, cells, bench, run)
+        done = runner.run_all(missing) if request.share is None else runner.run_share(request.share)
     return BenchmarkResult(
-        request.target,
-        request.protocol.name,
-        n_results,
-        n_run,
-        n_missing,
-        missing_tasks,
-        absent,
-        time.monotonic() - started,
+        request.output, request.protocol.name, *done, missing, time.monotonic() - started
     )
 
 
 class _Runner:
-    """Works carried out and written down."""
+    """Runs cells and records their results."""
 
     def __init__(
-        self, request: BenchmarkRequest, works: Sequence[Work], bench: Bench, run: Run
+        self, request: BenchmarkRequest, cells: list[Cell], bench: Bench, run: Run
     ) -> None:
         self._request = request
-        self._works = works
+        self._cells = cells
         self._bench = bench
         self._run = run
-        self._costs = Costs(bench)
-        self._files = TaskFiles(request.target, request.fixed, _is_stored)
+        self._time_left = TimeLeft(bench)
+        self._task_files = TaskFiles(request.output, request.common, _is_task_record)
         self._digests: dict[str, str] = {}
-        self._elsewhere: dict[tuple[Any, ...], Measured] = {}
-        for record in self._files.read():
+        self._from_tasks: dict[Cell, Measured] = {}  # results of array tasks
+        for record in self._task_files.read():
             result = record["result"]
             self._require_same_rows(result["task"], record.get("data"))
-            self._elsewhere[_key(result)] = Measured(result, record["times"])
+            self._from_tasks[Cell.from_record(result)] = Measured(result, record["times"])
+
+    def run_all(self, missing: Sequence[MissingFile]) -> tuple[int, int, int, tuple[int, ...]]:
+        """Run all missing cells, adding lines to the directory's results."""
+        directory = self._directory(resume=self._request.resume)
+        n_run = 0
+        with directory.opened() as records:
+            for line in directory.damaged:
+                self._run.notice(f"{line}: was damaged; its cell is run again")
+            lines = self._lines(records)
+            if len(lines) < len(records):
+                directory.rewrite(RESULTS, lines.values())
+            directory.write(PLAN, self._plan(directory, missing).content())
+            todo = [cell for cell in self._cells if cell not in lines]
+            fresh = [cell for cell in todo if cell not in self._from_tasks]
+            measured = self._measure(fresh, len(self._cells))
+            try:
+                for cell in todo:
+                    one = self._from_tasks.get(cell)
+                    if one is None:
+                        one = next(measured)
+                        n_run += 1
+                    directory.append(TIMES, one.times)
+                    directory.append(RESULTS, one.record)
+                    lines[cell] = one.record
+            except Interrupted:
+                text = "{n:,} results are kept; {resume:True} with the same command continues"
+                self._run.notice(Message(text, n=len(lines)))
+                raise
+            # whatever was run when, the file is that of a run that did all at once
+            ordered = [lines[cell] for cell in sorted(lines, key=lambda cell: cell.order)]
+            if ordered != list(lines.values()):
+                directory.rewrite(RESULTS, ordered)
+        return len(lines), n_run, 0, ()
+
+    def run_share(self, share: Share) -> tuple[int, int, int, tuple[int, ...]]:
+        """Run every k-th cell into the file of an array task; so all tasks take about as long."""
+        own = self._cells[share.number - 1 :: share.count]
+        known = {*self._cells_in_log(), *self._from_tasks}
+        todo = [cell for cell in own if cell not in known]
+        kept = [self._from_tasks[cell] for cell in own if cell in self._from_tasks]
+        if todo:
+            label = self._request.protocol.name
+            records = [self._task_record(one) for one in kept]
+            with self._task_files.saving(label, share, records) as save:
+                for cell, one in zip(todo, self._measure(todo, len(own)), strict=True):
+                    known.add(cell)
+                    save(self._task_record(one))
+        unknown = [number for number, cell in enumerate(self._cells) if cell not in known]
+        tasks = sorted({1 + number % share.count for number in unknown})
+        return len(own), len(todo), len(unknown), tuple(tasks)
+
+    def _measure(self, cells: list[Cell], total: int) -> Iterator[Measured]:
+        """The result of each cell, in order, as it is ready."""
+        time_left, left, done = self._time_left, list(cells), total - len(cells)
+        workers = self._run.workers()
+
+        def tick() -> None:
+            phrase = time_left.phrase(left, workers)
+            self._run.progress(f"benchmark{phrase}", done, total)
+
+        tick()
+        measured = self._run.map_shared(
+            measure, self._bench, cells, tick, lambda number: str(cells[number])
+        )
+        for cell, one in zip(cells, measured, strict=True):
+            first = not time_left.phrase(left, 1)
+            time_left.add(cell, one.times["seconds"])
+            left.remove(cell)
+            done += 1
+            if first and left:
+                self._run.announce(
+                    f"{total:,} results in total, {len(left):,} to go{time_left.phrase(left, 1)}"
+                    " on one core, estimated from the first"
+                )
+            tick()
+            yield one
+
+    def _directory(self, *, resume: bool) -> RunDirectory:
+        request = self._request
+        return RunDirectory(
+            request.output, RESULTS, request.common, resume=resume, lines_stand_alone=True
+        )
+
+    def _cells_in_log(self) -> set[Cell]:
+        """The cells that a run of the whole benchmark has finished in this directory so far."""
+        directory = self._directory(resume=True)
+        records = [one for one in directory.recorded() if is_valid(one, CellResult)]
+        cells = {Cell.from_record(one) for one in records}
+        if cells:
+            self._plan_before(directory)
+        return cells
+
+    def _lines(self, records: Sequence[dict[str, Any]]) -> dict[Cell, dict[str, Any]]:
+        """The lines of an earlier run, each once; DataError if one cannot belong to this run."""
+        path, name = f"{self._request.output}/{RESULTS}", self._request.protocol.name
+        lines: dict[Cell, dict[str, Any]] = {}
+        for number, record in enumerate(records, 1):
+            problem = ""
+            if not is_valid(record, CellResult):
+                problem = "not a result of a benchmark"
+            elif record["protocol"] != name:
+                problem = f"a result of protocol {record['protocol']} in a run of {name}"
+            elif lines.setdefault(Cell.from_record(record), record) != record:
+                problem = "an earlier line has other values for the same cell"
+            if problem:
+                raise DataError(
+                    f"{path}:{number}: {problem}",
+                    Message(
+                        "remove the line to run its cell again, or start over with another {output}"
+                    ),
+                )
+        return lines
+
+    def _plan(self, directory: RunDirectory, missing: Sequence[MissingFile]) -> BenchmarkPlan:
+        """What this run and earlier ones in the directory were asked for."""
+        request, cells, bench = self._request, self._cells, self._bench
+        plan = BenchmarkPlan(
+            protocol=request.protocol.name,
+            seed=request.seed,
+            command=request.command,
+            tasks=tuple(bench.families),
+            settings=tuple(cell.setting for cell in cells),
+            methods=tuple(cell.method for cell in cells),
+            repetitions={f"{cell.task}/{cell.setting}": request.repetitions for cell in cells},
+            missing=tuple(
+                MissingTask(task, one.file, one.address) for one in missing for task in one.tasks
+            ),
+            versions={
+                "resvm": __version__,
+                "numpy": np.__version__,
+                "libsvm": package_version("libsvm"),
+                "liblinear": package_version("liblinear"),
+            },
+            data={task: bench.data.description(task) for task in bench.families},
+        )
+        return self._plan_before(directory).united(plan)
+
+    def _plan_before(self, directory: RunDirectory) -> BenchmarkPlan:
+        """The plan of earlier runs in the directory, which must have had the same rows."""
+        content = directory.read(PLAN)
+        if content is None:
+            return BenchmarkPlan(self._request.protocol.name)
+        path = f"{self._request.output}/{PLAN}"
+        try:
+            plan = BenchmarkPlan.from_file(content, path)
+        except DataError as error:
+            raise DataError(error.message, Message("start over with another {output}")) from None
+        for task, described in plan.data.items():
+            self._require_same_rows(task, described["digest"])
+        return plan
+
+    def _require_same_rows(self, task: str, digest: str | None) -> None:
+        if digest is not None and task in self._bench.families and digest != self._digest(task):
+            raise ParameterError(
+                "{path}: was started with other rows of {task_name}",
+                "use the same data, or start over with another {output}",
+                path=self._request.output, task_name=task,
+            )  # fmt: skip
 
     def _digest(self, task: str) -> str:
         if task not in self._digests:
             self._digests[task] = self._bench.data.description(task)["digest"]
         return self._digests[task]
 
-    def _require_same_rows(self, task: str, digest: str | None) -> None:
-        """Refuse results of other rows than those of now, where they say of which they are."""
-        if digest is not None and task in self._bench.families and digest != self._digest(task):
-            raise CommandLineError(
-                f"{self._request.target}: was begun with other rows of {task}",
-                "use the same data, or begin anew with another -o",
-            )
-
-    def _measured(self, works: Sequence[Work], total: int) -> Iterator[tuple[Work, Measured]]:
-        """Each work's line, in order, as it is ready."""
-        costs, left, done = self._costs, list(works), total - len(works)
-        workers = self._run.workers()
-
-        def tick() -> None:
-            self._run.progress(f"benchmark{costs.left(left, workers)}", done, total)
-
-        tick()
-        measured = self._run.map_shared(
-            measure, self._bench, works, tick, lambda number: str(works[number])
-        )
-        for work, one in zip(works, measured, strict=True):
-            told = costs.known
-            costs.add(work, one.times["seconds"])
-            left.remove(work)
-            done += 1
-            if not told and left:
-                self._run.notice(
-                    f"{total:,} results in all, {len(left):,} to come{costs.left(left, 1)} on one"
-                    " core, by the first of them"
-                )
-            tick()
-            yield work, one
-
-    def share(self) -> tuple[int, int, int, tuple[int, ...]]:
-        """This task's share, into a file of its own; every so-manieth, so that shares are alike."""
-        share = self._request.share
-        assert share is not None
-        own = self._works[share.number - 1 :: share.count]
-        logged = self._logged()
-        known = {*logged, *self._elsewhere}
-        kept = [one for work in own if (one := self._elsewhere.get(self._name(work))) is not None]
-        left = [work for work in own if self._name(work) not in known]
-        records = [self._stored(one) for one in kept]
-        if left:
-            name = self._request.protocol.name
-            with self._files.saving(name, share, records) as save:
-                for work, one in self._measured(left, len(own)):
-                    known.add(self._name(work))
-                    save(self._stored(one))
-        unknown = [self._name(work) not in known for work in self._works]
-        tasks = sorted({1 + place % share.count for place in np.flatnonzero(unknown).tolist()})
-        return len(own), len(left), sum(unknown), tuple(tasks)
-
-    def _logged(self) -> set[tuple[Any, ...]]:
-        """What a run without ``--task`` has finished in this directory, or is finishing."""
-        request = self._request
-        directory = RunDirectory(
-            request.target, RESULTS, request.fixed, resume=True, lines_stand_alone=True
-        )
-        names = {_key(record) for record in directory.recorded() if is_result(record)}
-        if names:
-            self._require_same_data(self._plan_before(directory))
-        return names
-
-    def _stored(self, one: Measured) -> dict[str, Any]:
+    def _task_record(self, one: Measured) -> dict[str, Any]:
         digest = self._digest(one.record["task"])
         return {"result": one.record, "times": one.times, "data": digest}
 
-    def all(self, absent: Sequence[Missing]) -> tuple[int, int, int, tuple[int, ...]]:
-        """All that is missing, into the log."""
-        request = self._request
-        directory = RunDirectory(
-            request.target, RESULTS, request.fixed, resume=request.resume, lines_stand_alone=True
-        )
-        n_run = 0
-        with directory.opened() as records:
-            for line in directory.damaged:
-                self._run.notice(f"{line}: was damaged; what it held is run again")
-            lines = self._known(records)
-            if len(lines) < len(records):
-                directory.rewrite(RESULTS, lines.values())
-            directory.write(PLAN, self._plan(directory, absent))
-            todo = [work for work in self._works if self._name(work) not in lines]
-            fresh = [work for work in todo if self._name(work) not in self._elsewhere]
-            measured = self._measured(fresh, len(self._works))
-            try:
-                for work in todo:
-                    name = self._name(work)
-                    one = self._elsewhere.get(name)
-                    if one is None:
-                        _, one = next(measured)
-                        n_run += 1
-                    directory.append(TIMES, one.times)
-                    directory.append(RESULTS, one.record)
-                    lines[name] = one.record
-            except Interrupted:
-                self._run.notice(
-                    f"{len(lines):,} results are kept; the same command with --resume goes on"
-                )
-                raise
-            self._settle_order(directory, lines)
-        return len(lines), n_run, 0, ()
 
-    def _known(self, records: Sequence[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """The lines of an earlier run, each once, or why they cannot be its."""
-        path, name = f"{self._request.target}/{RESULTS}", self._request.protocol.name
-        advice = "take that line out, and what it held is run again; or begin anew with another -o"
-        lines: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for number, record in enumerate(records, 1):
-            if not is_result(record):
-                raise DataError(f"{path}:{number}: is no result of a benchmark", advice)
-            if record["protocol"] != name:
-                told = f"a result of protocol {record['protocol']} in a run of {name}"
-                raise DataError(f"{path}:{number}: {told}", advice)
-            if lines.setdefault(_key(record), record) != record:
-                told = "stands there before with other figures"
-                raise DataError(f"{path}:{number}: the same cell {told}", advice)
-        return lines
-
-    def _settle_order(
-        self, directory: RunDirectory, lines: dict[tuple[Any, ...], dict[str, Any]]
-    ) -> None:
-        """In the order of a run that did all at once, whatever runs there were."""
-        ordered = sorted(lines.values(), key=place_of)
-        if ordered != list(lines.values()):
-            directory.rewrite(RESULTS, ordered)
-
-    def _name(self, work: Work) -> tuple[Any, ...]:
-        return _key(work.key(self._request.protocol.name))
-
-    def _plan_before(self, directory: RunDirectory) -> dict[str, Any]:
-        before = directory.read(PLAN) or {}
-        if not is_plan(before):
-            raise DataError(
-                f"{self._request.target}/{PLAN}: is no plan of a benchmark",
-                "begin anew with another -o",
-            )
-        return before
-
-    def _require_same_data(self, before: dict[str, Any]) -> None:
-        for task, described in before.get("data", {}).items():
-            self._require_same_rows(task, described["digest"])
-
-    def _plan(self, directory: RunDirectory, absent: Sequence[Missing]) -> dict[str, Any]:
-        """What was asked for in all, with what an earlier run asked for."""
-        request, works, before = self._request, self._works, self._plan_before(directory)
-        now = {
-            "protocol": request.protocol.name,
-            "seed": request.seed,
-            "tasks": list(self._bench.families),
-            "settings": [work.cell.setting for work in works],
-            "methods": [work.method for work in works],
-            "repetitions": {
-                f"{work.cell.task}/{work.cell.setting}": request.repetitions for work in works
-            },
-            "data": {task: self._bench.data.description(task) for task in self._bench.families},
-            "missing": [
-                {"task": task, "file": one.file, "fetch": one.address}
-                for one in absent
-                for task in one.tasks
-            ],
-            "command": request.command,
-            "versions": {
-                "resvm": __version__,
-                "numpy": np.__version__,
-                "libsvm": libsvm.version(),
-                "liblinear": liblinear.version(),
-            },
-        }
-        self._require_same_data(before)
-        return united(before, now)
-
-
-def _key(record: dict[str, Any]) -> tuple[Any, ...]:
-    names = ("setting", "task", "method", "repetition")
-    shares = ("contamination_pos", "contamination_unl")  # 0 where a line says none
-    return *(record[name] for name in names), *(record.get(name, 0.0) for name in shares)
-
-
-def _is_stored(record: Any) -> bool:
-    if not isinstance(record, dict):
+def _is_task_record(record: Any) -> bool:
+    if not isinstance(record, dict) or type(record.get("data", "")) is not str:
         return False
-    if type(record.get("data", "")) is not str:
-        return False
-    return is_result(record.get("result")) and is_times(record.get("times"))
+    return is_valid(record.get("result"), CellResult) and is_valid(record.get("times"), CellTime)

@@ -1,19 +1,19 @@
-"""Results of a benchmark to the paper's tables: means, intervals, wins, stars and verdicts.
+"""The paper's tables from results: means, intervals, wins, verdicts, margins and medians.
 
-Areas are in percent from here on, as in the paper. What cannot be said is None.
+Areas are in percent from here on, as in the paper. None stands for what cannot be computed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.benchmark.published import PublishedResult
-from resvm_cli.benchmark.results import AREAS, LIBLINEAR, METHODS, Result
+from resvm_cli.benchmark.data import COMPARED, PUBLISHED_CWSVM
+from resvm_cli.benchmark.results import AREAS, CellResult, PublishedParameters, PublishedResult
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 
@@ -21,8 +21,9 @@ Verdict: TypeAlias = Literal["above", "within", "below"]
 PublishedTable: TypeAlias = Mapping[tuple[str, str, str], PublishedResult]
 TOLERANCE = 1.0  # points that a mean may lie below the published interval
 STAR_LEVELS = (0.05, 0.01, 0.001)
-REPETITIONS = 20  # of the paper: wins are scaled to as many where a run has more or fewer
-CLASSES_OF = {"mnist": 10, "sensit": 3}
+REPETITIONS = 20  # of the paper; wins are scaled to this number
+MULTICLASS = ("mnist", "sensit")  # data sets of several tasks
+PARAMETERS = ("n_pos", "unl_per_pos", "w_pos")
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,41 @@ class Estimate:
     high: float | None
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """Where its interval ends on an axis of percent, which Student's knows nothing of."""
+    def bounds(self) -> tuple[float, float]:
+        """The interval cut to 0 and 100 %, for drawing."""
         low, high = (self.mean if end is None else end for end in (self.low, self.high))
         return max(0.0, low), min(100.0, high)
 
     @property
     def width(self) -> float | None:
-        """From bound to bound."""
         return None if self.low is None or self.high is None else self.high - self.low
 
 
 @dataclass(frozen=True)
 class MethodCell:
-    """One method on one task: what it reached here, and in the paper."""
+    """What one method achieved on one task, here and in the paper."""
 
     method: str
     pr_auc_trapezoid: Estimate
     average_precision: Estimate
     roc_auc: Estimate
-    wins: float | None  # None beside the three methods that are compared
+    wins: float | None  # None for methods other than the three that are compared
     published: PublishedResult | None
     verdict: Verdict | None
 
 
+class MethodRow:
+    """A row with a cell for each method that has results."""
+
+    cells: tuple[MethodCell, ...]
+
+    def cell(self, method: str) -> MethodCell | None:
+        return next((cell for cell in self.cells if cell.method == method), None)
+
+
 @dataclass(frozen=True)
-class TaskRow:
-    """One task in one setting, by all methods."""
+class TaskRow(MethodRow):
+    """All methods on one task in one setting."""
 
     task: str
     data_set: str
@@ -71,23 +80,19 @@ class TaskRow:
     stars: int
     published_stars: int | None
 
-    def cell(self, method: str) -> MethodCell | None:
-        """What a method reached, if it was there."""
-        return next((cell for cell in self.cells if cell.method == method), None)
-
 
 @dataclass(frozen=True)
 class SettingTable:
     """The paper's table of one setting."""
 
     setting: str
-    methods: tuple[str, ...]  # of the three, those with results
+    methods: tuple[str, ...]  # of the three that are compared, those with results
     rows: tuple[TaskRow, ...]
 
 
 @dataclass(frozen=True)
 class WinCount:
-    """Wins of a method in a setting, each task scaled to 20 repetitions; published beside."""
+    """Wins of a method in a setting, scaled to 20 repetitions per task, and published ones."""
 
     setting: str
     method: str
@@ -102,9 +107,9 @@ class WinCount:
 
 
 def data_set_of(task: str) -> str:
-    """Digits and vehicle classes are tasks of one data set."""
+    """The data set of a task; digits and vehicle classes are tasks of one data set."""
     family, _, number = task.rpartition("-")
-    return family if family in CLASSES_OF and number.isdecimal() else task
+    return family if family in MULTICLASS and number.isdecimal() else task
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -115,29 +120,29 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(len(sample), float(sample.mean()), *bounds)
 
 
-def judged(mean: float, published: PublishedResult) -> Verdict:
-    """Above the published interval, within it or less than a point below, or below."""
+def verdict_on(mean: float, published: PublishedResult) -> Verdict:
+    """Compare a mean with the published interval, with a tolerance of one point below it."""
     if mean > published.high:
         return "above"
     return "within" if mean >= published.low - TOLERANCE else "below"
 
 
 def stars(p_value: float | None) -> int:
-    """How many of the paper's three levels a p value passes."""
+    """How many of the paper's three significance levels a p-value passes."""
     return 0 if p_value is None else sum(p_value < level for level in STAR_LEVELS)
 
 
-def compared_methods(results: Sequence[Result]) -> tuple[str, ...]:
-    """Those of the three methods that have results."""
-    present = {result.method for result in results}
-    return tuple(method for method in METHODS if method in present)
+def compared_methods(results: Sequence[CellResult]) -> tuple[str, ...]:
+    """Those of the three compared methods that have results."""
+    present = {result.cell.method for result in results}
+    return tuple(method for method in COMPARED if method in present)
 
 
-def complete_areas(
-    results: Sequence[Result], methods: Sequence[str], area: str = AREAS[0]
+def paired_areas(
+    results: Sequence[CellResult], methods: Sequence[str], area: str = AREAS[0]
 ) -> FloatArray:
-    """Areas of one task, repetitions x methods, of the repetitions that all methods finished."""
-    found = {(result.repetition, result.method): getattr(result, area) for result in results}
+    """Areas of one task, repetitions x methods, for repetitions that all methods finished."""
+    found = {(one.cell.repetition, one.cell.method): getattr(one, area) for one in results}
     repetitions = sorted({repetition for repetition, _ in found})
     table = [
         [found[repetition, method] for method in methods]
@@ -147,8 +152,15 @@ def complete_areas(
     return np.array(table, np.float64).reshape(len(table), len(methods))
 
 
+def wins_of(table: FloatArray, methods: Sequence[str]) -> dict[str, float]:
+    """How often each method was best; empty where there is nothing to compare."""
+    if not len(table) or len(methods) < 2:
+        return {}
+    return dict(zip(methods, significance.shared_wins(table), strict=True))
+
+
 def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str) -> float | None:
-    """One-sided p that one method is greater than another in pairs; None where there are none."""
+    """One-sided paired p-value that one method is greater than another."""
     if first not in methods or second not in methods or len(table) < 2:
         return None
     columns = methods.index(first), methods.index(second)
@@ -156,25 +168,25 @@ def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str
 
 
 def setting_table(
-    setting: str, results: Sequence[Result], tasks: Sequence[str], published: PublishedTable
+    setting: str, results: Sequence[CellResult], tasks: Sequence[str], published: PublishedTable
 ) -> SettingTable:
-    """The table of one setting; ``results`` are all of that setting."""
+    """The table of one setting from all its results."""
     methods = compared_methods(results)
     rows = []
     for task in tasks:
-        own = [result for result in results if result.task == task]
+        own = [result for result in results if result.cell.task == task]
         if own:
-            rows.append(_row(setting, task, own, methods, published))
+            rows.append(_task_row(setting, task, own, methods, published))
     return SettingTable(setting, methods, tuple(rows))
 
 
 def method_cells(
-    results: Sequence[Result], methods: Sequence[str], wins: Mapping[str, float]
+    results: Sequence[CellResult], methods: Sequence[str], wins: Mapping[str, float]
 ) -> list[MethodCell]:
-    """What each method reached on one task, without judging it."""
+    """What each method achieved on one task, without the published results."""
     cells = []
-    for method in (*methods, LIBLINEAR):
-        own = [result for result in results if result.method == method]
+    for method in (*methods, PUBLISHED_CWSVM):
+        own = [result for result in results if result.cell.method == method]
         if own:
             areas = {name: estimate([getattr(one, name) for one in own]) for name in AREAS}
             cells.append(MethodCell(method, **areas, wins=wins.get(method), published=None,
@@ -182,74 +194,212 @@ def method_cells(
     return cells
 
 
-def _row(
+def _task_row(
     setting: str,
     task: str,
-    results: Sequence[Result],
+    results: Sequence[CellResult],
     methods: Sequence[str],
     published: PublishedTable,
 ) -> TaskRow:
-    table = complete_areas(results, methods)
-    wins: dict[str, float] = {}
-    if len(table) and len(methods) > 1:
-        wins = dict(zip(methods, significance.shared_wins(table), strict=True))
+    table = paired_areas(results, methods)
     cells = []
-    for cell in method_cells(results, methods, wins):
-        beside = published.get(
-            (setting, task, "cwsvm" if cell.method == LIBLINEAR else cell.method)
-        )
-        verdict = None if beside is None else judged(cell.pr_auc_trapezoid.mean, beside)
-        cells.append(
-            MethodCell(
-                cell.method, cell.pr_auc_trapezoid, cell.average_precision, cell.roc_auc,
-                cell.wins, beside, verdict,
-            )
-        )  # fmt: skip
+    for cell in method_cells(results, methods, wins_of(table, methods)):
+        name = "cwsvm" if cell.method == PUBLISHED_CWSVM else cell.method
+        theirs = published.get((setting, task, name))
+        if theirs is not None:
+            verdict = verdict_on(cell.pr_auc_trapezoid.mean, theirs)
+            cell = replace(cell, published=theirs, verdict=verdict)
+        cells.append(cell)
     p_value = p_greater(table, methods, "resvm", "bagging")
-    beside = published.get((setting, task, "resvm"))
     published_stars = None
-    if beside is not None:
+    if (theirs := published.get((setting, task, "resvm"))) is not None:
         # the paper names the level that p is below
-        published_stars = 0 if beside.p_below is None else 1 + STAR_LEVELS.index(beside.p_below)
+        published_stars = 0 if theirs.p_below is None else 1 + STAR_LEVELS.index(theirs.p_below)
     return TaskRow(
         task, data_set_of(task), len(table), tuple(cells), p_value, stars(p_value), published_stars
     )
 
 
 def win_counts(table: SettingTable, published: PublishedTable) -> tuple[WinCount, ...]:
-    """Total wins, and normalised: those of several classes are divided by how many there are."""
+    """Total wins, and normalized ones, where each data set counts as one task."""
     rows = [row for row in table.rows if row.n_compared and len(table.methods) > 1]
     if not rows:
         return ()
     sizes: dict[str, int] = {}
     for row in rows:
         sizes[row.data_set] = sizes.get(row.data_set, 0) + 1
-    beside = all(
-        (table.setting, row.task, method) in published for row in rows for method in METHODS
+    keys = [(table.setting, row.task, method) for row in rows for method in COMPARED]
+    sources = (False, True) if all(key in published for key in keys) else (False,)
+    figures: dict[str, list[float | None]] = {method: [] for method in table.methods}
+    for from_paper in sources:
+        for normalized in (False, True):
+            sums = dict.fromkeys(table.methods, 0.0)
+            for row in rows:
+                weight = 1 / sizes[row.data_set] if normalized else 1.0
+                for method in table.methods:
+                    if from_paper:
+                        sums[method] += weight * published[table.setting, row.task, method].wins
+                    else:
+                        wins = _cell(row, method).wins or 0.0
+                        sums[method] += weight * wins * REPETITIONS / row.n_compared
+            total = sum(sums.values())
+            for method, value in sums.items():
+                figures[method] += [value, 100 * value / total if total else None]
+    return tuple(
+        WinCount(table.setting, method, *own, *[None] * (8 - len(own)))  # type: ignore[arg-type]
+        for method, own in figures.items()
     )
 
-    def counted(normalised: bool, from_paper: bool) -> dict[str, float]:
-        sums = dict.fromkeys(table.methods, 0.0)
-        for row in rows:
-            weight = 1 / sizes[row.data_set] if normalised else 1.0
-            for method in table.methods:
-                if from_paper:
-                    sums[method] += weight * published[table.setting, row.task, method].wins
-                else:
-                    cell = row.cell(method)
-                    assert cell is not None
-                    assert cell.wins is not None
-                    sums[method] += weight * cell.wins * REPETITIONS / row.n_compared
-        return sums
 
-    ours = [counted(normalised, False) for normalised in (False, True)]
-    theirs = [counted(normalised, True) if beside else {} for normalised in (False, True)]
-    counts = []
-    for method in table.methods:
-        figures: list[float | None] = []
-        for sums in (*ours, *theirs):
-            value = sums.get(method)
-            total = sum(sums.values())
-            figures += [value, None if value is None or not total else 100 * value / total]
-        counts.append(WinCount(table.setting, method, *figures))  # type: ignore[arg-type]
-    return tuple(counts)
+def _cell(row: TaskRow, method: str) -> MethodCell:
+    """The cell of a compared method in a row where each has finished a repetition."""
+    cell = row.cell(method)
+    assert cell is not None
+    return cell
+
+
+def mean_areas(rows: Sequence[TaskRow], methods: Sequence[str]) -> FloatArray:
+    """Mean PR areas, tasks x methods."""
+    return np.array([[_cell(row, name).pr_auc_trapezoid.mean for name in methods] for row in rows])
+
+
+@dataclass(frozen=True)
+class Medians:
+    """Medians of one tuned parameter of resvm for the digits of mnist."""
+
+    setting: str
+    parameter: str
+    tasks: tuple[str, ...]
+    values: tuple[float | None, ...]
+    published: tuple[float, ...]
+    mean: float | None
+    published_mean: float
+
+
+def parameter_medians(
+    setting: str,
+    results: Sequence[CellResult],
+    published: Mapping[tuple[str, str], PublishedParameters],
+) -> tuple[Medians, ...]:
+    """Medians of resvm's parameters on each digit, with the paper's."""
+    tasks = tuple(task for own, task in published if own == setting)
+    tables = []
+    for parameter in PARAMETERS:
+        values: list[float | None] = []
+        for task in tasks:
+            tuned = [
+                value
+                for one in results
+                if one.cell.task == task and one.cell.method == "resvm"
+                if (value := _parameter(one.parameters, parameter)) is not None
+            ]
+            values.append(float(np.median(tuned)) if tuned else None)
+        known = [value for value in values if value is not None]
+        theirs = tuple(getattr(published[setting, task], parameter) for task in tasks)
+        if known:
+            means = float(np.mean(known)), float(np.mean(theirs))
+            tables.append(Medians(setting, parameter, tasks, tuple(values), theirs, *means))
+    return tuple(tables)
+
+
+def _parameter(parameters: Mapping[str, object], name: str) -> float | None:
+    """A tuned parameter; ``unl_per_pos`` may be given by both bag sizes."""
+    value = parameters.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if name == "unl_per_pos":
+        n_pos, n_unl = _parameter(parameters, "n_pos"), _parameter(parameters, "n_unl")
+        return n_unl / n_pos if n_unl is not None and n_pos else None
+    return None
+
+
+@dataclass(frozen=True)
+class IntervalWidth:
+    """How wide the intervals of a method are, and how often resvm's is narrower."""
+
+    setting: str
+    method: str
+    n_tasks: int
+    mean: float
+    median: float
+    published_mean: float | None
+    n_resvm_narrower: int | None
+    p_resvm_narrower: float | None
+
+
+def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[IntervalWidth, ...]:
+    """Widths of each method's intervals over the tasks that have one for every method."""
+    found: dict[str, dict[str, float]] = {method: {} for method in table.methods}
+    for row in table.rows:
+        cells = [cell for method in table.methods if (cell := row.cell(method))]
+        own = [width for cell in cells if (width := cell.pr_auc_trapezoid.width) is not None]
+        if len(own) == len(table.methods):
+            for method, width in zip(table.methods, own, strict=True):
+                found[method][row.task] = width
+    widths = {name: np.array(list(of_task.values())) for name, of_task in found.items() if of_task}
+    rows = []
+    for method, own_widths in widths.items():
+        keys = [(table.setting, task, method) for task in found[method]]
+        theirs = [published[key].width for key in keys if key in published]
+        narrower = p_value = None
+        if method != "resvm" and "resvm" in widths:
+            narrower = int((widths["resvm"] < own_widths).sum())
+            p_value = significance.wilcoxon_greater(own_widths, widths["resvm"])
+        rows.append(
+            IntervalWidth(
+                table.setting, method, len(keys), float(own_widths.mean()),
+                float(np.median(own_widths)),
+                float(np.mean(theirs)) if len(theirs) == len(keys) else None, narrower, p_value,
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """By how many points resvm is ahead of another method, on average over tasks."""
+
+    setting: str
+    tasks: str
+    method: str
+    n_tasks: int
+    pr_auc_trapezoid: float
+    average_precision: float
+    published: float | None  # over the paper's cwsvm or bagging, on the same tasks
+    p_resvm_over: float | None  # one-sided, over tasks
+
+
+def margins(table: SettingTable) -> tuple[Margin, ...]:
+    """Resvm's margins on the digits of mnist, on the other tasks, and on all."""
+    found = []
+    for name, kinds in (("mnist", {True}), ("other tasks", {False}), ("all tasks", {True, False})):
+        for method in ("bagging", "cwsvm", PUBLISHED_CWSVM):
+            rows = [row for row in table.rows if row.cell(method)]
+            if name == "all tasks" and {row.data_set == "mnist" for row in rows} != kinds:
+                continue
+            pairs = [
+                (first, second)
+                for row in rows
+                if (row.data_set == "mnist") in kinds
+                if (first := row.cell("resvm")) and (second := row.cell(method))
+            ]
+            if pairs:
+                found.append(_margin(table.setting, name, method, pairs))
+    return tuple(found)
+
+
+def _margin(
+    setting: str, tasks: str, method: str, pairs: Sequence[tuple[MethodCell, MethodCell]]
+) -> Margin:
+    ahead = [one.pr_auc_trapezoid.mean - other.pr_auc_trapezoid.mean for one, other in pairs]
+    by_steps = [one.average_precision.mean - other.average_precision.mean for one, other in pairs]
+    theirs = [
+        one.published.middle - other.published.middle
+        for one, other in pairs
+        if one.published and other.published
+    ]
+    return Margin(
+        setting, tasks, method, len(pairs), float(np.mean(ahead)), float(np.mean(by_steps)),
+        float(np.mean(theirs)) if len(theirs) == len(pairs) else None,
+        significance.wilcoxon_greater(ahead, np.zeros(len(ahead))) if len(ahead) > 1 else None,
+    )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.model.ensemble import numeric_fingerprint
 from resvm_cli.running import parallel
-from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm.solver_libraries import package_version
 
 FINGERPRINT = "numeric_fingerprint"
 
@@ -61,8 +61,8 @@ def identity() -> dict[str, str]:
     return {
         "resvm": __version__,
         "numpy": np.__version__,
-        "libsvm": libsvm.version(),
-        "liblinear": liblinear.version(),
+        "libsvm": package_version("libsvm"),
+        "liblinear": package_version("liblinear"),
         FINGERPRINT: numeric_fingerprint(),
     }
 

@@ -17,7 +17,7 @@ from resvm_cli.options.data import ZeroBased
 from resvm_cli.options.running import Json, Quiet, command_run
 from resvm_cli.options.values import offered, parse_kernel
 from resvm_cli.report import terminal
-from resvm_cli.report.json_output import print_json
+from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def check_file(
     from resvm_cli.files.file_kinds import ForeignFormat
     from resvm_cli.files.streams import name_of, read_pieces
     from resvm_cli.files.svmlight import format_number, parse_pieces
-    from resvm_cli.svm import gram
+    from resvm_cli.svm import kernels
 
     name = name_of(path)
     bad: list[str] = []
@@ -139,7 +139,7 @@ def check_file(
         nonlocal n_bad
         n_bad += 1
         if len(bad) < most:
-            bad.append(str(line.error(name).message))
+            bad.append(terminal.in_options(line.error(name).message))
 
     seen = _Seen()
     matrix = _KernelMatrix(name) if precomputed else None
@@ -153,13 +153,14 @@ def check_file(
         ):
             if matrix is not None:
                 matrix.add(block)
-                rows = block.rows.entries(block.rows.indices != gram.SERIAL)
+                rows = block.rows.entries(block.rows.indices != kernels.SERIAL)
                 seen.add(rows, block.labels)
             else:
                 seen.add(block.rows, block.labels)
             run.progress(f"checking {name}", seen.n_rows, None)
     except ForeignFormat as error:  # other files are checked all the same
-        bad = [f"{error.message}; {error.hint}"]
+        told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
+        bad = ["; ".join(told)]
     if matrix is not None:
         wrong = matrix.wrong(seen.max_index)
         n_bad += len(wrong)
@@ -211,9 +212,9 @@ class _KernelMatrix:
     def add(self, block: Block) -> None:
         import numpy as np
 
-        from resvm_cli.svm import gram
+        from resvm_cli.svm import kernels
 
-        wrong = gram.wrong_serials(block.rows)
+        wrong = kernels.wrong_serials(block.rows)
         self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
         if wrong:
             self._kept = None
@@ -221,7 +222,7 @@ class _KernelMatrix:
         rows, lines = block.rows, block.lines
         if not len(rows):
             return
-        numbers = gram.serials(rows)
+        numbers = kernels.serials(rows)
         self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
         self._n_kept += len(rows.values)
         if self._n_kept > MAX_KEPT:
@@ -232,7 +233,7 @@ class _KernelMatrix:
     def wrong(self, n_columns: int) -> list[str]:
         """The faults of lines, and of the matrix unless the file is large."""
         from resvm_cli.rows import Rows
-        from resvm_cli.svm import gram
+        from resvm_cli.svm import kernels
 
         found = list(self._wrong)
         serial, line = self._last
@@ -243,9 +244,9 @@ class _KernelMatrix:
             )
         elif self._kept and not found:
             try:
-                gram.kernel_matrix(Rows.concatenate(self._kept))
+                kernels.precomputed_matrix(Rows.concatenate(self._kept))
             except DataError as error:
-                found.append(f"{self._name}: {error.message}")
+                found.append(f"{self._name}: {terminal.in_options(error.message)}")
         return found
 
 

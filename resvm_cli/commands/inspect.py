@@ -14,8 +14,7 @@ import typer
 
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
 from resvm_cli.options.running import Json, output_option
-from resvm_cli.report.json_output import print_json
-from resvm_cli.report.terminal import print_data, rendered
+from resvm_cli.report.terminal import print_data, print_json, rendered
 
 if TYPE_CHECKING:
     from resvm_cli.model.ensemble import Ensemble
@@ -223,7 +222,7 @@ def show_inspection(inspection: Inspection) -> None:
     table.add_row("versions", pairs(manifest["versions"]))
     table.add_row("format", str(manifest["format"]))
     colors = sys.stdout is not None and sys.stdout.isatty()
-    print_data(rendered(table, None if colors else 100, colours=colors))
+    print_data(rendered(table, None if colors else 100, colors=colors))
 
 
 def print_weights(weights: Sequence[FeatureWeight]) -> None:

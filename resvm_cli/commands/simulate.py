@@ -18,8 +18,7 @@ from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, output_option, running_option
 from resvm_cli.options.values import offered, parse_choice
-from resvm_cli.report.json_output import print_result
-from resvm_cli.report.terminal import note, say
+from resvm_cli.report.terminal import note, print_result, say
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-/* Doubles as text: byte for byte what Python's repr writes, many at a time, the GIL released.
+/* Doubles as text: byte for byte what Python's repr writes, many at a time, without the GIL.
  *
- * The cores (format_rows, format_lines) know nothing of Python, so that the fuzz target can include
- * this file. They stop where what comes next might not fit, and go on from there when called again
- * with more room. fill_tables must have been called once before. */
+ * The cores (format_rows, format_lines) do not use Python, so the fuzz target can include this file.
+ * They stop when the next number might not fit, and continue there when called again with more room.
+ * fill_tables must have been called once before. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,18 +16,18 @@
 
 enum status { DONE = 0, FULL, MISFIT, OUT_OF_MEMORY };
 
-/* What has been written so far, and of which numbers. */
+/* The text written so far, and the number of rows and entries in it. */
 struct output {
     char *text;
     size_t used, capacity;
     size_t rows, entries;
 };
 
-/* Writes a number that the fast paths leave into NUMBER_ROOM bytes and returns its end; NULL when
- * memory ran out. */
+/* Writes a number that the fast paths cannot into NUMBER_ROOM bytes and returns its end; NULL if memory
+ * ran out. */
 typedef char *(*slow_number)(void *context, double number, char *to);
 
-/* digits * 10^exponent, `count` being how many digits there are */
+/* digits * 10^exponent, with `count` digits */
 struct decimal {
     uint64_t digits;
     int count, exponent;
@@ -60,7 +60,7 @@ static inline void write_digits(char *to, uint64_t digits, int count)
         end[-1] = (char)('0' + rest);
 }
 
-/* Of a number up to 2^63: 10^19 still fits 64 bits. */
+/* For numbers up to 2^63: 10^19 still fits 64 bits. */
 static inline int count_digits(uint64_t number)
 {
     int count = 1;
@@ -81,7 +81,7 @@ static inline char *write_whole(char *to, int64_t number)
     return to + count;
 }
 
-/* Lays a decimal out as repr does: an exponent below 1e-4 and from 1e16 on. */
+/* Writes a decimal as repr does: with an exponent below 1e-4 and from 1e16 on. */
 static inline char *write_decimal(char *to, struct decimal number)
 {
     int count = number.count, point = count + number.exponent; /* digits before the point */
@@ -116,16 +116,15 @@ static inline char *write_decimal(char *to, struct decimal number)
 }
 
 #ifdef __SIZEOF_INT128__
-/* The Schubfach way (R. Giulietti). What reads back as the double is an interval, and 10^k is the
- * largest power of ten that is not wider. So at most one multiple of 10^(k+1) lies in it: less its
- * trailing zeros, that is the shortest decimal. If there is none, it is the nearest multiple of
- * 10^k in the interval. All is counted in quarters of 10^k; fractions are cut off and the last bit
+/* The Schubfach algorithm (R. Giulietti). The decimals that read back as the double form an interval,
+ * and 10^k is the largest power of ten that is not wider. So at most one multiple of 10^(k+1) lies in
+ * it: without its trailing zeros, that is the shortest decimal. Otherwise it is the nearest multiple of
+ * 10^k in the interval. All is counted in quarters of 10^k; fractions are cut off and the last bit is
  * set instead, which changes no comparison with an even number.
  *
- * Powers have 126 bits. Up to 10^54 that is exact, and so is every product. Below 1 they are
- * rounded up, by at most 2^-66 in any product; the true product is a multiple of 5^-27 > 2^-63
- * there, so its whole part is right, and the first 64 bits of its fraction are zero just when it
- * has none. */
+ * Powers have 126 bits. Up to 10^54 that is exact, and so is every product. Below 1 they are rounded
+ * up, by at most 2^-66 in any product; the true product is a multiple of 5^-27 > 2^-63 there, so its
+ * whole part is right, and the first 64 bits of its fraction are zero only if it has none. */
 #define LAST_RECIPROCAL 27
 #define LAST_POWER 54
 
@@ -164,7 +163,7 @@ static void fill_powers(void)
     }
 }
 
-/* power * factor / 2^128, any fraction cut off and the last bit set instead. */
+/* power * factor / 2^128; a fraction is cut off and the last bit is set instead. */
 static inline uint64_t scaled(const struct power *power, uint64_t factor)
 {
     wide low = (wide)power->low * factor;
@@ -172,12 +171,12 @@ static inline uint64_t scaled(const struct power *power, uint64_t factor)
     return (uint64_t)(high >> 64) | (((uint64_t)high | ((uint64_t)low & power->mask)) != 0);
 }
 
-/* The shortest decimal that reads back, the nearest of these; 0 where the powers do not reach. */
+/* The nearest of the shortest decimals that read back; 0 if the table of powers does not reach. */
 static inline int shortest(uint64_t bits, struct decimal *out)
 {
     uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     int exponent = (int)(bits >> 52 & 0x7ff) - 1075;
-    int narrow = fraction == 0; /* at a power of two the lower neighbour is twice as near */
+    int narrow = fraction == 0; /* at a power of two the lower neighbor is twice as near */
     /* 10^k is at most the width of the interval: logarithms of 2 and 3/4, times 2^32 */
     int k = (int)((exponent * INT64_C(1292913986) - narrow * INT64_C(536607790)) >> 32);
     if (k < -LAST_POWER || k > LAST_RECIPROCAL)
@@ -188,7 +187,7 @@ static inline int shortest(uint64_t bits, struct decimal *out)
     uint64_t lower = scaled(power, (quarters - 2 + (uint64_t)narrow) << shift);
     uint64_t middle = scaled(power, quarters << shift);
     uint64_t upper = scaled(power, (quarters + 2) << shift);
-    uint64_t odd = fraction & 1; /* a tie goes to the even neighbour, so the ends are not ours */
+    uint64_t odd = fraction & 1; /* a tie goes to the even neighbor, so the ends do not belong to odd ones */
     uint64_t ones = middle >> 2, tens = ones / 10;
 
     int below = lower + odd <= 40 * tens, above = 40 * tens + 40 + odd <= upper;
@@ -258,9 +257,9 @@ static inline char *write_number(char *to, double number, slow_number slow, void
     return write_decimal(to, decimal);
 }
 
-/* `index:value index:value ...` of one row behind the other; ends[r] is where row r's text ends.
- * The .0 of whole numbers is left out. Row r has entries starts[r] to starts[r + 1]; these must
- * begin at 0 and must neither descend nor go beyond n_entries, else MISFIT. */
+/* `index:value index:value ...` of one row after the other; ends[r] is where row r's text ends. The .0
+ * of whole numbers is left out. Row r has entries starts[r] to starts[r + 1]; these must begin at 0,
+ * never descend, and not go beyond n_entries, else MISFIT. */
 static enum status format_rows(const int64_t *starts, size_t n_rows, const int32_t *indices,
                                const double *values, size_t n_entries, int64_t *ends,
                                struct output *out, slow_number slow, void *context)
@@ -303,8 +302,8 @@ static enum status format_rows(const int64_t *starts, size_t n_rows, const int32
     return status;
 }
 
-/* One line for each row of a table, `n_columns` > 0 numbers parted by `separator`, before them the
- * row's label where labels are given. */
+/* One line per row of a table: the row's label if labels are given, and `n_columns` > 0 numbers, with
+ * `separator` between them. */
 static enum status format_lines(const int64_t *labels, const double *table, size_t n_rows,
                                 size_t n_columns, char separator, struct output *out,
                                 slow_number slow, void *context)
@@ -342,15 +341,11 @@ static enum status format_lines(const int64_t *labels, const double *table, size
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-struct interpreter {
-    PyThreadState *state;
-};
-
 /* repr itself, so that what the fast paths leave equals it by construction. */
 static char *python_number(void *context, double number, char *to)
 {
-    struct interpreter *interpreter = context;
-    PyEval_RestoreThread(interpreter->state);
+    struct call *call = context;
+    PyEval_RestoreThread(call->state);
     char *text = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
     size_t length = text ? strlen(text) : 0;
     char *end = NULL;
@@ -360,14 +355,17 @@ static char *python_number(void *context, double number, char *to)
     }
     PyMem_Free(text);
     PyErr_Clear();
-    interpreter->state = PyEval_SaveThread();
+    call->state = PyEval_SaveThread();
     return end;
 }
 
-/* Makes room for so many more bytes of text; 0 where there is none. */
-static int grow(struct output *out, size_t more)
+/* Make room for text, at first as much as the numbers usually need; 0 if there is none. */
+static int grow(struct output *out, size_t n_numbers)
 {
-    char *text = more < PTRDIFF_MAX - out->capacity ? realloc(out->text, out->capacity + more) : NULL;
+    size_t more = out->capacity ? out->capacity : 16 * n_numbers + 64;
+    if (n_numbers >= PTRDIFF_MAX / 32 || more >= PTRDIFF_MAX - out->capacity)
+        return 0;
+    char *text = realloc(out->text, out->capacity + more);
     if (!text)
         return 0;
     out->text = text;
@@ -375,115 +373,60 @@ static int grow(struct output *out, size_t more)
     return 1;
 }
 
-/* Room for `numbers` numbers, as much as they usually need. */
-static int first_room(struct output *out, size_t numbers)
+/* Return the text as bytes. The stable ABI cannot shorten bytes, so they are a copy. */
+static const char *finish(struct call *call, struct output *out, enum status status)
 {
-    return numbers < PTRDIFF_MAX / 32 && grow(out, 16 * numbers + 64);
+    call->text = out->text;
+    call->length = out->used;
+    if (status == MISFIT)
+        return "indptr does not fit: it must ascend from 0 to at most the entries";
+    return status == DONE ? NULL : "out of memory";
 }
 
-/* The text as bytes, or NULL with an error. The stable ABI cannot shorten bytes, so they are a copy. */
-static PyObject *finished(struct output *out, enum status status)
+FUNCTION(rows, IN(INT64, "indptr"), IN(INT32, "indices"), IN(FLOAT64, "values"), OUT(INT64, "ends"))
 {
-    PyObject *bytes = NULL;
-    if (status == DONE)
-        bytes = PyBytes_FromStringAndSize(out->text, (Py_ssize_t)out->used);
-    else if (status == MISFIT)
-        PyErr_SetString(PyExc_ValueError,
-                        "indptr does not fit: it must ascend from 0 to at most the entries");
-    else
-        PyErr_NoMemory();
-    free(out->text);
-    return bytes;
+    const struct argument *a = call->given;
+    if (a[0].count == 0)
+        return "indptr does not fit: it must have one more than there are rows";
+    if (a[1].count != a[2].count)
+        return "indices and values do not fit each other";
+    if (a[3].count != a[0].count - 1)
+        return "ends does not fit indptr";
+    struct output out = {0};
+    enum status status = FULL;
+    while (status == FULL && grow(&out, a[2].count))
+        status = format_rows(a[0].data, a[3].count, a[1].data, a[2].data, a[2].count, a[3].data,
+                             &out, python_number, call);
+    return finish(call, &out, status);
 }
 
-PyDoc_STRVAR(rows_doc,
-"rows(indptr, indices, values, ends)\n"
-"\n"
-"The rows as index:value text, one behind the other, without the .0 of whole values. The int64\n"
-"array ends gets the end of each row's text.");
-
-static PyObject *rows(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(lines, OPTIONAL(INT64, "labels"), IN(FLOAT64, "table"), IN(WHOLE, "n_columns"),
+         IN(BYTES, "separator"))
 {
-    struct array indptr = INT64("indptr"), indices = INT32("indices"), values = FLOAT64("values"),
-                 ends = WRITTEN_INT64("ends");
-    if (!PyArg_ParseTuple(args, "O&O&O&O&", take, &indptr, take, &indices, take, &values, take, &ends))
-        return NULL;
-    PyObject *bytes = NULL;
-    size_t n_entries = count(&values);
-    if (count(&indptr) == 0) {
-        PyErr_SetString(PyExc_ValueError,
-                        "indptr does not fit: it must have one more than there are rows");
-    } else if (count(&indices) != n_entries) {
-        PyErr_SetString(PyExc_ValueError, "indices and values do not fit each other");
-    } else if (count(&ends) != count(&indptr) - 1) {
-        PyErr_SetString(PyExc_ValueError, "ends does not fit indptr");
-    } else {
-        struct output out = {0};
-        enum status status = FULL;
-        struct interpreter interpreter;
-        interpreter.state = PyEval_SaveThread();
-        for (int roomy = first_room(&out, n_entries); roomy && status == FULL;) {
-            status = format_rows(indptr.buffer.buf, count(&ends), indices.buffer.buf,
-                                 values.buffer.buf, n_entries, ends.buffer.buf, &out, python_number,
-                                 &interpreter);
-            roomy = status != FULL || grow(&out, out.capacity);
-        }
-        PyEval_RestoreThread(interpreter.state);
-        bytes = finished(&out, status);
-    }
-    PyBuffer_Release(&indptr.buffer);
-    PyBuffer_Release(&indices.buffer);
-    PyBuffer_Release(&values.buffer);
-    PyBuffer_Release(&ends.buffer);
-    return bytes;
+    const struct argument *a = call->given;
+    size_t width = a[2].whole > 0 ? (size_t)a[2].whole : 0;
+    if (width == 0 || a[1].count % width)
+        return "table does not fit n_columns";
+    if (a[0].buffer.obj && a[0].count != a[1].count / width)
+        return "labels does not fit table and n_columns";
+    if (a[3].count != 1)
+        return "separator must be one byte";
+    struct output out = {0};
+    enum status status = FULL;
+    while (status == FULL && grow(&out, a[1].count))
+        status = format_lines(a[0].data, a[1].data, a[1].count / width, width, *(char *)a[3].data,
+                              &out, python_number, call);
+    return finish(call, &out, status);
 }
 
-PyDoc_STRVAR(lines_doc,
-"lines(labels, table, n_columns, separator)\n"
-"\n"
-"One line for each row of a table of doubles: the row's label where labels are given (int64, or\n"
-"None) and its numbers as repr writes them, parted by the separator.");
-
-static int take_unless_none(PyObject *object, void *address)
-{
-    return object == Py_None ? 1 : take(object, address);
-}
-
-static PyObject *lines(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    struct array labels = INT64("labels"), table = FLOAT64("table");
-    Py_ssize_t n_columns;
-    char separator;
-    if (!PyArg_ParseTuple(args, "O&O&nc", take_unless_none, &labels, take, &table, &n_columns,
-                          &separator))
-        return NULL;
-    PyObject *bytes = NULL;
-    size_t n_numbers = count(&table), width = n_columns > 0 ? (size_t)n_columns : 0;
-    if (width == 0 || n_numbers % width) {
-        PyErr_SetString(PyExc_ValueError, "table does not fit n_columns");
-    } else if (labels.buffer.obj && count(&labels) != n_numbers / width) {
-        PyErr_SetString(PyExc_ValueError, "labels does not fit table and n_columns");
-    } else {
-        struct output out = {0};
-        enum status status = FULL;
-        struct interpreter interpreter;
-        interpreter.state = PyEval_SaveThread();
-        for (int roomy = first_room(&out, n_numbers); roomy && status == FULL;) {
-            status = format_lines(labels.buffer.buf, table.buffer.buf, n_numbers / width, width,
-                                  separator, &out, python_number, &interpreter);
-            roomy = status != FULL || grow(&out, out.capacity);
-        }
-        PyEval_RestoreThread(interpreter.state);
-        bytes = finished(&out, status);
-    }
-    PyBuffer_Release(&labels.buffer);
-    PyBuffer_Release(&table.buffer);
-    return bytes;
-}
-
-static PyMethodDef methods[] = {{"rows", rows, METH_VARARGS, rows_doc},
-                                {"lines", lines, METH_VARARGS, lines_doc},
-                                {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {
+    METHOD(rows,
+           "The rows as index:value text, one after the other, without the .0 of whole values. `ends`\n"
+           "gets the end of each row's text."),
+    METHOD(lines,
+           "One line per row of a table of doubles: the row's label, unless labels is None, and its\n"
+           "numbers as repr writes them, with the separator between them."),
+    {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_numbers", "Doubles as text.", 0, methods, NULL, NULL, NULL, NULL};

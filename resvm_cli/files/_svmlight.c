@@ -1,22 +1,24 @@
-/* Tokenizer for svmlight text: complete lines in, rows out, exact decimals, the GIL released.
+/* Tokenizer for svmlight text: complete lines in, rows out, exact decimals, without the GIL.
  *
- * The core (scan_lines) knows nothing of Python, so that the fuzz target can include this file and
- * drive it alone. Every buffer handed to it must end in '\n': each inner loop stops there at the
- * latest, which bounds all reading without a length check per byte. Writing is bounded by the
- * capacities in `struct sink`, checked before each store. */
+ * The core (scan_lines) does not use Python, so the fuzz target can include this file. Every buffer
+ * passed to it must end in '\n': each inner loop stops there at the latest, which bounds all reading
+ * without a length check per byte. Writing is bounded by the capacities in `struct sink`, which are
+ * checked before each store. */
 
 #include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define ALWAYS_INLINE __attribute__((always_inline))
 #define MAX_INDEX 2147483646u /* 2^31 - 2: LIBSVM keeps indices in an int */
 
 enum status {
     OK = 0,
-    ROWS_FULL,    /* no room for another row; everything before `consumed` is stored */
+    ROWS_FULL, /* no room for another row; everything before `consumed` is stored */
     NONZEROS_FULL,
     MALFORMED,
     NOT_FINITE,
@@ -57,7 +59,7 @@ struct outcome {
 
 typedef const unsigned char *text;
 
-/* Converts a validated decimal that the fast paths cannot; returns 0 when memory ran out. */
+/* Converts a valid decimal that the fast paths cannot; returns 0 if memory ran out. */
 typedef int (*slow_decimal)(void *context, text start, size_t length, double *out);
 
 static const double power_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -67,15 +69,14 @@ static const double power_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  
 static inline int is_digit(unsigned char c) { return (unsigned)(c - '0') < 10u; }
 static inline int is_blank(unsigned char c) { return c == ' ' || c == '\t'; }
 
-/* Nothing but a blank, a comment or the line's end may follow a finished token. */
-static inline int ends_token(text p)
-{
-    return *p == '\n' || is_blank(*p) || *p == '#' || (*p == '\r' && p[1] == '\n');
-}
+static inline int ends_line(text p) { return *p == '\n' || (*p == '\r' && p[1] == '\n'); }
+
+/* Only a blank, a comment or the line's end may follow a token. */
+static inline int ends_token(text p) { return *p == '\n' || is_blank(*p) || *p == '#' || ends_line(p); }
 
 #if LDBL_MANT_DIG == 64 && defined(__x86_64__)
 /* 10^0 .. 10^27 are exact in the x87 format (5^27 < 2^63), so one multiplication or division there
- * is off by at most half a unit of the 64th bit. Unless the 11 bits below a double's last bit sit
+ * is off by at most half a unit of the 64th bit. Unless the 11 bits below a double's last bit are
  * next to a tie, rounding again to 53 bits gives the correctly rounded result. */
 static int extended_decimal(uint64_t mantissa, int exponent, double *out)
 {
@@ -99,8 +100,8 @@ static int extended_decimal(uint64_t mantissa, int exponent, double *out)
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && defined(__GNUC__)
 #define EIGHT_AT_ONCE 1
-/* How many of the next eight bytes are digits before the first that is none. A byte below '0' borrows
- * from those above it, and one far above '9' adds to them: what is flagged lowest is flagged rightly. */
+/* How many of the next eight bytes are digits, up to the first other byte. A byte below '0' borrows from
+ * those above it, and one far above '9' carries into them, so only the lowest flag is reliable. */
 static inline int leading_digits(uint64_t word)
 {
     uint64_t flags = ((word + UINT64_C(0x4646464646464646)) | (word - UINT64_C(0x3030303030303030))) &
@@ -108,8 +109,8 @@ static inline int leading_digits(uint64_t word)
     return flags ? __builtin_ctzll(flags) >> 3 : 8;
 }
 
-/* The number that the first n of eight bytes spell, 1 to 8 of them: pairs, fours, all, each in one
- * multiplication. */
+/* The number that the first n of eight bytes spell, for n from 1 to 8: pairs, fours and all are each
+ * joined by one multiplication. */
 static inline uint64_t spelled(uint64_t word, int n)
 {
     const uint64_t every_fourth = UINT64_C(0x000000ff000000ff);
@@ -155,7 +156,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
         p++;
     text digits = p;
     uint64_t mantissa = 0;
-    if (is_digit(*p) && !is_digit(p[1])) /* what is scaled begins so */
+    if (is_digit(*p) && !is_digit(p[1])) /* scaled features begin like this */
         mantissa = (uint64_t)(*p++ - '0');
     else
         p = read_digits(p, end, &mantissa);
@@ -178,7 +179,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
             return MALFORMED;
         int64_t written = 0;
         while (is_digit(*p)) {
-            if (written < INT64_C(1000000000000)) /* far beyond any text's digits */
+            if (written < INT64_C(1000000000000)) /* more than any text has digits */
                 written = written * 10 + (*p - '0');
             p++;
         }
@@ -187,7 +188,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
     *at = p;
 
     double value;
-    if (count > 19) { /* perhaps only leading zeros: then the mantissa has not wrapped */
+    if (count > 19) { /* these may be leading zeros: then the mantissa has not wrapped */
         text first = digits;
         while (*first == '0' || *first == '.')
             first++;
@@ -223,10 +224,10 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
     return OK;
 }
 
-/* Reads the digits of an index; one that is too large stays so, however many there are. */
+/* Reads the digits of an index; one that is too large stays too large, whatever follows. */
 static inline text read_index(text p, text end, uint64_t *index)
 {
-    /* short ones, which most are, are read sooner than eight bytes */
+    /* most are short, and faster to read digit by digit */
     *index = (uint64_t)(*p - '0');
     for (int n = 1; n < 4; n++) {
         if (!is_digit(p[n]))
@@ -260,7 +261,7 @@ static int starts_with_word(text p, const char *word)
     return 1;
 }
 
-/* A token that should have been a number: nan and inf get their own word. */
+/* The status of a token that is not a number: nan and inf have their own. */
 static enum status no_number(text p, enum status otherwise)
 {
     if (*p == '-' || *p == '+')
@@ -270,189 +271,191 @@ static enum status no_number(text p, enum status otherwise)
     return otherwise;
 }
 
+/* Record where a token that cannot be read lies, and whether it holds a NUL byte. */
+static void record_failure(struct outcome *result, text buffer, text line_start, text token,
+                           unsigned char separator, enum status status)
+{
+    text end = token;
+    while (*end != '\n' && !is_blank(*end) && !(separator && *end == separator))
+        end++;
+    result->line_start = (size_t)(line_start - buffer);
+    result->token_start = (size_t)(token - buffer);
+    result->token_end = (size_t)(end - buffer);
+    int has_nul = status != OUT_OF_MEMORY && memchr(token, 0, (size_t)(end - token)) != NULL;
+    result->status = has_nul ? NUL_BYTE : status;
+}
+
+/* A row while it is read. */
+struct row {
+    double label;          /* NaN: none */
+    int64_t qid, previous; /* previous index; -1: none yet */
+    size_t n_entries;      /* of all rows up to and including this one */
+    text token;
+};
+
+/* The first token of a row is a label unless it is an index or a qid. */
+static inline enum status read_label(text *at, text end, double *label, slow_decimal slow,
+                                     void *context)
+{
+    text start = *at, p = start;
+    while (is_digit(*p))
+        p++;
+    if (*start == 'q' || (p > start && *p == ':'))
+        return OK;
+    enum status status = read_decimal(at, end, label, slow, context);
+    if (status == MALFORMED || (status == OK && !ends_token(*at))) {
+        /* -3:1 is a bad index, 1.5:2 a bad token, `spam` a bad label */
+        p = start + (*start == '-');
+        while (is_digit(*p))
+            p++;
+        if (*start == '-' && p > start + 1 && *p == ':')
+            return INDEX_NEGATIVE;
+        return no_number(start, BAD_LABEL);
+    }
+    return status;
+}
+
+/* A token that begins with no digit: a qid before the first entry, or an error. */
+static enum status read_qid(text *at, struct row *row)
+{
+    text p = *at;
+    if (*p == '-' && is_digit(p[1]))
+        return INDEX_NEGATIVE;
+    if (*p != 'q')
+        return MALFORMED;
+    if (p[1] != 'i' || p[2] != 'd' || p[3] != ':' || row->qid >= 0 || row->previous >= 0)
+        return BAD_QID;
+    text digits = p += 4;
+    int64_t number = 0;
+    while (is_digit(*p) && p - digits < 18)
+        number = number * 10 + (*p++ - '0');
+    if (p == digits || !ends_token(p))
+        return BAD_QID;
+    row->qid = number;
+    *at = p;
+    return OK;
+}
+
+static inline ALWAYS_INLINE enum status read_entry(text *at, text end, int zero_based,
+                                                   int64_t previous, uint64_t *index, double *value,
+                                                   slow_decimal slow, void *context)
+{
+    text p = read_index(*at, end, index);
+    if (*p != ':')
+        return MALFORMED;
+    if (*index > MAX_INDEX)
+        return INDEX_TOO_LARGE;
+    if (*index == 0 && !zero_based)
+        return INDEX_ZERO;
+    if ((int64_t)*index <= previous)
+        return (int64_t)*index == previous ? INDEX_REPEATS : INDEX_DESCENDS;
+    if (ends_token(++p))
+        return NO_VALUE;
+    text number = p;
+    enum status status = read_decimal(&p, end, value, slow, context);
+    if (status == MALFORMED || (status == OK && !ends_token(p)))
+        return no_number(number, MALFORMED);
+    *at = p;
+    return status;
+}
+
+/* Read a row up to the end of its line or its comment. */
+static inline ALWAYS_INLINE enum status read_row(text *at, text end, int zero_based,
+                                                 struct sink *sink, struct row *row,
+                                                 slow_decimal slow, void *context)
+{
+    text p = row->token = *at;
+    enum status status = read_label(&p, end, &row->label, slow, context);
+    while (status == OK) {
+        while (is_blank(*p))
+            p++;
+        row->token = p;
+        if (!is_digit(*p)) {
+            if (ends_line(p) || *p == '#')
+                break;
+            status = read_qid(&p, row);
+            continue;
+        }
+        uint64_t index;
+        double value;
+        status = read_entry(&p, end, zero_based, row->previous, &index, &value, slow, context);
+        if (status != OK)
+            break;
+        if (row->n_entries == sink->nonzero_capacity) {
+            status = NONZEROS_FULL;
+            break;
+        }
+        sink->indices[row->n_entries] = (int32_t)index;
+        sink->values[row->n_entries++] = value;
+        row->previous = (int64_t)index;
+    }
+    *at = p;
+    return status;
+}
+
+/* Store a row whose comment, if any, is the text from p to the newline. */
+static inline void store_row(struct sink *sink, size_t number, const struct row *row, int64_t line,
+                             text buffer, text line_start, text p, text newline)
+{
+    int64_t *comment = sink->comments + 2 * number;
+    comment[0] = comment[1] = -1;
+    if (*p == '#') {
+        text start = p + 1, end = newline;
+        while (end > start && (is_blank(end[-1]) || end[-1] == '\r'))
+            end--;
+        while (start < end && is_blank(*start))
+            start++;
+        comment[0] = start - buffer;
+        comment[1] = end - buffer;
+    }
+    sink->ends[number] = (int64_t)row->n_entries;
+    sink->labels[number] = row->label;
+    sink->qids[number] = row->qid;
+    sink->lines[number] = line;
+    sink->starts[number] = line_start - buffer;
+}
+
 static struct outcome scan_lines(text buffer, size_t length, int zero_based, int64_t first_line,
                                  struct sink *sink, slow_decimal slow, void *context)
 {
-    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
-    text p = buffer, end = buffer + length, token = buffer;
-    size_t rows = 0, nonzeros = 0;
-    int64_t line = first_line;
-    enum status status = OK;
-
+    struct outcome result = {.previous_index = -1};
+    text p = buffer, end = buffer + length;
     while (p < end) {
         text line_start = p;
-        double label = 0;
-        int64_t qid = -1, previous = -1;
-        int has_label = 0;
-        size_t kept = nonzeros;
-        text comment = NULL, comment_end = NULL;
-
+        struct row row = {(double)NAN, -1, -1, result.nonzeros, p};
+        enum status status = OK;
         while (is_blank(*p))
             p++;
-        if (*p == '\n' || (*p == '\r' && p[1] == '\n') || *p == '#') {
-            text newline = memchr(p, '\n', (size_t)(end - p));
-            text nul = memchr(p, 0, (size_t)(newline - p));
-            if (nul) {
-                token = nul;
-                status = NUL_BYTE;
-                goto fail;
-            }
-            p = newline + 1;
-            line++;
-            result.consumed = (size_t)(p - buffer);
-            continue;
-        }
-        if (rows == sink->row_capacity) {
-            status = ROWS_FULL;
+        int is_row = !ends_line(p) && *p != '#';
+        if (is_row)
+            status = result.rows == sink->row_capacity
+                         ? ROWS_FULL
+                         : read_row(&p, end, zero_based, sink, &row, slow, context);
+        if (status == ROWS_FULL || status == NONZEROS_FULL) {
+            result.status = status;
             break;
         }
-
-        /* The first token is a label unless it is an index or a qid. */
-        token = p;
-        if (*p != 'q') {
-            text q = p;
-            while (is_digit(*q))
-                q++;
-            if (q == p || *q != ':') {
-                status = read_decimal(&p, end, &label, slow, context);
-                if (status == MALFORMED || (status == OK && !ends_token(p))) {
-                    /* -3:1 is a bad index, 1.5:2 a bad token, `spam` a bad label */
-                    text colon = token + (*token == '-');
-                    while (is_digit(*colon))
-                        colon++;
-                    if (*token == '-' && colon > token + 1 && *colon == ':')
-                        status = INDEX_NEGATIVE;
-                    else
-                        status = no_number(token, BAD_LABEL);
-                }
-                if (status != OK)
-                    goto fail;
-                has_label = 1;
-            }
-        }
-
-        for (;;) {
-            while (is_blank(*p))
-                p++;
-            unsigned char c = *p;
-            token = p;
-            if (!is_digit(c)) {
-                if (c == '\n' || (c == '\r' && p[1] == '\n'))
-                    break;
-                if (c == '#') {
-                    comment = p + 1;
-                    break;
-                }
-                if (c == 'q' && p[1] == 'i' && p[2] == 'd' && p[3] == ':' && qid < 0 && previous < 0) {
-                    p += 4;
-                    text digits = p;
-                    uint64_t number = 0;
-                    while (is_digit(*p) && p - digits < 18)
-                        number = number * 10 + (uint64_t)(*p++ - '0');
-                    if (p == digits || !ends_token(p)) {
-                        status = BAD_QID;
-                        goto fail;
-                    }
-                    qid = (int64_t)number;
-                    continue;
-                }
-                if (c == '-' && is_digit(p[1]))
-                    status = INDEX_NEGATIVE;
-                else
-                    status = c == 'q' ? BAD_QID : MALFORMED;
-                goto fail;
-            }
-            uint64_t index = 0;
-            p = read_index(p, end, &index);
-            if (*p != ':') {
-                status = MALFORMED;
-                goto fail;
-            }
-            if (index > MAX_INDEX) {
-                status = INDEX_TOO_LARGE;
-                goto fail;
-            }
-            if (index == 0 && !zero_based) {
-                status = INDEX_ZERO;
-                goto fail;
-            }
-            if ((int64_t)index <= previous) {
-                status = (int64_t)index == previous ? INDEX_REPEATS : INDEX_DESCENDS;
-                result.previous_index = previous;
-                goto fail;
-            }
-            p++;
-            double value;
-            if (ends_token(p)) {
-                status = NO_VALUE;
-                goto fail;
-            }
-            text number = p;
-            status = read_decimal(&p, end, &value, slow, context);
-            if (status == MALFORMED || (status == OK && !ends_token(p))) {
-                status = no_number(number, MALFORMED);
-                goto fail;
-            }
-            if (status != OK)
-                goto fail;
-            if (kept == sink->nonzero_capacity) {
-                status = NONZEROS_FULL;
-                break;
-            }
-            sink->indices[kept] = (int32_t)index;
-            sink->values[kept] = value;
-            kept++;
-            previous = (int64_t)index;
-        }
-        if (status == NONZEROS_FULL)
-            break;
-
         text newline = memchr(p, '\n', (size_t)(end - p));
-        if (comment) {
-            text nul = memchr(comment, 0, (size_t)(newline - comment));
-            if (nul) {
-                token = nul;
-                status = NUL_BYTE;
-                goto fail;
-            }
-            comment_end = newline;
-            while (comment_end > comment && (is_blank(comment_end[-1]) || comment_end[-1] == '\r'))
-                comment_end--;
-            while (comment < comment_end && is_blank(*comment))
-                comment++;
+        text nul = status == OK && *p == '#' ? memchr(p, 0, (size_t)(newline - p)) : NULL;
+        if (status != OK || nul) {
+            if (status == INDEX_REPEATS || status == INDEX_DESCENDS)
+                result.previous_index = row.previous;
+            record_failure(&result, buffer, line_start, nul ? nul : row.token, 0, status);
+            break;
         }
-        sink->ends[rows] = (int64_t)kept;
-        sink->labels[rows] = has_label ? label : (double)NAN;
-        sink->qids[rows] = qid;
-        sink->lines[rows] = line;
-        sink->starts[rows] = line_start - buffer;
-        sink->comments[2 * rows] = comment ? comment - buffer : -1;
-        sink->comments[2 * rows + 1] = comment ? comment_end - buffer : -1;
-        rows++;
-        nonzeros = kept;
+        if (is_row) {
+            store_row(sink, result.rows++, &row, first_line + result.lines, buffer, line_start, p,
+                      newline);
+            result.nonzeros = row.n_entries;
+        }
         p = newline + 1;
-        line++;
+        result.lines++;
         result.consumed = (size_t)(p - buffer);
-        continue;
-
-    fail:
-        result.line_start = (size_t)(line_start - buffer);
-        result.token_start = (size_t)(token - buffer);
-        while (*token != '\n' && !is_blank(*token))
-            token++;
-        result.token_end = (size_t)(token - buffer);
-        if (status != OUT_OF_MEMORY && memchr(buffer + result.token_start, 0, result.token_end - result.token_start))
-            status = NUL_BYTE;
-        break;
     }
-    result.status = status;
-    result.rows = rows;
-    result.nonzeros = nonzeros;
-    result.lines = line - first_line;
     return result;
 }
 
-/* A decimal, or an infinity, which has a rank if no size. */
+/* A decimal or an infinity, which can be ranked. */
 static enum status read_rankable(text *at, text end, double *out, slow_decimal slow, void *context)
 {
     text word = *at;
@@ -468,92 +471,78 @@ static enum status read_rankable(text *at, text end, double *out, slow_decimal s
     return status == MALFORMED ? no_number(*at, MALFORMED) : status;
 }
 
+/* Move past a field that is not read: up to its separator, blank or newline. */
+static text skip_field(text p, unsigned char separator)
+{
+    if (separator && *p == '"') {
+        do { /* a doubled quote belongs to the text */
+            p++;
+            while (*p != '"' && *p != '\n')
+                p++;
+            p += *p == '"';
+        } while (*p == '"');
+        return p;
+    }
+    while (*p != '\n' && (separator ? *p != separator : !is_blank(*p)))
+        p++;
+    return p;
+}
+
 /* Two number columns of every line, counted from 0; `second` may be negative for none. Fields are
- * parted by `separator`, or by runs of blanks where it is 0: there a # ends the line. Nothing is
- * asked of other fields or of what follows. */
+ * separated by `separator`, or by runs of blanks if it is 0: then a # ends the line. Other fields, and
+ * what follows, may hold anything. */
 static struct outcome scan_columns(text buffer, size_t length, unsigned char separator, int64_t first,
                                    int64_t second, double *firsts, double *seconds, size_t capacity,
                                    slow_decimal slow, void *context)
 {
-    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
+    struct outcome result = {.previous_index = -1};
     text p = buffer, end = buffer + length, token = buffer;
     int64_t last = first > second ? first : second;
-    enum status status = OK;
-
     while (p < end) {
         text line_start = p;
-        if (!separator)
-            while (is_blank(*p))
-                p++;
-        int empty = *p == '\n' || (*p == '\r' && p[1] == '\n') || (!separator && *p == '#');
-        if (!empty && result.rows == capacity) {
-            status = ROWS_FULL;
+        enum status status = OK;
+        while (!separator && is_blank(*p))
+            p++;
+        int is_empty = ends_line(p) || (!separator && *p == '#');
+        if (!is_empty && result.rows == capacity) {
+            result.status = ROWS_FULL;
             break;
         }
-        for (int64_t column = 0; !empty && column <= last; column++) {
-            if (!separator)
-                while (is_blank(*p))
-                    p++;
+        for (int64_t column = 0; !is_empty && status == OK && column <= last; column++) {
+            while (!separator && is_blank(*p))
+                p++;
             token = p;
             if (column == first || column == second) {
-                double number;
+                double number = 0;
                 status = ends_token(p) ? NO_VALUE : read_rankable(&p, end, &number, slow, context);
-                if (status == OK && !(separator ? *p == separator || *p == '\n' ||
-                                                      (*p == '\r' && p[1] == '\n')
-                                                : ends_token(p)))
+                if (status == OK && !(separator ? *p == separator || ends_line(p) : ends_token(p)))
                     status = no_number(token, MALFORMED);
-                if (status != OK)
-                    goto fail;
-                if (column == first)
+                if (status == OK && column == first)
                     firsts[result.rows] = number;
-                if (column == second)
+                if (status == OK && column == second)
                     seconds[result.rows] = number;
-            } else if (separator && *p == '"') {
-                do { /* a doubled quote is one that belongs to the text */
-                    p++;
-                    while (*p != '"' && *p != '\n')
-                        p++;
-                    p += *p == '"';
-                } while (*p == '"');
-            } else if (!separator && *p == '\n') {
+            } else if (!separator && *p == '\n')
                 status = NO_VALUE; /* however many columns are missing */
-                goto fail;
-            } else {
-                while (*p != '\n' && (separator ? *p != separator : !is_blank(*p)))
-                    p++;
-            }
-            if (separator && column < last) {
-                if (*p != separator) {
-                    status = NO_VALUE;
-                    goto fail;
-                }
-                p++;
-            }
+            else
+                p = skip_field(p, separator);
+            if (status == OK && separator && column < last && *p++ != separator)
+                status = NO_VALUE;
         }
-        text newline = memchr(p, '\n', (size_t)(end - p));
-        p = newline + 1;
-        result.rows += !empty;
+        if (status != OK) {
+            record_failure(&result, buffer, line_start, token, separator, status);
+            break;
+        }
+        p = (text)memchr(p, '\n', (size_t)(end - p)) + 1;
+        result.rows += !is_empty;
         result.lines++;
         result.consumed = (size_t)(p - buffer);
-        continue;
-
-    fail:
-        result.line_start = (size_t)(line_start - buffer);
-        result.token_start = (size_t)(token - buffer);
-        while (*token != '\n' && !is_blank(*token) && !(separator && *token == separator))
-            token++;
-        result.token_end = (size_t)(token - buffer);
-        if (status != OUT_OF_MEMORY && memchr(buffer + result.token_start, 0, result.token_end - result.token_start))
-            status = NUL_BYTE;
-        break;
     }
-    result.status = status;
     return result;
 }
 
 /* Support vectors that members share: each distinct line once, in order of appearance, as a row of
- * svmlight text with the label 0. Line i ends at ends[i] of `lines`, where the next begins. A slot
- * holds the number of a line plus one, or 0; slots are a power of two, at most half of them taken. */
+ * svmlight text with the label 0. Line i ends at ends[i] of `lines`, where the next begins. A slot of
+ * the hash table holds the number of a line plus one, or 0; at most half of the slots are taken. */
 struct shared_lines {
     unsigned char *lines;
     size_t size, capacity;
@@ -561,16 +550,16 @@ struct shared_lines {
     uint64_t *hashes;
     size_t *slots;
     size_t count, n_slots;
-    size_t n_colons; /* in all lines: as many entries at most */
-    uint64_t key; /* keeps others from choosing texts that meet in one slot */
-    int busy;
+    size_t n_colons; /* in all lines: an upper bound on their entries */
+    uint64_t key;    /* random, so that nobody can choose texts that collide */
+    atomic_int busy;
 };
 
 #define LABEL "0 "
 #define LABEL_LENGTH (sizeof LABEL - 1)
-#define FEWEST_SLOTS 1024
+#define MIN_SLOTS 1024
 
-/* Four words at a time, in lanes that do not wait for each other. */
+/* Four words at a time, in independent lanes. */
 static inline void mix(uint64_t lanes[4], const uint64_t words[4])
 {
     for (int i = 0; i < 4; i++) {
@@ -590,18 +579,18 @@ static uint64_t hash_bytes(text p, size_t length, uint64_t key)
     memcpy(words, p, length);
     mix(lanes, words);
     for (int i = 0; i < 4; i++)
-        words[i] = lanes[(i + 1) % 4]; /* each has a say in the first */
+        words[i] = lanes[(i + 1) % 4]; /* so that each affects the first */
     mix(lanes, words);
     words[0] = lanes[2];
     mix(lanes, words);
     return lanes[0];
 }
 
-/* Room for one more line of this size; 0 where there is none. What was there is kept. */
+/* Make room for one more line of this size; returns 0 if there is none. */
 static int make_room(struct shared_lines *shared, size_t size)
 {
     if (2 * (shared->count + 1) > shared->n_slots) {
-        size_t n_slots = shared->n_slots ? 2 * shared->n_slots : FEWEST_SLOTS;
+        size_t n_slots = shared->n_slots ? 2 * shared->n_slots : MIN_SLOTS;
         size_t *slots = calloc(n_slots, sizeof *slots);
         size_t *ends = realloc(shared->ends, n_slots / 2 * sizeof *ends);
         if (ends)
@@ -634,8 +623,7 @@ static int make_room(struct shared_lines *shared, size_t size)
     return 1;
 }
 
-/* How often a byte occurs in a text; lanes, emptied before they can overflow, let the compiler use
- * SIMD. */
+/* How often a byte occurs in a text; lanes, emptied before they can overflow, allow SIMD. */
 static int64_t count_byte(text p, size_t length, unsigned char byte)
 {
     int64_t count = 0;
@@ -654,8 +642,8 @@ static int64_t count_byte(text p, size_t length, unsigned char byte)
     return count;
 }
 
-/* The number of a line among those shared, to which it is added if it is new. Neither comments nor
- * qids may stand there: MALFORMED. */
+/* The number of a line among the shared ones, to which it is added if it is new. Comments and qids are
+ * MALFORMED here. */
 static enum status share_line(struct shared_lines *shared, text line, size_t size, int64_t *number_out)
 {
     if (!make_room(shared, LABEL_LENGTH + size))
@@ -691,13 +679,13 @@ static void drop_lines(struct shared_lines *shared)
     free(shared->slots);
 }
 
-/* The lines `coefficient index:value ...` of a member: its coefficients, and the numbers of the rest
- * of its lines among those shared. */
+/* The lines `coefficient index:value ...` of a member: its coefficients, and the numbers of the rest of
+ * its lines among the shared ones. */
 static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
                                    size_t capacity, struct shared_lines *shared, slow_decimal slow,
                                    void *context)
 {
-    struct outcome result = {OK, 0, 0, 0, 0, 0, 0, 0, -1};
+    struct outcome result = {.previous_index = -1};
     text p = buffer, end = buffer + length;
     while (p < end && result.status == OK) {
         text line_start = p, newline = memchr(p, '\n', (size_t)(end - p));
@@ -721,140 +709,106 @@ static struct outcome scan_vectors(text buffer, size_t length, double *coefficie
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-struct interpreter {
-    PyThreadState *state;
-};
-
 /* Python's own conversion, so that what the fast paths leave equals float() by construction. */
 static int python_decimal(void *context, text start, size_t length, double *out)
 {
-    struct interpreter *interpreter = context;
+    struct call *call = context;
     char stack[64];
     char *copy = length < sizeof stack ? stack : malloc(length + 1);
     if (!copy)
         return 0;
     memcpy(copy, start, length);
     copy[length] = 0;
-    PyEval_RestoreThread(interpreter->state);
+    PyEval_RestoreThread(call->state);
     *out = PyOS_string_to_double(copy, NULL, NULL);
     int failed = PyErr_Occurred() != NULL;
     PyErr_Clear();
-    interpreter->state = PyEval_SaveThread();
+    call->state = PyEval_SaveThread();
     if (copy != stack)
         free(copy);
     return !failed;
 }
 
-static int ends_in_newline(const struct array *source)
+static int ends_in_newline(const struct argument *source)
 {
-    const unsigned char *bytes = source->buffer.buf;
-    if (count(source) == 0 || bytes[count(source) - 1] == '\n')
-        return 1;
-    PyErr_SetString(PyExc_ValueError, "text must end in a newline");
-    return 0;
+    return source->count == 0 || ((text)source->data)[source->count - 1] == '\n';
 }
 
-PyDoc_STRVAR(scan_doc,
-"scan(text, zero_based, first_line, ends, labels, qids, lines, starts, comments, indices, values)\n"
-"\n"
-"Parse complete lines into the given arrays. Returns (status, rows, nonzeros, consumed, lines,\n"
-"line_start, token_start, token_end, previous_index).");
+static const char no_newline[] = "text must end in a newline";
 
-static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *args)
+static const char *memory_of(const struct outcome *result)
 {
-    struct array source = BYTES("text");
-    struct array arrays[] = {WRITTEN_INT64("ends"),    WRITTEN_FLOAT64("labels"),
-                             WRITTEN_INT64("qids"),    WRITTEN_INT64("lines"),
-                             WRITTEN_INT64("starts"),  WRITTEN_INT64("comments"),
-                             WRITTEN_INT32("indices"), WRITTEN_FLOAT64("values")};
-    int zero_based;
-    long long first_line;
-    if (!PyArg_ParseTuple(args, "O&pLO&O&O&O&O&O&O&O&", take, &source, &zero_based, &first_line, take,
-                          &arrays[0], take, &arrays[1], take, &arrays[2], take, &arrays[3], take,
-                          &arrays[4], take, &arrays[5], take, &arrays[6], take, &arrays[7]))
-        return NULL;
-
-    PyObject *answer = NULL;
-    size_t row_capacity = count(&arrays[0]), nonzero_capacity = count(&arrays[6]);
-    const struct array *misfit = count(&arrays[7]) == nonzero_capacity ? NULL : &arrays[7];
-    for (int i = 1; i < 6; i++)
-        if (count(&arrays[i]) != (i == 5 ? 2 : 1) * row_capacity)
-            misfit = &arrays[i];
-    if (misfit) {
-        PyErr_Format(PyExc_ValueError, "%s does not fit %s", misfit->name,
-                     misfit == &arrays[7] ? "indices" : "ends");
-    } else if (ends_in_newline(&source)) {
-        struct sink sink = {arrays[0].buffer.buf, arrays[1].buffer.buf, arrays[2].buffer.buf,
-                            arrays[3].buffer.buf, arrays[4].buffer.buf, arrays[5].buffer.buf,
-                            row_capacity,         arrays[6].buffer.buf, arrays[7].buffer.buf,
-                            nonzero_capacity};
-        struct interpreter interpreter;
-        interpreter.state = PyEval_SaveThread();
-        struct outcome result = scan_lines(source.buffer.buf, count(&source), zero_based, first_line,
-                                           &sink, python_decimal, &interpreter);
-        PyEval_RestoreThread(interpreter.state);
-        if (result.status == OUT_OF_MEMORY)
-            PyErr_NoMemory();
-        else
-            answer = Py_BuildValue("innnLnnnL", (int)result.status, (Py_ssize_t)result.rows,
-                                   (Py_ssize_t)result.nonzeros, (Py_ssize_t)result.consumed,
-                                   (long long)result.lines, (Py_ssize_t)result.line_start,
-                                   (Py_ssize_t)result.token_start, (Py_ssize_t)result.token_end,
-                                   (long long)result.previous_index);
-    }
-    PyBuffer_Release(&source.buffer);
-    for (int i = 0; i < 8; i++)
-        PyBuffer_Release(&arrays[i].buffer);
-    return answer;
+    return result->status == OUT_OF_MEMORY ? "out of memory" : NULL;
 }
 
-PyDoc_STRVAR(columns_doc,
-"columns(text, separator, first, second, firsts, seconds)\n"
-"\n"
-"Read one or two number columns of complete lines into arrays of double. Returns (status, rows,\n"
-"consumed, lines, line_start, token_start, token_end).");
-
-static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(scan, IN(BYTES, "text"), IN(FLAG, "zero_based"), IN(WHOLE, "first_line"),
+         OUT(INT64, "ends"), OUT(FLOAT64, "labels"), OUT(INT64, "qids"), OUT(INT64, "lines"),
+         OUT(INT64, "starts"), OUT(INT64, "comments"), OUT(INT32, "indices"),
+         OUT(FLOAT64, "values"))
 {
-    struct array source = BYTES("text"), firsts = WRITTEN_FLOAT64("firsts"),
-                 seconds = WRITTEN_FLOAT64("seconds");
-    int separator;
-    long long first, second;
-    if (!PyArg_ParseTuple(args, "O&iLLO&O&", take, &source, &separator, &first, &second, take, &firsts,
-                          take, &seconds))
-        return NULL;
-    PyObject *answer = NULL;
-    if (separator < 0 || separator > 127 || separator == '\n' || separator == '"') {
-        PyErr_SetString(PyExc_ValueError, "separator is no such separator: it must part fields");
-    } else if (first < 0) {
-        PyErr_SetString(PyExc_ValueError, "first is no such column: it must not be negative");
-    } else if (second >= 0 && count(&seconds) != count(&firsts)) {
-        PyErr_SetString(PyExc_ValueError, "seconds does not fit firsts");
-    } else if (ends_in_newline(&source)) {
-        struct interpreter interpreter;
-        interpreter.state = PyEval_SaveThread();
-        struct outcome result = scan_columns(source.buffer.buf, count(&source),
-                                             (unsigned char)separator, first, second,
-                                             firsts.buffer.buf, seconds.buffer.buf, count(&firsts),
-                                             python_decimal, &interpreter);
-        PyEval_RestoreThread(interpreter.state);
-        if (result.status == OUT_OF_MEMORY)
-            PyErr_NoMemory();
-        else
-            answer = Py_BuildValue("innLnnn", (int)result.status, (Py_ssize_t)result.rows,
-                                   (Py_ssize_t)result.consumed, (long long)result.lines,
-                                   (Py_ssize_t)result.line_start, (Py_ssize_t)result.token_start,
-                                   (Py_ssize_t)result.token_end);
+    static const char *const misfits[] = {
+        "labels does not fit ends", "qids does not fit ends", "lines does not fit ends",
+        "starts does not fit ends", "comments does not fit ends"};
+    const struct argument *a = call->given;
+    for (int i = 0; i < 5; i++)
+        if (a[4 + i].count != (i == 4 ? 2 : 1) * a[3].count)
+            return misfits[i];
+    if (a[10].count != a[9].count)
+        return "values does not fit indices";
+    if (!ends_in_newline(&a[0]))
+        return no_newline;
+    struct sink sink = {a[3].data, a[4].data, a[5].data, a[6].data,  a[7].data,
+                        a[8].data, a[3].count, a[9].data, a[10].data, a[9].count};
+    struct outcome found = scan_lines(a[0].data, a[0].count, a[1].whole != 0, a[2].whole, &sink,
+                                      python_decimal, call);
+    RESULTS(call, found.status, (int64_t)found.rows, (int64_t)found.nonzeros,
+            (int64_t)found.consumed, found.lines, (int64_t)found.line_start,
+            (int64_t)found.token_start, (int64_t)found.token_end, found.previous_index);
+    return memory_of(&found);
+}
+
+FUNCTION(columns, IN(BYTES, "text"), IN(WHOLE, "separator"), IN(WHOLE, "first"),
+         IN(WHOLE, "second"), OUT(FLOAT64, "firsts"), OUT(FLOAT64, "seconds"))
+{
+    const struct argument *a = call->given;
+    int64_t separator = a[1].whole;
+    if (separator < 0 || separator > 127 || separator == '\n' || separator == '"')
+        return "separator must be an ASCII character other than a newline or quote, or 0";
+    if (a[2].whole < 0)
+        return "first must be a column number from 0 on";
+    if (a[3].whole >= 0 && a[5].count != a[4].count)
+        return "seconds does not fit firsts";
+    if (!ends_in_newline(&a[0]))
+        return no_newline;
+    struct outcome found =
+        scan_columns(a[0].data, a[0].count, (unsigned char)separator, a[2].whole, a[3].whole,
+                     a[4].data, a[5].data, a[4].count, python_decimal, call);
+    RESULTS(call, found.status, (int64_t)found.rows, (int64_t)found.consumed, found.lines,
+            (int64_t)found.line_start, (int64_t)found.token_start, (int64_t)found.token_end);
+    return memory_of(&found);
+}
+
+FUNCTION(newlines, IN(BYTES, "text"), IN(WHOLE, "step"), OUT(INT64, "counts"))
+{
+    const struct argument *a = call->given;
+    size_t step = a[1].whole > 0 ? (size_t)a[1].whole : 0, left = a[0].count;
+    if (step == 0)
+        return "step must be positive";
+    if (a[2].count != left / step + (left % step > 0))
+        return "counts does not fit: it must have one for each step of text";
+    text at = a[0].data;
+    for (int64_t *out = a[2].data; left > 0; out++) {
+        size_t length = left < step ? left : step;
+        *out = count_byte(at, length, '\n');
+        at += length;
+        left -= length;
     }
-    PyBuffer_Release(&source.buffer);
-    PyBuffer_Release(&firsts.buffer);
-    PyBuffer_Release(&seconds.buffer);
-    return answer;
+    return NULL;
 }
 
 #define SHARED "resvm_cli.files._svmlight.shared_lines"
 
-static void drop_capsule(PyObject *capsule)
+static void free_capsule(PyObject *capsule)
 {
     struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
     if (shared)
@@ -862,235 +816,122 @@ static void drop_capsule(PyObject *capsule)
     free(shared);
 }
 
-/* What a capsule holds, for this thread alone until it is no longer busy. */
-static struct shared_lines *take_shared(PyObject *capsule)
+static PyObject *call_shared(PyObject *Py_UNUSED(module), PyObject *key)
 {
-    struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
-    if (shared && shared->busy) {
-        PyErr_SetString(PyExc_RuntimeError, "these lines are in use by another thread");
-        return NULL;
-    }
-    return shared;
-}
-
-PyDoc_STRVAR(shared_doc,
-"shared(key)\n"
-"\n"
-"Room for lines that members share, for vectors to fill; the key may be any number.");
-
-static PyObject *shared(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    unsigned long long key;
-    if (!PyArg_ParseTuple(args, "K", &key))
-        return NULL;
     struct shared_lines *made = calloc(1, sizeof *made);
     if (!made)
         return PyErr_NoMemory();
-    made->key = key;
-    PyObject *capsule = PyCapsule_New(made, SHARED, drop_capsule);
+    made->key = PyLong_AsUnsignedLongLongMask(key);
+    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(made, SHARED, free_capsule);
     if (!capsule)
         free(made);
     return capsule;
 }
 
-PyDoc_STRVAR(vectors_doc,
-"vectors(shared, text, coefficients, numbers)\n"
-"\n"
-"Read the support vectors of a member: their coefficients, and the numbers of their rows among those\n"
-"shared, to which new ones are added. Returns (status, vectors).");
+static const char in_use[] = "these lines are in use by another thread";
 
-static PyObject *vectors(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(vectors, IN(CAPSULE, SHARED), IN(BYTES, "text"), OUT(FLOAT64, "coefficients"),
+         OUT(INT64, "numbers"))
 {
-    PyObject *capsule;
-    struct array source = BYTES("text"), coefficients = WRITTEN_FLOAT64("coefficients"),
-                 numbers = WRITTEN_INT64("numbers");
-    if (!PyArg_ParseTuple(args, "OO&O&O&", &capsule, take, &source, take, &coefficients, take,
-                          &numbers))
-        return NULL;
-    PyObject *answer = NULL;
-    struct shared_lines *lines = take_shared(capsule);
-    if (lines && count(&numbers) != count(&coefficients)) {
-        PyErr_SetString(PyExc_ValueError, "numbers does not fit coefficients");
-    } else if (lines && ends_in_newline(&source)) {
-        struct interpreter interpreter;
-        lines->busy = 1;
-        interpreter.state = PyEval_SaveThread();
-        struct outcome result =
-            scan_vectors(source.buffer.buf, count(&source), coefficients.buffer.buf,
-                         numbers.buffer.buf, count(&numbers), lines, python_decimal, &interpreter);
-        PyEval_RestoreThread(interpreter.state);
-        lines->busy = 0;
-        if (result.status == OUT_OF_MEMORY)
-            PyErr_NoMemory();
-        else
-            answer = Py_BuildValue("in", (int)result.status, (Py_ssize_t)result.rows);
-    }
-    PyBuffer_Release(&source.buffer);
-    PyBuffer_Release(&coefficients.buffer);
-    PyBuffer_Release(&numbers.buffer);
-    return answer;
+    const struct argument *a = call->given;
+    struct shared_lines *shared = a[0].data;
+    if (a[3].count != a[2].count)
+        return "numbers does not fit coefficients";
+    if (!ends_in_newline(&a[1]))
+        return no_newline;
+    if (atomic_exchange(&shared->busy, 1))
+        return in_use;
+    struct outcome found = scan_vectors(a[1].data, a[1].count, a[2].data, a[3].data, a[3].count,
+                                        shared, python_decimal, call);
+    atomic_store(&shared->busy, 0);
+    RESULTS(call, found.status, (int64_t)found.rows);
+    return memory_of(&found);
 }
 
-PyDoc_STRVAR(distinct_doc,
-"distinct(shared)\n"
-"\n"
-"The distinct rows that vectors found, as svmlight text in the order of their numbers.");
-
-static PyObject *distinct(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(sizes, IN(CAPSULE, SHARED))
 {
-    PyObject *capsule;
-    if (!PyArg_ParseTuple(args, "O", &capsule))
-        return NULL;
-    struct shared_lines *lines = take_shared(capsule);
-    if (!lines)
-        return NULL;
-    return PyBytes_FromStringAndSize((const char *)lines->lines, (Py_ssize_t)lines->size);
+    const struct shared_lines *shared = call->given[0].data;
+    if (atomic_load(&shared->busy))
+        return in_use;
+    RESULTS(call, (int64_t)shared->count, (int64_t)shared->n_colons);
+    return NULL;
 }
 
-PyDoc_STRVAR(sizes_doc,
-"sizes(shared)\n"
-"\n"
-"How many distinct rows vectors found, and how many entries they have at most.");
-
-static PyObject *sizes(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(distinct, IN(CAPSULE, SHARED))
 {
-    PyObject *capsule;
-    if (!PyArg_ParseTuple(args, "O", &capsule))
-        return NULL;
-    struct shared_lines *lines = take_shared(capsule);
-    if (!lines)
-        return NULL;
-    return Py_BuildValue("nn", (Py_ssize_t)lines->count, (Py_ssize_t)lines->n_colons);
+    const struct shared_lines *shared = call->given[0].data;
+    if (atomic_load(&shared->busy))
+        return in_use;
+    call->text = shared->lines ? (char *)shared->lines : "";
+    call->length = shared->size;
+    call->is_borrowed = 1;
+    return NULL;
 }
 
-PyDoc_STRVAR(parse_doc,
-"parse(shared, ends, indices, values)\n"
-"\n"
-"Parse the distinct rows that vectors found, indices from 0, into arrays of the sizes they have.\n"
-"Returns (status, rows, nonzeros).");
-
-static PyObject *parse(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(parse, IN(CAPSULE, SHARED), OUT(INT64, "ends"), OUT(INT32, "indices"),
+         OUT(FLOAT64, "values"))
 {
-    PyObject *capsule;
-    struct array ends = WRITTEN_INT64("ends"), indices = WRITTEN_INT32("indices"),
-                 values = WRITTEN_FLOAT64("values");
-    if (!PyArg_ParseTuple(args, "OO&O&O&", &capsule, take, &ends, take, &indices, take, &values))
-        return NULL;
-    PyObject *answer = NULL;
-    struct shared_lines *lines = take_shared(capsule);
-    size_t n_rows = count(&ends);
-    int64_t *others = NULL;
-    const struct array *misfit = NULL;
-    if (lines && n_rows != lines->count)
-        misfit = &ends;
-    else if (lines && count(&indices) != lines->n_colons)
-        misfit = &indices;
-    else if (lines && count(&values) != lines->n_colons)
-        misfit = &values;
-    if (misfit) {
-        PyErr_Format(PyExc_ValueError, "%s does not fit what sizes says", misfit->name);
-    } else if (lines && !(others = malloc(6 * (n_rows ? n_rows : 1) * sizeof *others))) {
-        PyErr_NoMemory();
-    } else if (lines) { /* labels, qids, lines, starts and comments are of no use here */
-        struct sink sink = {ends.buffer.buf,      (double *)others,   others + n_rows,
-                            others + 2 * n_rows,  others + 3 * n_rows, others + 4 * n_rows,
-                            n_rows,               indices.buffer.buf, values.buffer.buf,
-                            count(&indices)};
-        struct interpreter interpreter;
-        lines->busy = 1;
-        interpreter.state = PyEval_SaveThread();
-        struct outcome result = scan_lines(lines->lines, lines->size, 1, 1, &sink, python_decimal,
-                                           &interpreter);
-        PyEval_RestoreThread(interpreter.state);
-        lines->busy = 0;
-        if (result.status == OUT_OF_MEMORY)
-            PyErr_NoMemory();
-        else
-            answer = Py_BuildValue("inn", (int)result.status, (Py_ssize_t)result.rows,
-                                   (Py_ssize_t)result.nonzeros);
+    const struct argument *a = call->given;
+    struct shared_lines *shared = a[0].data;
+    size_t n_rows = a[1].count;
+    if (atomic_exchange(&shared->busy, 1))
+        return in_use;
+    const char *wrong = NULL;
+    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which are not needed */
+    if (n_rows != shared->count)
+        wrong = "ends does not fit what sizes returned";
+    else if (a[2].count != shared->n_colons)
+        wrong = "indices does not fit what sizes returned";
+    else if (a[3].count != shared->n_colons)
+        wrong = "values does not fit what sizes returned";
+    else if (!(others = malloc(6 * (n_rows ? n_rows : 1) * sizeof *others)))
+        wrong = "out of memory";
+    else {
+        struct sink sink = {a[1].data, (double *)others,    others + n_rows,
+                            others + 2 * n_rows, others + 3 * n_rows, others + 4 * n_rows,
+                            n_rows, a[2].data, a[3].data, a[2].count};
+        struct outcome found =
+            scan_lines(shared->lines, shared->size, 1, 1, &sink, python_decimal, call);
+        RESULTS(call, found.status, (int64_t)found.rows, (int64_t)found.nonzeros);
+        wrong = memory_of(&found);
     }
     free(others);
-    PyBuffer_Release(&ends.buffer);
-    PyBuffer_Release(&indices.buffer);
-    PyBuffer_Release(&values.buffer);
-    return answer;
+    atomic_store(&shared->busy, 0);
+    return wrong;
 }
 
-PyDoc_STRVAR(newlines_doc,
-"newlines(text, step, counts)\n"
-"\n"
-"Count the newlines of every step bytes of a text into an array of int64.");
-
-static PyObject *newlines(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    struct array source = BYTES("text"), counts = WRITTEN_INT64("counts");
-    Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&nO&", take, &source, &given, take, &counts))
-        return NULL;
-    PyObject *answer = NULL;
-    size_t step = given > 0 ? (size_t)given : 0, left = count(&source);
-    if (step == 0) {
-        PyErr_SetString(PyExc_ValueError, "step must be positive");
-    } else if (count(&counts) != left / step + (left % step > 0)) {
-        PyErr_SetString(PyExc_ValueError, "counts does not fit: it must have one for each step of text");
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        text at = source.buffer.buf;
-        for (int64_t *out = counts.buffer.buf; left > 0; out++) {
-            size_t length = left < step ? left : step;
-            *out = count_byte(at, length, '\n');
-            at += length;
-            left -= length;
-        }
-        Py_END_ALLOW_THREADS
-        answer = Py_NewRef(Py_None);
-    }
-    PyBuffer_Release(&source.buffer);
-    PyBuffer_Release(&counts.buffer);
-    return answer;
-}
-
-static PyMethodDef methods[] = {{"scan", scan, METH_VARARGS, scan_doc},
-                                {"columns", columns, METH_VARARGS, columns_doc},
-                                {"shared", shared, METH_VARARGS, shared_doc},
-                                {"vectors", vectors, METH_VARARGS, vectors_doc},
-                                {"distinct", distinct, METH_VARARGS, distinct_doc},
-                                {"sizes", sizes, METH_VARARGS, sizes_doc},
-                                {"parse", parse, METH_VARARGS, parse_doc},
-                                {"newlines", newlines, METH_VARARGS, newlines_doc},
-                                {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {
+    METHOD(scan,
+           "Parse complete lines into these arrays. Returns (status, rows, nonzeros, consumed, lines,\n"
+           "line_start, token_start, token_end, previous_index)."),
+    METHOD(columns,
+           "Read one or two number columns of complete lines. Returns (status, rows, consumed, lines,\n"
+           "line_start, token_start, token_end)."),
+    METHOD(newlines, "Count the newlines in every `step` bytes of a text."),
+    {"shared", call_shared, METH_O, "Lines that members share, for vectors to fill; any number is a key."},
+    METHOD(vectors,
+           "Read the support vectors of a member: their coefficients, and the numbers of their rows\n"
+           "among the shared ones, to which new ones are added. Returns (status, vectors)."),
+    METHOD(sizes, "How many distinct rows vectors found, and how many entries they have at most."),
+    METHOD(distinct, "The distinct rows that vectors found, as svmlight text in their order."),
+    METHOD(parse,
+           "Parse the distinct rows that vectors found, indices from 0, into arrays of these sizes.\n"
+           "Returns (status, rows, nonzeros)."),
+    {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_svmlight", "The svmlight tokenizer.", 0, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__svmlight(void)
 {
+    static const char *const names[] = {
+        "OK", "ROWS_FULL", "NONZEROS_FULL", "MALFORMED", "NOT_FINITE", "VALUE_OVERFLOW", "INDEX_ZERO",
+        "INDEX_NEGATIVE", "INDEX_DESCENDS", "INDEX_REPEATS", "INDEX_TOO_LARGE", "NUL_BYTE",
+        "BAD_LABEL", "BAD_QID", "NO_VALUE"}; /* in the order of enum status */
     PyObject *module = PyModule_Create(&definition);
-    if (!module)
-        return NULL;
-    static const struct {
-        const char *name;
-        int value;
-    } statuses[] = {{"OK", OK},
-                    {"ROWS_FULL", ROWS_FULL},
-                    {"NONZEROS_FULL", NONZEROS_FULL},
-                    {"MALFORMED", MALFORMED},
-                    {"NOT_FINITE", NOT_FINITE},
-                    {"VALUE_OVERFLOW", VALUE_OVERFLOW},
-                    {"INDEX_ZERO", INDEX_ZERO},
-                    {"INDEX_NEGATIVE", INDEX_NEGATIVE},
-                    {"INDEX_DESCENDS", INDEX_DESCENDS},
-                    {"INDEX_REPEATS", INDEX_REPEATS},
-                    {"INDEX_TOO_LARGE", INDEX_TOO_LARGE},
-                    {"NUL_BYTE", NUL_BYTE},
-                    {"BAD_LABEL", BAD_LABEL},
-                    {"BAD_QID", BAD_QID},
-                    {"NO_VALUE", NO_VALUE}};
-    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-        if (PyModule_AddIntConstant(module, statuses[i].name, statuses[i].value) < 0) {
-            Py_DECREF(module);
-            return NULL;
-        }
+    for (int i = 0; module && i < (int)(sizeof names / sizeof *names); i++)
+        if (PyModule_AddIntConstant(module, names[i], i) < 0)
+            Py_CLEAR(module);
     return module;
 }
 #endif

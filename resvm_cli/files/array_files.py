@@ -34,7 +34,7 @@ SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # of scipy.spars
 BATCH_ROWS = 1 << 12
 MAX_FEATURES = MAX_SIZE = 2**31 - 2
 # Raised by the packages for a truncated or damaged file.
-DAMAGES = (
+READ_ERRORS = (
     ValueError,
     TypeError,
     OSError,
@@ -83,7 +83,7 @@ class ArrayTable(Table):
                 part = np.asarray(self._matrix[start : start + size], np.float64)
                 columns: list[Column] = list(part.T)
                 columns += [_column(array[start : start + size]) for array in self._beside.values()]
-            except DAMAGES as problem:  # the file is read as rows are needed
+            except READ_ERRORS as problem:  # the file is read as rows are needed
                 raise _damaged(self.name, "HDF5", problem) from None
             yield TableBlock(columns, len(part), _located(self, start))
 
@@ -97,7 +97,7 @@ class ParquetTable(Table):
         try:
             self._file = parquet.ParquetFile(file)
             names = list(self._file.schema_arrow.names)
-        except DAMAGES as problem:  # includes those of pyarrow
+        except READ_ERRORS as problem:  # includes those of pyarrow
             raise _damaged(self.name, "Parquet", problem) from None
         self.columns = unique_column_names(names, lambda number: self.name)
 
@@ -112,7 +112,7 @@ class ParquetTable(Table):
             for batch in self._file.iter_batches(batch_size=BATCH_ROWS):
                 columns = [self._numbers_or_texts(column) for column in batch.columns]
                 yield columns, batch.num_rows
-        except DAMAGES as problem:
+        except READ_ERRORS as problem:
             raise _damaged(self.name, "Parquet", problem) from None
 
     def _numbers_or_texts(self, column: Any) -> Column:
@@ -155,11 +155,11 @@ def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Ta
     mapped: Literal["r"] | None = "r" if kind == "npy" and isinstance(file, str) else None
     try:
         content = np.load(file, mmap_mode=mapped, allow_pickle=False)
-        if kind == "npy":
-            return ArrayTable(name, _matrix(content, name), {})
-        arrays = {key: content[key] for key in content.files}
-    except DAMAGES as problem:
+        arrays = {} if kind == "npy" else {key: content[key] for key in content.files}
+    except READ_ERRORS as problem:
         raise _damaged(name, "a NumPy file", problem) from None
+    if kind == "npy":
+        return ArrayTable(name, _matrix(content, name), {})
     if set(arrays) >= SPARSE_KEYS:
         return _sparse_npz(name, file, arrays)
     return _from_arrays(name, arrays, array)
@@ -183,7 +183,7 @@ def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFil
         for beside in (labels, ids):
             if beside is not None and np.shape(beside) != (matrix.shape[0],):
                 raise ValueError(f"expected {matrix.shape[0]:,} labels and ids, one per row")
-    except DAMAGES as problem:
+    except READ_ERRORS as problem:
         raise _damaged(name, "a sparse matrix of scipy", problem) from None
     return _sparse(name, matrix, labels, ids)
 
@@ -203,7 +203,7 @@ def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
 
 
 def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
-    h5py = _package("h5py", "h5py", name, "a HDF5 file")
+    h5py = _package("h5py", "h5py", name, "an HDF5 file")
     found: dict[str, Any] = {}
 
     def take(key: str, item: Any) -> None:
@@ -219,7 +219,9 @@ def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
     try:
         h5py.File(path, "r").visititems(take)
         return _from_arrays(name, found, array)
-    except DAMAGES as problem:
+    except DataError:
+        raise
+    except READ_ERRORS as problem:
         raise _damaged(name, "HDF5", problem) from None
 
 

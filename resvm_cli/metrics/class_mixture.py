@@ -58,17 +58,12 @@ class BinnedValues:
     @classmethod
     def from_values(cls, positives: FloatArray, unlabeled: FloatArray) -> BinnedValues:
         quantiles = np.arange(1, BINS_OF_EACH) / BINS_OF_EACH
-        edges = distinct(
-            np.concatenate(
-                [
-                    np.quantile(values, quantiles, method="higher")
-                    for values in (positives, unlabeled)
-                ]
-            )
-        )
+        sets = (positives, unlabeled)
+        cuts = [np.quantile(values, quantiles, method="higher") for values in sets]
+        edges = distinct(np.concatenate(cuts))
         counts = [
             np.bincount(np.searchsorted(edges, values, "right"), minlength=len(edges) + 1)
-            for values in (positives, unlabeled)
+            for values in sets
         ]
         return cls(edges, *(count.astype(np.float64) for count in counts))
 
@@ -187,17 +182,8 @@ class ClassMixture:
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
         binned = BinnedValues.from_values(positives, unlabeled)
-        start = _Fits(
-            *(
-                np.array([[value]])
-                for value in (
-                    FIRST_A if a is None else a,
-                    FIRST_B if b is None else b,
-                    0.0,
-                    FIRST_SLOPE,
-                )
-            )
-        )
+        first = (FIRST_A if a is None else a, FIRST_B if b is None else b, 0.0, FIRST_SLOPE)
+        start = _Fits(*(np.array([[value]]) for value in first))
         own = binned.positives[None], binned.unlabeled[None]
         fitted = _fit(binned.logits, *own, a, b, start, STEPS)
         resampled = _resampled(binned, fitted, a, b, n_replicates, seed) if n_replicates else None
@@ -310,9 +296,14 @@ def _resampled(
         size = min(REPLICATES_AT_ONCE, n_replicates - first)
         of_pos = draw_counts(binned.positives, size, rng)
         of_unl = draw_counts(binned.unlabeled, size, rng)
-        start = _Fits(*(np.repeat(line, size, axis=0) for line in _parameters(fitted)))
+        start = _Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
         parts.append(_fit(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS))
-    return _Fits(*(np.concatenate(lines) for lines in zip(*map(_parameters, parts), strict=True)))
+    return _Fits(
+        *(
+            np.concatenate(lines)
+            for lines in zip(*(vars(part).values() for part in parts), strict=True)
+        )
+    )
 
 
 def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
@@ -338,10 +329,6 @@ def _roc_area(positive: FloatArray, negative: FloatArray) -> float:
     total = float(positive.sum() * negative.sum())
     above = np.cumsum(negative) - negative / 2
     return float((positive * above).sum()) / total if total > 0 else 0.5
-
-
-def _parameters(fits: _Fits) -> tuple[FloatArray, ...]:
-    return fits.a, fits.b, fits.intercept, fits.slope
 
 
 def _tails(replicates: FloatArray) -> FloatArray:

@@ -225,7 +225,7 @@ def _row_cells(
 
 
 def _joint(cells: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
-    """How many rows share the same cell in both rankings, and that cell in each."""
+    """The number of rows in each pair of cells, and that cell in each ranking."""
     code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
     return counts, [own[first] for own in cells]

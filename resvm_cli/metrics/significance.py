@@ -79,7 +79,7 @@ def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
 
 
 def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> float:
-    """The smallest difference of average ranks that Nemenyi's test calls significant."""
+    """The smallest difference of average ranks that is significant by Nemenyi's test."""
     from scipy.stats import studentized_range
 
     quantile = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / sqrt(2)

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.parameters import RULE_NAMES, RuleName
-from resvm_cli.rows import FloatArray, distinct
+from resvm_cli.rows import FloatArray, distinct, quantiles
 
 # Fewer rows than these, judged out of bag, place no threshold.
 LEAST_POSITIVES = 10
 LEAST_UNLABELED = 20
 SHRINKAGE = 0.3
+# Of rows like those of training about 1 in 100 lies outside the usual range.
+TAIL = 0.005
+MIN_FOR_RANGE = 20
+MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
 PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 
@@ -131,3 +135,19 @@ def threshold_for_recall(
     enough = np.flatnonzero(corrected >= recall - 1e-9)
     best = int(enough[-1]) if len(enough) else 0
     return Threshold(float(cuts[best]), float(recalls[best]), float(shares[best]))
+
+
+def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float] | None:
+    """From the lowest to the highest value out of bag, of P or U, without the tails of each.
+
+    None where there are too few values to tell.
+    """
+    if min(len(known), len(unlabeled)) < MIN_FOR_RANGE:
+        return None
+    tails = [quantiles(each, [TAIL, 1 - TAIL]) for each in (known, unlabeled)]
+    return min(low for low, _ in tails), max(high for _, high in tails)
+
+
+def are_unlike(n_outside: int, n_rows: int) -> bool:
+    """Whether more rows lie outside the usual range than chance explains."""
+    return n_outside >= MIN_OUTSIDE and n_outside > FRACTION_OUTSIDE * n_rows

@@ -16,11 +16,10 @@ import numpy.typing as npt
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
-from resvm_cli.svm import gram
-from resvm_cli.svm.kernels import Kernel, powers
-from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
-from resvm_cli.svm.products import LEAST_DENSITY
-from resvm_cli.svm.weights import Weights
+from resvm_cli.svm import kernels
+from resvm_cli.svm.kernels import Kernel, exp_in_place
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, SupportIndex, Weights
+from resvm_cli.svm.products import MIN_DENSITY
 
 # Whether support rows or weights are kept dense is decided by their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
@@ -66,9 +65,9 @@ class Ensemble:
         return self.groups[0].kernel.name == "linear"
 
     @property
-    def looks_up(self) -> bool:
+    def is_precomputed(self) -> bool:
         """Whether support rows are the serial numbers of given kernel values."""
-        return self.groups[0].kernel.looks_up
+        return self.groups[0].kernel.is_precomputed
 
     def kernel_of(self, member: int) -> Kernel:
         return next(group.kernel for group in self.groups if member in group.members)
@@ -169,7 +168,7 @@ def numeric_fingerprint() -> str:
     steps = np.arange(BLOCK_ROWS * 96, dtype=np.float64).reshape(BLOCK_ROWS, 96)
     wave = (steps * 0.37) % 1.0 - 0.5
     product = wave @ wave[:64].T
-    values = powers(-np.abs(product))
+    values = exp_in_place(-np.abs(product))
     digest = hashlib.sha256()
     for part in (product, values, np.tanh(product)):
         digest.update(part.tobytes())
@@ -181,10 +180,10 @@ class Predictor:
 
     def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
         pool, uses = _join(ensemble)
-        if ensemble.looks_up:
-            pool = gram.unit_rows(pool)
+        if ensemble.is_precomputed:
+            pool = kernels.unit_rows(pool)
         columns = Columns(pool.indices, lasting=True)
-        dense = len(pool.values) >= LEAST_DENSITY * len(pool) * len(columns)
+        dense = len(pool.values) >= MIN_DENSITY * len(pool) * len(columns)
         # the rows that are judged together will be as wide, and dense too
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
@@ -201,7 +200,7 @@ class Predictor:
         members = ensemble.members
         supports = np.concatenate([member.support for member in members])
         used = distinct(supports)
-        uses = Uses.of(
+        uses = SupportIndex.from_entries(
             np.searchsorted(used, supports),
             np.repeat(np.arange(len(members)), [len(member.support) for member in members]),
             np.concatenate([member.coefficients for member in members]),
@@ -209,10 +208,10 @@ class Predictor:
             len(members),
         )
         pool = ensemble.pool.take(used)
-        if ensemble.looks_up:
-            pool = gram.unit_rows(pool)
-        dense = not ensemble.looks_up
-        dense &= len(rows.values) >= LEAST_DENSITY * len(rows) * n_columns
+        if ensemble.is_precomputed:
+            pool = kernels.unit_rows(pool)
+        dense = not ensemble.is_precomputed
+        dense &= len(rows.values) >= MIN_DENSITY * len(rows) * n_columns
         dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
         present = np.arange(n_columns, dtype=np.int32) if dense else pool.indices
         predictor._prepare(ensemble, None, pool, uses, Columns(present, lasting=True), dense)
@@ -223,7 +222,7 @@ class Predictor:
         ensemble: Ensemble,
         scaling: Scaling | None,
         pool: Rows,
-        uses: Uses,
+        uses: SupportIndex,
         columns: Columns,
         dense: bool,
     ) -> None:
@@ -233,7 +232,7 @@ class Predictor:
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
         self._judge: Pool | Weights
-        if ensemble.looks_up:  # sums of values at serial numbers: weights of them
+        if ensemble.is_precomputed:  # sums of values at serial numbers: weights of them
             self._judge = Weights(pool, uses, columns, dense=False)
         elif ensemble.linear:
             self._judge = Weights(pool, uses, columns, dense=dense)
@@ -270,7 +269,7 @@ class Predictor:
             return decide(member_values, self.ensemble.single, self.ensemble.groups)
 
 
-def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
+def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     """The support rows of all members, equal rows once, in order of appearance; their uses.
 
     A model read from disk has lost the row numbers and kept the contents: joining by content gives
@@ -291,7 +290,7 @@ def _join(ensemble: Ensemble) -> tuple[Rows, Uses]:
     places[order] = np.arange(len(order))
     columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
     values = np.concatenate([member.coefficients for member in members])
-    uses = Uses.of(places[contents], columns, values, len(order), len(members))
+    uses = SupportIndex.from_entries(places[contents], columns, values, len(order), len(members))
     return _taken(ensemble.pool, supports[first[order]]), uses
 
 
@@ -302,7 +301,7 @@ def _taken(rows: Rows, numbers: IntArray) -> Rows:
     return rows.take(numbers)
 
 
-def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:
+def _by_kernel(ensemble: Ensemble, uses: SupportIndex) -> list[tuple[Kernel, SupportIndex]]:
     """The uses by members of each kernel."""
     kernels = list(dict.fromkeys(group.kernel for group in ensemble.groups))
     if len(kernels) == 1:
@@ -315,5 +314,7 @@ def _by_kernel(ensemble: Ensemble, uses: Uses) -> list[tuple[Kernel, Uses]]:
     for number, kernel in enumerate(kernels):
         own = kernel_of[uses.members] == number
         entries = rows[own], uses.members[own].astype(np.int64), uses.coefficients[own]
-        found.append((kernel, Uses.of(*entries, len(uses.starts) - 1, uses.n_members)))
+        found.append(
+            (kernel, SupportIndex.from_entries(*entries, len(uses.starts) - 1, uses.n_members))
+        )
     return found

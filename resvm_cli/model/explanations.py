@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.model.ensemble import Ensemble, cut
-from resvm_cli.model.out_of_bag import BoolArray
-from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
-from resvm_cli.svm import gram
-from resvm_cli.svm.kernels import Kernel, powers, squared_distances
+from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows
+from resvm_cli.svm import kernels
+from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
 from resvm_cli.svm.products import SparseMatrix
 
 NOT_KNOWN = -1  # a support row that no training row is equal to
@@ -71,13 +70,13 @@ class PartsOfValues:
         )
         pool, keys, self._place = _distinct_rows(ensemble.pool, self._support)
         known, others = positives.without_zeros(), unlabeled.without_zeros()
-        if ensemble.looks_up:
-            known, others = gram.serial_rows(known), gram.serial_rows(others)
+        if ensemble.is_precomputed:
+            known, others = kernels.serial_rows(known), kernels.serial_rows(others)
         self._numbers = (
             _numbers_of(keys, known, np.arange(len(known))),
             _numbers_of(keys, others, len(known) + drawn),
         )
-        self._pool = gram.unit_rows(pool) if ensemble.looks_up else pool
+        self._pool = kernels.unit_rows(pool) if ensemble.is_precomputed else pool
         self._columns = Columns(self._pool.indices, lasting=True)
         place = self._columns.places(self._pool.indices)
         self._placed = Rows(self._pool.indptr, place.astype(np.int32), self._pool.values)
@@ -162,11 +161,9 @@ class PartsOfValues:
             )
             distances = squared_distances(known, self._placed, len(self._columns))
             distances += float(np.dot(row.values[~seen], row.values[~seen]))
-            return powers(-kernel.gamma * distances)
-        products = self._matrix.products(
-            *self._columns.looked_up(row), smaller=kernel.counts_smaller
-        )
-        if kernel.looks_up:
+            return exp_in_place(-kernel.gamma * distances)
+        products = self._matrix.products(*self._columns.looked_up(row), minimum=kernel.uses_minimum)
+        if kernel.is_precomputed:
             return products[:, 0]
         values = kernel.values(products, kernel.norms(self._pool), kernel.norms(row))
         return np.ascontiguousarray(values[:, 0])

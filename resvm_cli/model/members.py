@@ -1,42 +1,158 @@
-"""Train the members of a plan on rows in memory."""
+"""Members of a plan, trained on rows in memory, with their values on rows they have not seen.
+
+Member i depends on (seed, i) and the data alone, and so do its values on the rows that are scored
+out of bag. Parts of one plan, joined in the order of their members, are therefore the whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Group, Member
-from resvm_cli.rows import IntArray, Rows, distinct
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
+from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm import gram, libsvm, smo
-from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm import kernels, libsvm, smo
+from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.problem import LinearSolution, Problem
 from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+from resvm_cli.svm.solver_libraries import NodeArray
 
-# A bag of a hundred rows trains in less than a millisecond: handing it over takes half of that.
+# A bag of a hundred rows trains in less than a millisecond, and handing it over takes half of that.
 BATCH_ROWS = 1000
+# Rows scored out of bag: all of small sets, else so many that scoring takes a fraction of the time
+# of training (measured in kernel values), a third of them from P.
+SMALL_SETS = 1500
+MIN_SAMPLE, MAX_SAMPLE = 600, 2000
+FRACTION_OF_PAIRS = 0.2
+FRACTION_OF_POSITIVES = 1 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagSample:
+    """The rows of P and of U whose out-of-bag values belong to a model."""
+
+    positive: IntArray
+    unlabeled: IntArray
+
+    def __len__(self) -> int:
+        return len(self.positive) + len(self.unlabeled)
+
+    @classmethod
+    def from_plan(cls, plan: ModelPlan) -> OutOfBagSample:
+        """Drawn from the seed; none where members have seen every known positive."""
+        if plan.method != "resvm":
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
+        total = _sample_size(plan)
+        positive = randomness.sample(bits, plan.rows_pos, round(FRACTION_OF_POSITIVES * total))
+        return cls(positive, randomness.sample(bits, plan.rows_unl, total - len(positive)))
+
+
+def _sample_size(plan: ModelPlan) -> int:
+    n_rows = plan.rows_pos + plan.rows_unl
+    if n_rows <= SMALL_SETS:
+        return 3 * n_rows  # a third of which are all there are
+    pairs = sum(each.n_models * each.bag_size**2 for each in plan.plans)
+    pool = min(n_rows, sum(each.n_models * each.bag_size for each in plan.plans))
+    return min(MAX_SAMPLE, max(MIN_SAMPLE, int(FRACTION_OF_PAIRS * pairs / pool)))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Consecutive members of a model."""
+
+    plan: ModelPlan
+    members: range
+    ensemble: Ensemble
+    converged: tuple[bool, ...]
+    sample: OutOfBagSample
+    values: FloatArray  # members x sampled rows, P before U; nan where the member has seen the row
+    problems: Sequence[Problem]
+    drawn: IntArray  # the rows of U that any of its bags holds, ascending
+    unlabeled: Rows  # those rows, unscaled
+
+    @property
+    def n_unconverged(self) -> int:
+        return self.converged.count(False)
+
+
+def train_part(
+    plan: ModelPlan,
+    members: range,
+    data: PUData,
+    run: Run,
+    on_members: Callable[[int], None] = lambda done: None,
+    on_rows: Callable[[int], None] = lambda n_rows: None,
+) -> Part:
+    """These members of the plan, all at once."""
+    return next(train_parts(plan, [members], data, run, on_members, on_rows))
+
+
+def train_parts(
+    plan: ModelPlan,
+    batches: Sequence[range],
+    data: PUData,
+    run: Run,
+    on_members: Callable[[int], None] = lambda done: None,
+    on_rows: Callable[[int], None] = lambda n_rows: None,
+) -> Iterator[Part]:
+    """Each batch of members as it is finished; the rows of all batches are fetched once.
+
+    ``on_members`` hears how many members are done, ``on_rows`` how many rows were fetched before
+    training starts.
+    """
+    tasks = {members: plan.problems(members) for members in batches}
+    drawn = rows_drawn([problem for some in tasks.values() for problem in some])
+    sample = OutOfBagSample.from_plan(plan)
+    numbers = distinct(np.concatenate([drawn, sample.unlabeled]))
+    fetched = data.fetch(numbers)
+    unlabeled = fetched.take(np.searchsorted(numbers, drawn))
+    unscaled = Rows.concatenate(
+        [
+            data.positives.take(sample.positive),
+            fetched.take(np.searchsorted(numbers, sample.unlabeled)),
+        ]
+    )
+    del fetched  # it may be large
+    sampled_rows = data.scaled(unscaled)
+    positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
+    on_rows(len(positives) + len(drawn_rows))
+    n_workers = run.workers()
+    # before scaling, which may give values to rows without features
+    training_rows = TrainingRows(data.positives, unlabeled, drawn, data.groups(), unscaled)
+    numbers = np.concatenate([sample.positive, len(positives) + sample.unlabeled])
+    n_columns = data.n_features + (0 if data.zero_based else 1)
+    done = 0
+
+    def tick(members: int) -> None:
+        on_members(done + members)
+
+    alone = sum(map(len, batches)) == 1 and not run.is_remote
+    trainer = Trainer.of(positives, drawn_rows, drawn, n_workers if alone else 1)
+    for members, some in tasks.items():
+        ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
+        values = np.zeros((len(some), 0))
+        if len(sample):
+            absent = Absences(some, training_rows).absent(numbers, unscaled)
+            threads = parallel.available_cores() if run.is_remote else n_workers
+            values = stored_values(ensemble, sampled_rows, absent, n_columns, threads)
+        done += len(members)
+        yield Part(plan, members, ensemble, converged, sample, values, some, drawn, unlabeled)
 
 
 def rows_drawn(problems: Sequence[Problem]) -> IntArray:
     """The numbers of the rows of U that any bag holds, ascending."""
     return distinct(np.concatenate([problem.unlabeled for problem in problems]))
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """An ensemble, and which of its members converged."""
-
-    ensemble: Ensemble
-    converged: tuple[bool, ...]
-
-    @property
-    def n_unconverged(self) -> int:
-        return self.converged.count(False)
 
 
 def fit(
@@ -47,28 +163,28 @@ def fit(
     run: Run,
     *,
     single: bool,
-) -> Fitted:
-    """The ensemble of these problems.
+) -> tuple[Ensemble, tuple[bool, ...]]:
+    """The ensemble of these problems, and which of its members converged.
 
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
     # one problem has no members to spread over threads: where it is large, LIBSVM's own do the work
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
     trainer = Trainer.of(positives, unlabeled, drawn, inner_threads)
-    return fit_by(trainer, problems, run, single=single)
+    return fit_members(trainer, problems, run, single=single)
 
 
-def fit_by(
+def fit_members(
     trainer: Trainer,
     problems: Sequence[Problem],
     run: Run,
     *,
     single: bool,
     on_members: Callable[[int], None] = lambda done: None,
-) -> Fitted:
-    """The ensemble of these problems, by one who has their rows.
+) -> tuple[Ensemble, tuple[bool, ...]]:
+    """The ensemble of these problems, and which of its members converged.
 
-    ``on_members`` is told how many members are done, now and then and after each batch.
+    ``on_members`` hears how many members are done, now and then and after each batch.
     """
     members: list[Member] = []
     vectors: list[Rows] = []
@@ -94,9 +210,9 @@ def fit_by(
         tick()
     kernel = problems[0].kernel
     pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
-    if kernel.looks_up:
-        pool = gram.serial_rows(pool)
-    return Fitted(Ensemble(groups_of(problems), pool, members, single), tuple(converged))
+    if kernel.is_precomputed:
+        pool = kernels.serial_rows(pool)
+    return Ensemble(groups_of(problems), pool, members, single), tuple(converged)
 
 
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
@@ -147,16 +263,16 @@ class Trainer:
         return cls(rows, drawn, len(positives), inner_threads)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_arena", "_linear_arena", "_bag_rows")
+        made = ("_nodes", "_linear_trainer", "_bag_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @cached_property
-    def _arena(self) -> Arena:
-        return Arena(self.rows)
+    def _nodes(self) -> NodeArray:
+        return NodeArray(self.rows)
 
     @cached_property
-    def _linear_arena(self) -> LinearArena:
-        return LinearArena(self.rows)
+    def _linear_trainer(self) -> LinearTrainer:
+        return LinearTrainer(self.rows)
 
     @cached_property
     def _bag_rows(self) -> BagRows:
@@ -168,7 +284,7 @@ class Trainer:
     def train(self, problem: Problem) -> KernelSolution | LinearSolution:
         unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
         if problem.solver == "liblinear":
-            return self._linear_arena.train(problem, problem.positive, unlabeled)
+            return self._linear_trainer.train(problem, problem.positive, unlabeled)
         return self._train_kernel(problem, problem.positive, unlabeled)
 
     def _train_kernel(
@@ -181,17 +297,17 @@ class Trainer:
         if bag is not None:
             values = bag_values(problem.kernel, bag)
             places = place[: len(positive)], place[len(positive) :]
-            solved = smo.solve(values, smo.Bags.of([places]), [[problem]])
+            solved = smo.solve(values, smo.Bags.from_parts([places]), [[problem]])
             solved.require_sound(0)
             solution = solved.solution(0)
         else:
             libsvm.use_threads(self._inner_threads)
-            solution = libsvm.train(problem, self._arena, positive, unlabeled)
+            solution = libsvm.train(problem, self._nodes, positive, unlabeled)
         coefficients = np.bincount(
             place[solution.support], weights=solution.coefficients, minlength=len(numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            rows = bag or SparseBag.of(self.rows.take(numbers))
+            rows = bag or SparseBag.from_rows(self.rows.take(numbers))
             weights = rows.combined(coefficients)
             return LinearSolution(weights, solution.rho, solution.converged)
         used = np.zeros(len(numbers), bool)

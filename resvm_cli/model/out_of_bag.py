@@ -8,14 +8,10 @@ from seeds, not stored, and only what they hold is remembered: U may have any nu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message
 from resvm_cli.model.ensemble import (
     Decisions,
     Ensemble,
@@ -25,19 +21,12 @@ from resvm_cli.model.ensemble import (
     decision_values,
     mean_values,
 )
-from resvm_cli.model.rank_intervals import MemberResamples, SingleArray
-from resvm_cli.model.trusted_negatives import TrustedNegatives
-from resvm_cli.parameters import RuleName
-from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
-from resvm_cli.running.run import Run
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.problem import Problem
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
 UNLIKE_ANY = -2  # number of the content of rows that no judged row is like
-CELLS_AT_ONCE = 1 << 21  # rows times members of one task
 POOL_CELLS_AT_ONCE = 1 << 24  # support rows times features of members judged together
 
 
@@ -226,140 +215,3 @@ def _batches(ensemble: Ensemble, n_columns: int) -> Iterator[tuple[int, int]]:
             first, size = number, 0
         size += len(member.support)
     yield first, len(ensemble.members)
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfBagValues:
-    """What is said of each row of a set; nan where every member has seen it."""
-
-    values: FloatArray  # by the judge's rule
-    votes: FloatArray
-    n_members: IntArray
-    resampled: SingleArray | None  # resamples x rows
-    p_values: FloatArray | None = None  # where there are trusted negatives
-
-    @property
-    def judged(self) -> BoolArray:
-        return self.n_members > 0
-
-    @property
-    def n_unjudged(self) -> int:
-        return int((self.n_members == 0).sum())
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @classmethod
-    def joined(cls, first: OutOfBagValues, second: OutOfBagValues) -> OutOfBagValues:
-        resampled = None
-        if first.resampled is not None and second.resampled is not None:
-            resampled = np.concatenate([first.resampled, second.resampled], axis=1)
-        return cls(
-            np.concatenate([first.values, second.values]),
-            np.concatenate([first.votes, second.votes]),
-            np.concatenate([first.n_members, second.n_members]),
-            resampled,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _JudgedBlock:
-    decisions: Decisions
-    values: FloatArray
-    resampled: SingleArray | None
-    p_values: FloatArray | None
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfBagJudge:
-    """An ensemble with what its members have seen; judges sets of any size, block by block.
-
-    Of each row only its value, votes, number of members and resampled values are kept.
-    """
-
-    predictor: Predictor
-    absences: Absences
-    n_positives: int
-    rule: RuleName
-    run: Run
-    break_ties: bool = True  # so that rows can be put in order
-    negatives: TrustedNegatives | None = None  # to compare rows of U with
-
-    def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagValues:
-        """The rows of P."""
-        return self._judge(iter([rows]), len(rows), 0, resamples, "P")
-
-    def unlabeled(
-        self, blocks: Iterator[Rows], n_rows: int, resamples: MemberResamples | None
-    ) -> OutOfBagValues:
-        """The rows of U, all of them in order."""
-        return self._judge(blocks, n_rows, self.n_positives, resamples, "U")
-
-    def _judge(
-        self,
-        blocks: Iterator[Rows],
-        n_rows: int,
-        first: int,
-        resamples: MemberResamples | None,
-        name: str,
-    ) -> OutOfBagValues:
-        values, votes = np.empty(n_rows), np.empty(n_rows)
-        n_members = np.empty(n_rows, np.int64)
-        resampled: SingleArray | None = None
-        if resamples is not None:
-            resampled = np.empty((resamples.count, n_rows), np.float32)
-
-        p_values = np.empty(n_rows) if name == "U" and self.negatives is not None else None
-
-        def work(task: tuple[int, Rows]) -> _JudgedBlock:
-            return self._block(task[1], first, task[0], resamples, name)
-
-        done = 0
-        tasks = _blocks_of(blocks, self.absences.n_models)
-        for block in parallel.stream(work, tasks, self.run.threads):
-            part = slice(done, done + len(block.values))
-            values[part] = block.values
-            votes[part] = block.decisions.votes
-            n_members[part] = block.decisions.n_members
-            if resampled is not None and block.resampled is not None:
-                resampled[:, part] = block.resampled
-            if p_values is not None:
-                p_values[part] = block.p_values
-            done += len(block.values)
-            self.run.progress(f"judging {name} out of bag", done, n_rows)
-        return OutOfBagValues(values, votes, n_members, resampled, p_values)
-
-    def _block(
-        self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
-    ) -> _JudgedBlock:
-        numbers = np.arange(first + start, first + start + len(rows))
-        absent = self.absences.absent(numbers, rows)
-        member_values = self.predictor.member_values(rows)
-        bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
-        if len(bad):
-            raise DataError(
-                f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
-                Message("its values are far from those that members were trained on: {scale} them"),
-            )
-        groups = self.predictor.ensemble.groups
-        decisions = decide_out_of_bag(member_values, absent, groups)
-        own = decisions.by(self.rule)
-        if self.break_ties and self.rule == "votes":
-            own = decisions.values_without_ties()
-        again = p_values = None
-        if resamples is not None:
-            again = resamples.values(own, member_values, absent, self.rule, groups)
-        if name == "U" and self.negatives is not None:
-            p_values = self.negatives.p_values(own, absent)
-        return _JudgedBlock(decisions, own, again, p_values)
-
-
-def _blocks_of(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
-    """Blocks cut to a size that suits the members, each with the number of its first row."""
-    most = max(1, CELLS_AT_ONCE // n_models // BLOCK_ROWS) * BLOCK_ROWS
-    done = 0
-    for rows in blocks:
-        for start in range(0, len(rows), most):
-            part = rows.slice(start, min(start + most, len(rows)))
-            yield done, part
-            done += len(part)

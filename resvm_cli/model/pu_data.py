@@ -19,7 +19,7 @@ from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.scaling import FeatureStats, Scaling
 from resvm_cli.parameters import ScaleChoice
 from resvm_cli.rows import IntArray, Rows, Survey, variance
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 
 
 class PUData(ABC):
@@ -219,7 +219,7 @@ class MemoryData(PUData):
         zero_based = bool(settings.get("zero_based", False))
         rows = Rows.from_matrix(matrix, 0 if zero_based and not precomputed else 1)
         if precomputed:
-            rows = gram.numbered(rows)
+            rows = kernels.with_serials(rows)
         return cls(
             rows.take(np.flatnonzero(chosen)), rows.take(np.flatnonzero(~chosen)), **settings
         )

@@ -22,8 +22,8 @@ from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks, smo
-from resvm_cli.svm.kernels import Kernel, powers
-from resvm_cli.svm.pool import Uses
+from resvm_cli.svm.kernels import Kernel, exp_in_place
+from resvm_cli.svm.pool import SupportIndex
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 
@@ -80,7 +80,7 @@ class SharedKernels:
         if not self.shares_kernels:
             yield bag_by_bag
             return
-        if kernel.name == "linear" or kernel.looks_up:  # products are values already
+        if kernel.name == "linear" or kernel.is_precomputed:  # products are values already
             yield _FromMatrix(self._shared_products(kernel), len(self.positives), bag_by_bag)
             return
         rbf = kernel.name == "rbf"
@@ -91,7 +91,7 @@ class SharedKernels:
         with np.errstate(over="ignore", invalid="ignore"):
             if kernel.name == "rbf":
                 np.multiply(shared, kernel.gamma, out=values)
-                powers(values)
+                exp_in_place(values)
             else:
                 np.copyto(values, shared)
                 norms = shared.diagonal().copy()
@@ -101,9 +101,9 @@ class SharedKernels:
 
     def _shared_products(self, kernel: Kernel) -> FloatArray:
         with self._lock:
-            if kernel.counts_smaller not in self._products:
-                self._products[kernel.counts_smaller] = kernel_products(self.rows, kernel)
-            return self._products[kernel.counts_smaller]
+            if kernel.uses_minimum not in self._products:
+                self._products[kernel.uses_minimum] = kernel_products(self.rows, kernel)
+            return self._products[kernel.uses_minimum]
 
     def _shared_exponents(self, kernel: Kernel) -> FloatArray:
         with self._lock:
@@ -130,7 +130,9 @@ class _FromMatrix(KernelTrainer):
             yield from self._bag_by_bag.ensemble_values(ensembles, rows)
             return
         offset = self._n_positives
-        bags = smo.Bags.of([(each.positive, each.unlabeled + offset) for each in ensembles[0]])
+        bags = smo.Bags.from_parts(
+            [(each.positive, each.unlabeled + offset) for each in ensembles[0]]
+        )
         supports = [_Support() for _ in ensembles]
         for piece in bags.pieces(len(ensembles)):
             problems = [ensemble[piece.start : piece.stop] for ensemble in ensembles]
@@ -178,7 +180,7 @@ class _Support:
         """Each member's values of some rows, from the kernel values of all with those."""
         rho = np.concatenate(self._rho)
         n_members = len(rho)
-        uses = Uses.of(
+        uses = SupportIndex.from_entries(
             np.concatenate(self._rows),
             np.concatenate(self._members),
             np.concatenate(self._coefficients),
@@ -207,7 +209,7 @@ class _BagByBag(KernelTrainer):
         for problems in ensembles:
             single = len(problems) == 1
             try:
-                fitted = fit(
+                ensemble, _ = fit(
                     problems,
                     self._kernels.positives,
                     unlabeled,
@@ -218,4 +220,4 @@ class _BagByBag(KernelTrainer):
             except SolverError as error:
                 yield error
             else:
-                yield Predictor(fitted.ensemble).member_values(judged).T
+                yield Predictor(ensemble).member_values(judged).T

@@ -50,13 +50,14 @@ MAX_NAME = 200
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model as stored: its manifest and its members."""
+    """A model in memory: its manifest and its members."""
 
     manifest: dict[str, Any]
     plan: ModelPlan | None  # None if its bags cannot be drawn again
     decision: DecisionRule
     ensemble: Ensemble
     scaling: Scaling | None
+    out_of_bag: OutOfBag | None = None  # None too where it was not read
 
     @property
     def zero_based(self) -> bool:

@@ -27,8 +27,7 @@ from resvm_cli.files.svmlight import format_rows, parse_pieces
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.svm import gram
-from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.kernels import Kernel, wrong_serials
 
 Text: TypeAlias = bytes | memoryview
 
@@ -194,7 +193,7 @@ def parse_members(
                 f"{name}: not a member of this model: {error}", "train the model again"
             ) from None
     pool = _parse_lines(shared)
-    if groups[0].kernel.looks_up and (wrong := gram.wrong_serials(pool)):
+    if groups[0].kernel.is_precomputed and (wrong := wrong_serials(pool)):
         raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(groups), pool, members, single)
 

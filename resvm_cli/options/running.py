@@ -135,6 +135,6 @@ class TrainingRunOptions(RunningOptions):
             return run
         if not self.member_timeout > 0:
             raise CommandLineError("--member-timeout must be above 0")
-        from resvm_cli.svm.deadline import limit_members
+        from resvm_cli.svm.problem import limit_members
 
         return replace(run, on_wait=limit_members(self.member_timeout))

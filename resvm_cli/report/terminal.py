@@ -1,26 +1,34 @@
-"""How words reach a person: notes, errors and progress on stderr, what was asked for on stdout."""
+"""Notes, errors and progress on stderr; data and JSON on stdout.
+
+The engine names parameters; here they become options.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import shlex
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resvm_cli.errors import Message, ResvmError, Text, render
 from resvm_cli.files.streams import as_unicode, write_stdout
-from resvm_cli.report.option_names import option_name
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
-# They turn around the order in which the rest of a line is shown.
+# Control characters that reverse the order in which the rest of a line is shown.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def harmless(text: str) -> str:
-    """Text for people without what would steer their terminal: ESC becomes \\x1b, to be read."""
+    """Text with control characters spelled out, such as \\x1b for ESC."""
     if text.isprintable():
         return text
     return "".join(map(_spelled_out, text))
@@ -38,14 +46,14 @@ def _spelled_out(character: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line on stderr; a closed stderr is no reason to fail."""
+    """Print a line on stderr; a closed stderr is ignored."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def in_options(text: Text) -> str:
-    """A text of the engine as the command line says it: parameters are options."""
+    """A text of the engine, with its parameters as options."""
     return render(text, option_name)
 
 
@@ -54,7 +62,7 @@ def note(text: Text) -> None:
 
 
 def announce_stdin() -> None:
-    """Say what is waited for, where a person would otherwise see nothing."""
+    """Tell a person at the terminal that rows are read from stdin."""
     if sys.stdin is not None and sys.stdin.isatty():
         note("reading rows from the terminal; Ctrl-D ends them")
 
@@ -66,22 +74,22 @@ def show_error(error: ResvmError) -> None:
 
 
 def command_line() -> str:
-    """What was typed, as a shell reads it."""
+    """The command line, quoted for a shell."""
     return shlex.join(["resvm", *sys.argv[1:]])
 
 
 def print_data(text: str) -> None:
-    """Text that the user asked to have on stdout."""
+    """Write data to stdout."""
     write_stdout(text.encode("utf-8", "surrogateescape"))
 
 
 def print_table(text: str) -> None:
-    """A table for people on stdout: names in it do not steer their terminal."""
+    """Write a table for people to stdout, with control characters spelled out."""
     print_data("".join(f"{harmless(line)}\n" for line in text.split("\n")[:-1]))
 
 
-def rendered(table: Any, width: int | None, *, colours: bool = False) -> str:
-    """A rich table as text, without blanks at the ends of lines; words in it are no markup."""
+def rendered(table: Any, width: int | None, *, colors: bool = False) -> str:
+    """A rich table as text, without trailing blanks; its cells are taken literally."""
     from io import StringIO
 
     from rich.console import Console
@@ -89,7 +97,7 @@ def rendered(table: Any, width: int | None, *, colours: bool = False) -> str:
 
     text = StringIO()
     console = Console(
-        file=text, force_terminal=colours, width=width, highlight=False, markup=False, emoji=False
+        file=text, force_terminal=colors, width=width, highlight=False, markup=False, emoji=False
     )
     for line in console.render_lines(table, pad=False):
         parts = [Segment(harmless(part.text), part.style, part.control) for part in line]
@@ -109,7 +117,7 @@ def with_unicode_names(value: Any) -> Any:
 
 
 class Progress:
-    """How far a job is: a live bar on a terminal, elsewhere a line now and then."""
+    """Progress: a live bar on a terminal, elsewhere a line every half minute."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -136,19 +144,19 @@ class Progress:
         if self._quiet or sys.stderr is None:
             return
         now = time.monotonic()
-        if stage.partition(",")[0] != self._stage:  # what follows a comma may change on the way
+        if stage.partition(",")[0] != self._stage:  # the part after a comma may change
             self._stage = stage.partition(",")[0]
             self._stage_began = now
             self._forget()
         if sys.stderr.isatty():
-            # short jobs are over before a bar is worth drawing, or rich worth importing
+            # a short job ends before a bar is worth drawing
             if now >= self._next_refresh:
                 self._draw(stage, done, total)
         elif now >= self._next:
             self._next = now + HEARTBEAT_SECONDS
             amount = f"{done:,} rows" if total is None else f"{done:,} of {total:,}"
             left = ""
-            # a job whose tasks differ in size says itself how long the rest will take
+            # jobs with tasks of different sizes estimate the time left themselves
             if total is not None and 0 < done < total and not stage.endswith(" left"):
                 left = f", about {(now - self._stage_began) * (total - done) / done:.0f} s left"
             say(f"resvm: {stage}: {amount}, {now - self._stage_began:.0f} s{left}")
@@ -183,3 +191,46 @@ class Progress:
         if self._live is not None and self._task is not None:
             self._live.remove_task(self._task)
         self._task = None
+
+
+# Those that are not -- and the parameter's own name.
+SPECIAL = {
+    "positives": "-P",
+    "unlabeled": "-U",
+    "output": "-o",
+    "threshold": "-T",
+    "unchecked": "--no-check",
+    "feature_map": "--map",
+}
+SWITCHED_OFF = {"intervals": "--no-interval"}
+
+
+def option_name(parameter: str, value: str = "") -> str:
+    """A parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``, ``--no-header``."""
+    if value == "False":
+        return SWITCHED_OFF.get(parameter) or f"--no-{parameter.replace('_', '-')}"
+    option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"
+    return option if value in ("", "True") else f"{option} {value}"
+
+
+SCHEMA = 1
+
+
+def print_json(kind: str, content: dict[str, Any]) -> None:
+    """A versioned object on stdout."""
+    named = with_unicode_names(content)
+    print_data(json.dumps({"schema": SCHEMA, "kind": kind, **named}, indent=1) + "\n")
+
+
+def print_result(kind: str, result: DataclassInstance) -> None:
+    """A result whose fields are its JSON keys."""
+    print_json(kind, asdict(result))
+
+
+def finite(value: Any) -> Any:
+    """The same data with null for nan and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""New."""
+"""What train and merge say about a model: its settings, what to expect of it, and where it is."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from resvm_cli.report.json_output import print_json
-from resvm_cli.report.terminal import say
+from resvm_cli.report.terminal import print_json, say
 
 if TYPE_CHECKING:
     from resvm_cli.model.methods import Plan
     from resvm_cli.model.plan import ModelPlan
     from resvm_cli.svm.kernels import Kernel
-    from resvm_cli.training.expected_performance import Outlook
+    from resvm_cli.training.expected_performance import ExpectedPerformance
     from resvm_cli.training.train import TrainResult
 
 
 def show_training(result: TrainResult) -> None:
-    """What was chosen, what to expect of it, and where it went."""
+    """Print the settings, the expected performance and the path of a new model."""
     plan = result.plan
     rows = [
         (
@@ -32,7 +31,7 @@ def show_training(result: TrainResult) -> None:
     ]
     if scaling := result.manifest["scaling"]:
         rows.insert(2, ("features", f"scaled by {scaling['kind']}"))
-    rows += _outlook(result.outlook)
+    rows += _expected(result.expected)
     for name, text in rows:
         say(f"{name:>10}  {text}")
     say(f"{'model':>10}  {result.path}")
@@ -40,12 +39,12 @@ def show_training(result: TrainResult) -> None:
 
 def _bias(bias: float | None) -> str:
     if bias is None:
-        return "bias the mean row norm of each bag"
+        return "bias: mean row norm of each bag"
     return f"bias {bias:g}" if bias > 0 else "no bias"
 
 
 def _setting(plan: Plan) -> list[tuple[str, str]]:
-    """One setting, line by line."""
+    """The lines of a model with one setting."""
     solver: str = plan.solver
     if plan.solver == "liblinear":
         solver += ", " + _bias(plan.bias)
@@ -70,7 +69,7 @@ def _kernel(kernel: Kernel) -> str:
 
 
 def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
-    """Several settings, a line each."""
+    """The lines of a model that pools several settings."""
     rows = [
         ("kernel", plan.plans[0].kernel.name),
         ("members", f"{plan.n_models} of {len(plan.plans)} settings, pooled by weight:"),
@@ -88,7 +87,7 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
 
 
 def bags_of(plans: Sequence[Plan]) -> str:
-    """How many rows bags hold, over some settings."""
+    """The bag sizes of some settings."""
 
     def span(sizes: list[int]) -> str:
         low, high = min(sizes), max(sizes)
@@ -98,17 +97,17 @@ def bags_of(plans: Sequence[Plan]) -> str:
     return f"{span(n_pos)} positive and {span(n_unl)} unlabeled rows"
 
 
-def _outlook(outlook: Outlook) -> list[tuple[str, str]]:
-    """The threshold, and how well P and U are told apart out of bag."""
-    threshold = outlook.threshold
-    text = f"{outlook.rule} above {threshold.value:.4g}"
+def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
+    """The threshold, and how well P is separated from U out of bag."""
+    threshold = expected.threshold
+    text = f"{expected.rule} above {threshold.value:.4g}"
     if threshold.recall is not None and threshold.share is not None:
         text += (
             f": {100 * threshold.recall:.0f} % of P and {100 * threshold.share:.3g} % of U"
             " out of bag"
         )
     rows = [("positive", text)]
-    if (area := outlook.roc_auc) is not None:
+    if (area := expected.roc_auc) is not None:
         rows.append(
             ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
         )
@@ -116,12 +115,13 @@ def _outlook(outlook: Outlook) -> list[tuple[str, str]]:
 
 
 def print_training(result: TrainResult) -> None:
+    """Print a new model as JSON."""
     print_json(
         "train",
         {
             "model": result.path,
             "notes": list(result.notes),
-            "outlook": asdict(result.outlook),
+            "outlook": asdict(result.expected),
             "manifest": result.manifest,
         },
     )

@@ -1,9 +1,9 @@
 /* Arithmetic between rows, blocks and members that no numpy call does in one pass; the solver of bags
- * whose kernel values are known (smo.h); and what LIBSVM says.
+ * whose kernel values are known (smo.h); and the iterations that LIBSVM prints.
  *
- * Each result is a sum in one fixed order, whatever its neighbours are. The cores know nothing of
- * Python, so that the fuzz target can include this file; they check every number they are given
- * before they follow it, and return NULL, or a complaint about the argument that holds a wrong one. */
+ * Each result is a sum in one fixed order, whatever its neighbors are. The cores do not use Python, so
+ * the fuzz target can include this file. They check every index before they use it, and return NULL or
+ * a complaint that names the argument with a wrong one. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,20 +12,20 @@
 
 #include "smo.h"
 
-/* One binary for every x86-64: the loader picks the widest vectors. No multiplication is fused with
- * an addition (-ffp-contract=off), unless it says so, and so all give the same bits. Without such a
- * choice e^x takes half as long again as numpy's, which is then to be preferred: OWN_POWERS is 0. */
+/* One binary for every x86-64: the loader picks the widest vectors. Multiplications are fused with
+ * additions only where the code says so (-ffp-contract=off), so all widths give the same bits. Builds
+ * without this choice set HAS_EXP to 0 and use numpy's exp, which is then a third faster than ours. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(RESVM_WITHOUT_PYTHON)
-#define OWN_POWERS 1
+#define HAS_EXP 1
 #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
-#define OWN_POWERS 0
+#define HAS_EXP 0
 #define WIDEST
 #endif
 
-/* A block holds one line of `width` doubles for each support row: its columns are the rows being
- * judged. Dot products to rbf exponents: -gamma * max(0, |x|^2 + |s|^2 - 2 x.s), NaN kept. */
+/* A block holds one line of `width` doubles for each support row; its columns are the rows to predict.
+ * Dot products to rbf exponents: -gamma * max(0, |x|^2 + |s|^2 - 2 x.s), NaN kept. */
 WIDEST static void fill_exponents(double *block, size_t height, size_t width,
                                   const double *row_norms, const double *support_norms,
                                   double gamma)
@@ -40,9 +40,8 @@ WIDEST static void fill_exponents(double *block, size_t height, size_t width,
     }
 }
 
-/* Sums that rows have in common, to their share of all that either row has: s / (a + b - s), and 1
- * where neither has anything. */
-WIDEST static void fill_shares(double *block, size_t height, size_t width, const double *row_norms,
+/* Common sums s of two rows to Tanimoto similarities: s / (a + b - s), or 1 if both rows are zero. */
+WIDEST static void fill_tanimoto(double *block, size_t height, size_t width, const double *row_norms,
                                const double *support_norms)
 {
     for (size_t line = 0; line < height; line++) {
@@ -55,7 +54,7 @@ WIDEST static void fill_shares(double *block, size_t height, size_t width, const
     }
 }
 
-/* A double whose last bits are the integer nearest to x, and the power of two by that integer. */
+/* x + SHIFT is a double whose last bits are the integer nearest to x; power_of_two raises 2 to it. */
 #define SHIFT 0x1.8p52
 #define UNDERFLOW -746.0 /* e^x of less is 0 */
 
@@ -68,14 +67,14 @@ static inline double power_of_two(double shifted)
     return shifted;
 }
 
-/* e^x in place of each x <= 0, NaN kept: within one unit in the last place. numpy has vectors for
+/* Replaces each x <= 0 by e^x, NaN kept: within one unit in the last place. numpy has vector code for
  * this only with AVX-512; elsewhere it takes five times as long.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 13, whose remainder is
- * below 2^-57. The power 2^n is applied in two steps, for it may be subnormal. */
+ * below 2^-57. The power 2^n is applied in two steps, since it may be subnormal. */
 #define TIMES_PLUS(a, b, c) (fused ? __builtin_fma(a, b, c) : (a) * (b) + (c))
 
-static inline __attribute__((always_inline)) void fill_powers_by(double *at, size_t count, int fused)
+static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t count, int fused)
 {
     const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45; /* n * high is exact */
     for (size_t i = 0; i < count; i++) {
@@ -98,36 +97,36 @@ static inline __attribute__((always_inline)) void fill_powers_by(double *at, siz
         double half = n * 0.5 + SHIFT;
         double rest = (n - (half - SHIFT)) + SHIFT;
         double power = (1.0 + TIMES_PLUS(r * r, q, r)) * power_of_two(half) * power_of_two(rest);
-        uint64_t bits, kept = (uint64_t)(x < UNDERFLOW) - 1; /* no branch: vectors have none */
+        uint64_t bits, kept = (uint64_t)(x < UNDERFLOW) - 1; /* no branch, so that it vectorizes */
         memcpy(&bits, &power, sizeof bits);
         bits &= kept;
         memcpy(&at[i], &bits, sizeof bits);
     }
 }
 
-#if OWN_POWERS
-__attribute__((target("avx512f"))) static void fill_powers_avx512(double *at, size_t count)
+#if HAS_EXP
+__attribute__((target("avx512f"))) static void fill_exp_avx512(double *at, size_t count)
 {
-    fill_powers_by(at, count, 1);
+    fill_exp_by(at, count, 1);
 }
 
-__attribute__((target("avx2,fma"))) static void fill_powers_fma(double *at, size_t count)
+__attribute__((target("avx2,fma"))) static void fill_exp_fma(double *at, size_t count)
 {
-    fill_powers_by(at, count, 1);
+    fill_exp_by(at, count, 1);
 }
 #endif
 
-/* Processors that fuse, which nearly all do, give the same bits as one another. */
-static void fill_powers(double *at, size_t count)
+/* All processors with fused multiply-add, which are nearly all, give the same bits. */
+static void fill_exp(double *at, size_t count)
 {
-#if OWN_POWERS
+#if HAS_EXP
     if (__builtin_cpu_supports("avx512f"))
-        fill_powers_avx512(at, count);
+        fill_exp_avx512(at, count);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        fill_powers_fma(at, count);
+        fill_exp_fma(at, count);
     else
 #endif
-        fill_powers_by(at, count, 0);
+        fill_exp_by(at, count, 0);
 }
 
 static const char bad_starts[] = "starts does not fit: it must ascend from 0 or more to the entries";
@@ -147,7 +146,7 @@ WIDEST static const char *add_weighted(const double *block, size_t height, size_
         for (int64_t entry = first; entry < last; entry++) {
             int32_t member = members[entry];
             if (member < 0 || (size_t)member >= n_members)
-                return "members does not fit: sums has no line for one";
+                return "members does not fit sums: there is no such line";
             double *sum = sums + (size_t)member * width;
             const double coefficient = coefficients[entry];
             for (size_t i = 0; i < width; i++)
@@ -157,8 +156,8 @@ WIDEST static const char *add_weighted(const double *block, size_t height, size_
     return NULL;
 }
 
-/* All of that for each line in turn, while it is in the nearest cache: dot products to exponents, to
- * powers, to the members' sums. */
+/* Dot products to exponents, exponentials and the members' sums: line by line, as each stays in the
+ * nearest cache. */
 static const char *add_rbf_values(double *block, size_t height, size_t width,
                                   const double *row_norms, const double *support_norms,
                                   double gamma, const int64_t *starts, const int32_t *members,
@@ -169,7 +168,7 @@ static const char *add_rbf_values(double *block, size_t height, size_t width,
     for (size_t line = 0; line < height && !wrong; line++) {
         double *at = block + line * width;
         fill_exponents(at, 1, width, row_norms, support_norms + line, gamma);
-        fill_powers(at, width);
+        fill_exp(at, width);
         wrong = add_weighted(at, 1, width, starts + line, members, coefficients, n_entries, sums,
                              n_members);
     }
@@ -185,7 +184,7 @@ struct rows {
     size_t n_entries;
 };
 
-/* Where the entries of a row lie; the number is below the count. */
+/* The range of a row's entries; the row's number is below the count. */
 static const char *bounds(const struct rows *rows, size_t number, size_t *first, size_t *last)
 {
     int64_t from = rows->starts[number], to = rows->starts[number + 1];
@@ -202,15 +201,15 @@ static int are_below(const int64_t *numbers, size_t n_numbers, size_t limit)
     return 1;
 }
 
-static const char bad_numbers[] = "numbers does not fit starts: there is no row of one";
+static const char bad_numbers[] = "numbers does not fit starts: there is no such row";
 
-/* Members are taken so many at a time, whose sums stay in registers; what is left, in steps. */
+/* Members are taken TILE at a time, so that their sums stay in registers; the rest in STEPs. */
 #define TILE 32
 #define STEP 8
 
-/* Weights of features: for each tile of members (and each step of those left) one line for each
- * feature, so that what is read together lies together. places[index] is the line of a feature,
- * negative for one that has none, as have all beyond `reach`. */
+/* Weights of features: for each tile of members (then each step) one line per feature, so that numbers
+ * read together are stored together. places[index] is the line of a feature; it is negative, or the
+ * index is not below `reach`, if the feature has none. */
 struct weights {
     const int32_t *places;
     size_t reach;
@@ -229,12 +228,12 @@ add_row(const struct rows *rows, size_t number, const struct weights *weights, s
     if (wrong)
         return wrong;
     for (size_t entry = first; entry < last; entry++) {
-        uint32_t index = (uint32_t)rows->indices[entry]; /* a negative one is beyond reach */
+        uint32_t index = (uint32_t)rows->indices[entry]; /* negative ones are not below reach */
         int32_t place = index < weights->reach ? weights->places[index] : -1;
         if (place < 0)
             continue;
         if ((size_t)place >= weights->n_lines)
-            return "places does not fit: weights has no line for one";
+            return "places does not fit weights: there is no such line";
         const double *line = lines + (size_t)place * tile;
         const double value = rows->values[entry];
         for (size_t i = 0; i < tile; i++)
@@ -246,7 +245,7 @@ add_row(const struct rows *rows, size_t number, const struct weights *weights, s
 
 /* sums[row][member] = the row times the member's weights, added in the order of the row's entries.
  * The width is a multiple of STEP. */
-WIDEST static const char *weigh_rows(const struct rows *rows, const struct weights *weights,
+WIDEST static const char *multiply_by_tiles(const struct rows *rows, const struct weights *weights,
                                      double *sums)
 {
     const char *wrong = NULL;
@@ -269,21 +268,21 @@ struct columns {
     size_t n_entries;
 };
 
-/* So many rows are multiplied before their products are written: as many as a cache line holds. */
-#define TOGETHER 8
+/* Rows that are multiplied before their products are written: as many as fill a cache line. */
+#define ROWS_TOGETHER 8
 
-/* block[line][row] = line . row, added in the order of the row's entries; features at their places,
- * those without one passed over. The block has `height` lines, one column a row; `room` holds
- * TOGETHER times as many numbers. */
+/* block[line][row] = line . row, added in the order of the row's entries; features without a place are
+ * skipped. The block has `height` lines and one column per row; `scratch` holds ROWS_TOGETHER columns.
+ * With `minimum` the smaller of two numbers replaces their product. */
 static const char *multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
                                  const struct columns *matrix, double *block, size_t height,
-                                 double *room, int smaller)
+                                 double *scratch, int minimum)
 {
-    for (size_t start = 0; start < rows->count; start += TOGETHER) {
-        size_t count = rows->count - start < TOGETHER ? rows->count - start : TOGETHER;
-        memset(room, 0, count * height * sizeof *room);
+    for (size_t start = 0; start < rows->count; start += ROWS_TOGETHER) {
+        size_t count = rows->count - start < ROWS_TOGETHER ? rows->count - start : ROWS_TOGETHER;
+        memset(scratch, 0, count * height * sizeof *scratch);
         for (size_t number = 0; number < count; number++) {
-            double *sums = room + number * height;
+            double *sums = scratch + number * height;
             size_t first, last;
             const char *wrong = bounds(rows, start + number, &first, &last);
             if (wrong)
@@ -294,7 +293,7 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                 if (place < 0)
                     continue;
                 if ((size_t)place >= matrix->count)
-                    return "places does not fit: column_starts has no column for one";
+                    return "places does not fit column_starts: there is no such column";
                 int64_t from = matrix->starts[place], to = matrix->starts[place + 1];
                 if (from < 0 || to < from || (uint64_t)to > matrix->n_entries)
                     return "column_starts does not fit: it must ascend from 0 or more to the lines";
@@ -302,20 +301,20 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                 for (int64_t other = from; other < to; other++) {
                     size_t line = (uint32_t)matrix->lines[other];
                     if (line >= height)
-                        return "lines does not fit: block has no such line";
+                        return "lines does not fit block: there is no such line";
                     const double held = matrix->values[other];
-                    sums[line] += !smaller ? value * held : value < held ? value : held;
+                    sums[line] += !minimum ? value * held : value < held ? value : held;
                 }
             }
         }
         for (size_t line = 0; line < height; line++)
             for (size_t number = 0; number < count; number++)
-                block[line * rows->count + start + number] = room[number * height + line];
+                block[line * rows->count + start + number] = scratch[number * height + line];
     }
     return NULL;
 }
 
-/* Mark the features that any of some rows has; counts their entries. */
+/* Marks the features that any of these rows has, and counts the rows' entries. */
 static const char *mark_features(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
                                  unsigned char *marks, size_t reach, int64_t *count)
 {
@@ -329,7 +328,7 @@ static const char *mark_features(const struct rows *rows, const int64_t *numbers
         for (size_t entry = first; entry < last; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry];
             if (index >= reach)
-                return "indices does not fit: marks has no place for one";
+                return "indices does not fit marks: there is no such index";
             marks[index] = 1;
         }
         *count += (int64_t)(last - first);
@@ -337,7 +336,7 @@ static const char *mark_features(const struct rows *rows, const int64_t *numbers
     return wrong;
 }
 
-/* Some rows as lines of a dense matrix of zeros, features at their places. */
+/* Writes these rows into the lines of a dense matrix of zeros, features at their places. */
 static const char *spread_rows(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
                                const int32_t *places, size_t reach, double *matrix, size_t width)
 {
@@ -350,17 +349,17 @@ static const char *spread_rows(const struct rows *rows, const int64_t *numbers, 
         for (size_t entry = first; entry < last; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry];
             if (index >= reach)
-                return "indices does not fit: places has none for one";
+                return "indices does not fit places: there is no such index";
             if (places[index] < 0 || (size_t)places[index] >= width)
-                return "places does not fit: matrix is not as wide as one";
+                return "places does not fit width: there is no such column";
             matrix[i * width + (size_t)places[index]] = rows->values[entry];
         }
     }
     return wrong;
 }
 
-/* The entries of rows by column instead, in the order of rows: starts gets one more than there are
- * columns, lines the row of each entry and `transposed` its value. */
+/* The entries of rows by column, in the order of rows: starts gets one more than there are columns,
+ * lines the row of each entry and `transposed` its value. */
 static const char *transpose_rows(const struct rows *rows, int64_t *starts, size_t n_columns,
                                   int32_t *lines, double *transposed)
 {
@@ -368,12 +367,12 @@ static const char *transpose_rows(const struct rows *rows, int64_t *starts, size
     for (size_t entry = 0; entry < rows->n_entries; entry++) {
         uint32_t column = (uint32_t)rows->indices[entry];
         if (column >= n_columns)
-            return "indices does not fit: column_starts has no column for one";
+            return "indices does not fit column_starts: there is no such column";
         starts[column + 1]++;
     }
     for (size_t column = 0; column < n_columns; column++)
         starts[column + 1] += starts[column];
-    /* each start moves on to the next one's place, and all are moved back by one in the end */
+    /* each start moves on to where the next column begins; in the end all are moved back by one */
     size_t at = 0;
     for (size_t number = 0; number < rows->count; number++) {
         size_t first, last;
@@ -393,16 +392,16 @@ static const char *transpose_rows(const struct rows *rows, int64_t *starts, size
     return NULL;
 }
 
-/* The rank of each number from 1 on, equal ones in the order they come in; the two zeros are equal,
- * and nan is last. The room holds twice as many; ranks may lie where the values lie. Sorted by digits
- * of 11 bits, which takes a tenth of the time of comparing. */
+/* The rank of each number from 1 on, equal ones in their order; 0.0 and -0.0 are equal, and nan is
+ * last. The scratch holds twice as many numbers; ranks may overwrite the values. A radix sort by 11
+ * bits takes a tenth of the time of one that compares. */
 #define DIGIT 11
 #define DIGITS 3
 
-static void rank_values(const float *values, size_t count, int descending, uint64_t *room,
+static void rank_values(const float *values, size_t count, int descending, uint64_t *scratch,
                         int32_t *ranks)
 {
-    uint64_t *from = room, *to = room + count;
+    uint64_t *from = scratch, *to = scratch + count;
     size_t places[DIGITS][1 << DIGIT] = {{0}};
     for (size_t i = 0; i < count; i++) {
         float value;
@@ -410,7 +409,7 @@ static void rank_values(const float *values, size_t count, int descending, uint6
         memcpy(&value, values + i, sizeof value);
         value = (descending ? -value : value) + 0.0f;
         memcpy(&bits, &value, sizeof bits);
-        bits ^= bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31; /* of negative ones more bits are less */
+        bits ^= bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31; /* negative numbers sort in reverse */
         if (value != value)
             bits = UINT32_MAX;
         for (int digit = 0; digit < DIGITS; digit++)
@@ -436,13 +435,13 @@ static void rank_values(const float *values, size_t count, int descending, uint6
     }
 }
 
-/* LIBSVM tells how many iterations it needed only in what it prints, and only here is it heard: by
- * the thread that trains, without the interpreter. */
+/* LIBSVM reports its iterations only in what it prints. This reads them, in the thread that trains and
+ * without the interpreter, and prints nothing. */
 #define ITERATIONS "\noptimization finished, #iter = "
 
 static _Thread_local int64_t iterations;
 
-static void listen(const char *text)
+static void read_output(const char *text)
 {
     if (strncmp(text, ITERATIONS, sizeof ITERATIONS - 1) == 0)
         iterations = strtoll(text + sizeof ITERATIONS - 1, NULL, 10);
@@ -451,444 +450,257 @@ static void listen(const char *text)
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-/* Let the arrays go; returns 0, having said what was wrong, where something was. */
-static int finish(struct array *arrays, size_t n_arrays, const char *wrong)
-{
-    for (size_t i = 0; i < n_arrays; i++)
-        PyBuffer_Release(&arrays[i].buffer);
-    if (wrong)
-        PyErr_SetString(PyExc_ValueError, wrong);
-    return !wrong;
-}
-
-#define FINISH(arrays, wrong) \
-    (finish(arrays, sizeof arrays / sizeof *arrays, wrong) ? Py_NewRef(Py_None) : NULL)
-
 static int is_product(size_t size, size_t a, size_t b)
 {
     return a == 0 ? size == 0 : size % a == 0 && size / a == b;
 }
 
-/* Rows from the arrays of their starts, indices and values. */
-static const char *take_rows(const struct array *arrays, struct rows *rows)
+/* A width that Python gives; 0 for one that is none. */
+static size_t size_from(const struct argument *argument)
 {
-    size_t n_starts = count(&arrays[0]);
-    *rows = (struct rows){arrays[0].buffer.buf, n_starts - 1, arrays[1].buffer.buf,
-                          arrays[2].buffer.buf, count(&arrays[2])};
-    if (n_starts == 0)
+    return argument->whole > 0 ? (size_t)argument->whole : 0;
+}
+
+/* The three parameters of sparse rows, and the rows. */
+#define ROWS IN(INT64, "starts"), IN(INT32, "indices"), IN(FLOAT64, "values")
+
+static const char *take_rows(const struct argument *a, struct rows *rows)
+{
+    *rows = (struct rows){a[0].data, a[0].count - 1, a[1].data, a[2].data, a[2].count};
+    if (a[0].count == 0)
         return "starts does not fit: it must have one more than there are rows";
-    return count(&arrays[1]) == rows->n_entries ? NULL : "indices and values do not fit each other";
+    return a[1].count == a[2].count ? NULL : "indices and values do not fit each other";
 }
 
-PyDoc_STRVAR(exponents_doc,
-"exponents(block, row_norms, support_norms, gamma)\n"
-"\n"
-"Turn the dot products of a block into rbf exponents, in place.");
-
-static PyObject *exponents(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(exponents, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "support_norms"),
+         IN(REAL, "gamma"))
 {
-    struct array arrays[] = {WRITTEN_FLOAT64("block"), FLOAT64("row_norms"),
-                             FLOAT64("support_norms")};
-    double gamma;
-    if (!PyArg_ParseTuple(args, "O&O&O&d", take, &arrays[0], take, &arrays[1], take, &arrays[2],
-                          &gamma))
-        return NULL;
-    size_t width = count(&arrays[1]), height = count(&arrays[2]);
-    const char *wrong = NULL;
-    if (!is_product(count(&arrays[0]), width, height))
-        wrong = "block does not fit row_norms and support_norms";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        fill_exponents(arrays[0].buffer.buf, height, width, arrays[1].buffer.buf,
-                       arrays[2].buffer.buf, gamma);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const struct argument *a = call->given;
+    if (!is_product(a[0].count, a[1].count, a[2].count))
+        return "block does not fit row_norms and support_norms";
+    fill_exponents(a[0].data, a[2].count, a[1].count, a[1].data, a[2].data, a[3].real);
+    return NULL;
 }
 
-PyDoc_STRVAR(shares_doc,
-"shares(block, row_norms, support_norms)\n"
-"\n"
-"Turn what rows have in common into its share of all that either has, in place.");
-
-static PyObject *shares(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(tanimoto, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "support_norms"))
 {
-    struct array arrays[] = {WRITTEN_FLOAT64("block"), FLOAT64("row_norms"),
-                             FLOAT64("support_norms")};
-    if (!PyArg_ParseTuple(args, "O&O&O&", take, &arrays[0], take, &arrays[1], take, &arrays[2]))
-        return NULL;
-    size_t width = count(&arrays[1]), height = count(&arrays[2]);
-    const char *wrong = NULL;
-    if (!is_product(count(&arrays[0]), width, height))
-        wrong = "block does not fit row_norms and support_norms";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        fill_shares(arrays[0].buffer.buf, height, width, arrays[1].buffer.buf,
-                    arrays[2].buffer.buf);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const struct argument *a = call->given;
+    if (!is_product(a[0].count, a[1].count, a[2].count))
+        return "block does not fit row_norms and support_norms";
+    fill_tanimoto(a[0].data, a[2].count, a[1].count, a[1].data, a[2].data);
+    return NULL;
 }
 
-PyDoc_STRVAR(powers_doc,
-"powers(block)\n"
-"\n"
-"Put e^x in place of each x of a block, none of which is above zero.");
-
-static PyObject *powers(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(exp, OUT(FLOAT64, "block"))
 {
-    struct array arrays[] = {WRITTEN_FLOAT64("block")};
-    if (!PyArg_ParseTuple(args, "O&", take, &arrays[0]))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    fill_powers(arrays[0].buffer.buf, count(&arrays[0]));
-    Py_END_ALLOW_THREADS
-    return FINISH(arrays, NULL);
+    fill_exp(call->given[0].data, call->given[0].count);
+    return NULL;
 }
 
-PyDoc_STRVAR(add_doc,
-"add(block, starts, members, coefficients, sums, width)\n"
-"\n"
-"Add each line of a block, times its coefficients, to the sums of the members that use it.");
-
-static PyObject *add(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(add, IN(FLOAT64, "block"), IN(INT64, "starts"), IN(INT32, "members"),
+         IN(FLOAT64, "coefficients"), OUT(FLOAT64, "sums"), IN(WHOLE, "width"))
 {
-    struct array arrays[] = {FLOAT64("block"), INT64("starts"), INT32("members"),
-                             FLOAT64("coefficients"), WRITTEN_FLOAT64("sums")};
-    Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&n", take, &arrays[0], take, &arrays[1], take, &arrays[2],
-                          take, &arrays[3], take, &arrays[4], &given))
-        return NULL;
-    size_t width = given > 0 ? (size_t)given : 0;
-    size_t n_starts = count(&arrays[1]), n_sums = count(&arrays[4]);
-    const char *wrong = NULL;
-    if (width == 0 || count(&arrays[0]) % width)
-        wrong = "block does not fit width";
-    else if (n_starts != count(&arrays[0]) / width + 1)
-        wrong = "starts does not fit block: it must have one more than there are lines";
-    else if (count(&arrays[2]) != count(&arrays[3]))
-        wrong = "coefficients does not fit members";
-    else if (n_sums % width)
-        wrong = "sums does not fit width";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        wrong = add_weighted(arrays[0].buffer.buf, n_starts - 1, width, arrays[1].buffer.buf,
-                             arrays[2].buffer.buf, arrays[3].buffer.buf, count(&arrays[3]),
-                             arrays[4].buffer.buf, n_sums / width);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const struct argument *a = call->given;
+    size_t width = size_from(&a[5]);
+    if (width == 0 || a[0].count % width)
+        return "block does not fit width";
+    if (a[1].count != a[0].count / width + 1)
+        return "starts does not fit block: it must have one more than there are lines";
+    if (a[2].count != a[3].count)
+        return "coefficients does not fit members";
+    if (a[4].count % width)
+        return "sums does not fit width";
+    return add_weighted(a[0].data, a[1].count - 1, width, a[1].data, a[2].data, a[3].data,
+                        a[3].count, a[4].data, a[4].count / width);
 }
 
-PyDoc_STRVAR(add_rbf_doc,
-"add_rbf(block, row_norms, support_norms, gamma, starts, members, coefficients, sums)\n"
-"\n"
-"Exponents, powers and add in one: from the dot products of a block to the members' sums.");
-
-static PyObject *add_rbf(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(add_rbf, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "support_norms"),
+         IN(REAL, "gamma"), IN(INT64, "starts"), IN(INT32, "members"), IN(FLOAT64, "coefficients"),
+         OUT(FLOAT64, "sums"))
 {
-    struct array arrays[] = {WRITTEN_FLOAT64("block"), FLOAT64("row_norms"),
-                             FLOAT64("support_norms"), INT64("starts"), INT32("members"),
-                             FLOAT64("coefficients"), WRITTEN_FLOAT64("sums")};
-    double gamma;
-    if (!PyArg_ParseTuple(args, "O&O&O&dO&O&O&O&", take, &arrays[0], take, &arrays[1], take,
-                          &arrays[2], &gamma, take, &arrays[3], take, &arrays[4], take, &arrays[5],
-                          take, &arrays[6]))
-        return NULL;
-    size_t width = count(&arrays[1]), height = count(&arrays[2]), n_sums = count(&arrays[6]);
-    const char *wrong = NULL;
-    if (width == 0 || !is_product(count(&arrays[0]), width, height))
-        wrong = "block does not fit row_norms and support_norms";
-    else if (count(&arrays[3]) != height + 1)
-        wrong = "starts does not fit block: it must have one more than there are lines";
-    else if (count(&arrays[4]) != count(&arrays[5]))
-        wrong = "coefficients does not fit members";
-    else if (n_sums % width)
-        wrong = "sums does not fit row_norms";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        wrong = add_rbf_values(arrays[0].buffer.buf, height, width, arrays[1].buffer.buf,
-                               arrays[2].buffer.buf, gamma, arrays[3].buffer.buf,
-                               arrays[4].buffer.buf, arrays[5].buffer.buf, count(&arrays[5]),
-                               arrays[6].buffer.buf, n_sums / width);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const struct argument *a = call->given;
+    size_t width = a[1].count, height = a[2].count;
+    if (width == 0 || !is_product(a[0].count, width, height))
+        return "block does not fit row_norms and support_norms";
+    if (a[4].count != height + 1)
+        return "starts does not fit block: it must have one more than there are lines";
+    if (a[5].count != a[6].count)
+        return "coefficients does not fit members";
+    if (a[7].count % width)
+        return "sums does not fit row_norms";
+    return add_rbf_values(a[0].data, height, width, a[1].data, a[2].data, a[3].real, a[4].data,
+                          a[5].data, a[6].data, a[6].count, a[7].data, a[7].count / width);
 }
 
-PyDoc_STRVAR(weigh_doc,
-"weigh(starts, indices, values, places, weights, sums, width)\n"
-"\n"
-"Rows times the weights of so many members, a multiple of STEP: for each TILE of them, and then for\n"
-"each STEP, a line for every place. Features without one are passed over.");
-
-static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(FLOAT64, "sums"),
+         IN(WHOLE, "width"))
 {
-    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT32("places"),
-                             FLOAT64("weights"), WRITTEN_FLOAT64("sums")};
-    Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&n", take, &arrays[0], take, &arrays[1], take,
-                          &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], &given))
-        return NULL;
-    size_t width = given > 0 ? (size_t)given : 0;
+    const struct argument *a = call->given;
+    size_t width = size_from(&a[6]);
     struct rows rows;
-    const char *wrong = take_rows(arrays, &rows);
-    if (!wrong && (width == 0 || width % STEP))
-        wrong = "width does not fit: it must be a multiple of STEP";
-    else if (!wrong && count(&arrays[4]) % width)
-        wrong = "weights does not fit width";
-    else if (!wrong && !is_product(count(&arrays[5]), width, rows.count))
-        wrong = "sums does not fit starts and width";
-    if (!wrong) {
-        struct weights weights = {arrays[3].buffer.buf, count(&arrays[3]), arrays[4].buffer.buf,
-                                  count(&arrays[4]) / width, width};
-        Py_BEGIN_ALLOW_THREADS
-        wrong = weigh_rows(&rows, &weights, arrays[5].buffer.buf);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const char *wrong = take_rows(a, &rows);
+    if (wrong)
+        return wrong;
+    if (width == 0 || width % STEP)
+        return "width does not fit: it must be a multiple of STEP";
+    if (a[4].count % width)
+        return "weights does not fit width";
+    if (!is_product(a[5].count, width, rows.count))
+        return "sums does not fit starts and width";
+    struct weights weights = {a[3].data, a[3].count, a[4].data, a[4].count / width, width};
+    return multiply_by_tiles(&rows, &weights, a[5].data);
 }
 
-PyDoc_STRVAR(multiply_doc,
-"multiply(starts, indices, values, places, column_starts, lines, line_values, block, room,\n"
-"         smaller=False)\n"
-"\n"
-"The products of a sparse matrix, given by its columns, with rows: a line of the block for each line\n"
-"of the matrix. The room is eight times as large as a column of the block. The smaller of two\n"
-"numbers may stand for their product.");
-
-static PyObject *multiply(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(multiply, ROWS, IN(INT32, "places"), IN(INT64, "column_starts"), IN(INT32, "lines"),
+         IN(FLOAT64, "line_values"), OUT(FLOAT64, "block"), OUT(FLOAT64, "scratch"),
+         IN(FLAG, "minimum"))
 {
-    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT32("places"),
-                             INT64("column_starts"), INT32("lines"), FLOAT64("line_values"),
-                             WRITTEN_FLOAT64("block"), WRITTEN_FLOAT64("room")};
-    int smaller = 0;
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&O&O&O&|p", take, &arrays[0], take, &arrays[1], take,
-                          &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], take,
-                          &arrays[6], take, &arrays[7], take, &arrays[8], &smaller))
-        return NULL;
+    const struct argument *a = call->given;
+    size_t height = a[8].count / ROWS_TOGETHER;
     struct rows rows;
-    size_t n_starts = count(&arrays[4]), height = count(&arrays[8]) / TOGETHER;
-    const char *wrong = take_rows(arrays, &rows);
-    if (!wrong && n_starts == 0)
-        wrong = "column_starts does not fit: it must have one more than there are columns";
-    else if (!wrong && count(&arrays[5]) != count(&arrays[6]))
-        wrong = "line_values does not fit lines";
-    else if (!wrong && count(&arrays[8]) % TOGETHER)
-        wrong = "room does not fit: it must be a multiple of TOGETHER";
-    else if (!wrong && !is_product(count(&arrays[7]), rows.count, height))
-        wrong = "block does not fit starts and room";
-    if (!wrong) {
-        struct columns matrix = {arrays[4].buffer.buf, n_starts - 1, arrays[5].buffer.buf,
-                                 arrays[6].buffer.buf, count(&arrays[6])};
-        Py_BEGIN_ALLOW_THREADS
-        wrong = multiply_rows(&rows, arrays[3].buffer.buf, count(&arrays[3]), &matrix,
-                              arrays[7].buffer.buf, height, arrays[8].buffer.buf, smaller);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const char *wrong = take_rows(a, &rows);
+    if (wrong)
+        return wrong;
+    if (a[4].count == 0)
+        return "column_starts does not fit: it must have one more than there are columns";
+    if (a[5].count != a[6].count)
+        return "line_values does not fit lines";
+    if (a[8].count % ROWS_TOGETHER)
+        return "scratch does not fit: it must be a multiple of ROWS_TOGETHER";
+    if (!is_product(a[7].count, rows.count, height))
+        return "block does not fit starts and scratch";
+    struct columns matrix = {a[4].data, a[4].count - 1, a[5].data, a[6].data, a[6].count};
+    return multiply_rows(&rows, a[3].data, a[3].count, &matrix, a[7].data, height, a[8].data,
+                         a[9].whole != 0);
 }
 
-PyDoc_STRVAR(mark_doc,
-"mark(starts, indices, values, numbers, marks)\n"
-"\n"
-"Set the marks of the features that the rows of these numbers have. Returns how many entries\n"
-"those rows have.");
-
-static PyObject *mark(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(mark, ROWS, IN(INT64, "numbers"), OUT(BOOL, "marks"))
 {
-    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT64("numbers"),
-                             WRITTEN_BOOL("marks")};
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&", take, &arrays[0], take, &arrays[1], take, &arrays[2],
-                          take, &arrays[3], take, &arrays[4]))
-        return NULL;
-    struct rows rows;
+    const struct argument *a = call->given;
     int64_t n_entries = 0;
-    const char *wrong = take_rows(arrays, &rows);
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        wrong = mark_features(&rows, arrays[3].buffer.buf, count(&arrays[3]), arrays[4].buffer.buf,
-                              count(&arrays[4]), &n_entries);
-        Py_END_ALLOW_THREADS
-    }
-    return finish(arrays, 5, wrong) ? PyLong_FromLongLong(n_entries) : NULL;
-}
-
-PyDoc_STRVAR(spread_doc,
-"spread(starts, indices, values, numbers, places, matrix, width)\n"
-"\n"
-"Write the rows of these numbers into the lines of a matrix of zeros, features at their places.");
-
-static PyObject *spread(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"), INT64("numbers"),
-                             INT32("places"), WRITTEN_FLOAT64("matrix")};
-    Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&n", take, &arrays[0], take, &arrays[1], take,
-                          &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5], &given))
-        return NULL;
-    size_t width = given > 0 ? (size_t)given : 0, n_numbers = count(&arrays[3]);
     struct rows rows;
-    const char *wrong = take_rows(arrays, &rows);
-    if (!wrong && (width == 0 || !is_product(count(&arrays[5]), width, n_numbers)))
-        wrong = "matrix does not fit numbers and width";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        wrong = spread_rows(&rows, arrays[3].buffer.buf, n_numbers, arrays[4].buffer.buf,
-                            count(&arrays[4]), arrays[5].buffer.buf, width);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const char *wrong = take_rows(a, &rows);
+    if (!wrong)
+        wrong = mark_features(&rows, a[3].data, a[3].count, a[4].data, a[4].count, &n_entries);
+    RESULTS(call, n_entries);
+    return wrong;
 }
 
-PyDoc_STRVAR(solve_doc,
-"solve(values, height, numbers, starts, n_positive, settings, room, coefficients, rhos, steps)\n"
-"\n"
-"Several SVMs on each of several bags, given the kernel values (height x height) of the rows that\n"
-"bags are drawn from. The numbers of bag b lie from starts[b] on, those of P first. Of each SVM the\n"
-"settings are the penalties of P and U and the tolerance, first SVM of every bag, then the second. The\n"
-"room holds lines of the largest bag, LEAST_LINES or more, and LINE_END.");
-
-static PyObject *solve(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(spread, ROWS, IN(INT64, "numbers"), IN(INT32, "places"), OUT(FLOAT64, "matrix"),
+         IN(WHOLE, "width"))
 {
-    struct array arrays[] = {FLOAT64("values"), INT64("numbers"), INT64("starts"),
-                             INT64("n_positive"), FLOAT64("settings"), WRITTEN_FLOAT32("room"),
-                             WRITTEN_FLOAT64("coefficients"), WRITTEN_FLOAT64("rhos"),
-                             WRITTEN_INT64("steps")};
-    Py_ssize_t given;
-    if (!PyArg_ParseTuple(args, "O&nO&O&O&O&O&O&O&O&", take, &arrays[0], &given, take, &arrays[1],
-                          take, &arrays[2], take, &arrays[3], take, &arrays[4], take, &arrays[5],
-                          take, &arrays[6], take, &arrays[7], take, &arrays[8]))
-        return NULL;
-    struct bags bags = {arrays[0].buffer.buf, given > 0 ? (size_t)given : 0, arrays[1].buffer.buf,
-                        arrays[2].buffer.buf, arrays[3].buffer.buf, count(&arrays[1]),
-                        count(&arrays[3]), 0, arrays[4].buffer.buf, arrays[5].buffer.buf,
-                        count(&arrays[5])};
-    const char *wrong = NULL;
-    if (bags.n_bags)
-        bags.n_problems = count(&arrays[7]) / bags.n_bags;
-    if (!is_product(count(&arrays[0]), bags.height, bags.height))
-        wrong = "values does not fit height";
-    else if (count(&arrays[2]) != bags.n_bags + 1)
-        wrong = "starts does not fit n_positive: it must have one more than there are bags";
-    else if (!is_product(count(&arrays[7]), bags.n_bags, bags.n_problems))
-        wrong = "rhos does not fit n_positive";
-    else if (count(&arrays[8]) != count(&arrays[7]))
-        wrong = "steps does not fit rhos";
-    else if (!is_product(count(&arrays[4]), 3, count(&arrays[7])))
-        wrong = "settings does not fit rhos";
-    else if (!is_product(count(&arrays[6]), bags.n_numbers, bags.n_problems))
-        wrong = "coefficients does not fit numbers and rhos";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        wrong = solve_bags(&bags, widest_passes(), arrays[6].buffer.buf, arrays[7].buffer.buf,
-                           arrays[8].buffer.buf);
-        Py_END_ALLOW_THREADS
-    }
-    if (wrong == no_room) {
-        FINISH(arrays, NULL);
-        return PyErr_NoMemory();
-    }
-    return FINISH(arrays, wrong);
-}
-
-PyDoc_STRVAR(transpose_doc,
-"transpose(starts, indices, values, column_starts, lines, line_values)\n"
-"\n"
-"The entries of rows by column, as multiply wants them.");
-
-static PyObject *transpose(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    struct array arrays[] = {INT64("starts"), INT32("indices"), FLOAT64("values"),
-                             WRITTEN_INT64("column_starts"), WRITTEN_INT32("lines"),
-                             WRITTEN_FLOAT64("line_values")};
-    if (!PyArg_ParseTuple(args, "O&O&O&O&O&O&", take, &arrays[0], take, &arrays[1], take, &arrays[2],
-                          take, &arrays[3], take, &arrays[4], take, &arrays[5]))
-        return NULL;
+    const struct argument *a = call->given;
+    size_t width = size_from(&a[6]);
     struct rows rows;
-    const char *wrong = take_rows(arrays, &rows);
-    if (!wrong && rows.count > INT32_MAX)
-        wrong = "starts does not fit: there are more rows than lines has numbers for";
-    else if (!wrong && count(&arrays[3]) == 0)
-        wrong = "column_starts does not fit: it must have one more than there are columns";
-    else if (!wrong && count(&arrays[4]) != rows.n_entries)
-        wrong = "lines does not fit values";
-    else if (!wrong && count(&arrays[5]) != rows.n_entries)
-        wrong = "line_values does not fit values";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        wrong = transpose_rows(&rows, arrays[3].buffer.buf, count(&arrays[3]) - 1,
-                               arrays[4].buffer.buf, arrays[5].buffer.buf);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const char *wrong = take_rows(a, &rows);
+    if (wrong)
+        return wrong;
+    if (width == 0 || !is_product(a[5].count, width, a[3].count))
+        return "matrix does not fit numbers and width";
+    return spread_rows(&rows, a[3].data, a[3].count, a[4].data, a[4].count, a[5].data, width);
 }
 
-PyDoc_STRVAR(rank_doc,
-"rank(values, descending, room, ranks)\n"
-"\n"
-"The rank of each value from 1 on, equal ones in their order, nan last. The room holds twice as\n"
-"many; the ranks may take the values' place.");
-
-static PyObject *rank(PyObject *Py_UNUSED(module), PyObject *args)
+FUNCTION(solve, IN(FLOAT64, "values"), IN(WHOLE, "height"), IN(INT64, "numbers"),
+         IN(INT64, "starts"), IN(INT64, "n_positive"), IN(FLOAT64, "settings"),
+         OUT(FLOAT32, "scratch"), OUT(FLOAT64, "coefficients"), OUT(FLOAT64, "rhos"),
+         OUT(INT64, "steps"))
 {
-    struct array arrays[] = {FLOAT32("values"), WRITTEN_UINT64("room"), WRITTEN_INT32("ranks")};
-    int descending;
-    if (!PyArg_ParseTuple(args, "O&pO&O&", take, &arrays[0], &descending, take, &arrays[1], take,
-                          &arrays[2]))
-        return NULL;
-    size_t n_values = count(&arrays[0]);
-    const char *wrong = NULL;
-    if (n_values > INT32_MAX || count(&arrays[2]) != n_values)
-        wrong = "values and ranks do not fit each other";
-    else if (!is_product(count(&arrays[1]), n_values, 2))
-        wrong = "room does not fit values";
-    if (!wrong) {
-        Py_BEGIN_ALLOW_THREADS
-        rank_values(arrays[0].buffer.buf, n_values, descending, arrays[1].buffer.buf,
-                    arrays[2].buffer.buf);
-        Py_END_ALLOW_THREADS
-    }
-    return FINISH(arrays, wrong);
+    const struct argument *a = call->given;
+    size_t n_bags = a[4].count;
+    struct bags bags = {.values = a[0].data,     .height = size_from(&a[1]),
+                        .numbers = a[2].data,    .n_numbers = a[2].count,
+                        .starts = a[3].data,     .n_positive = a[4].data,
+                        .n_bags = n_bags,        .n_problems = n_bags ? a[8].count / n_bags : 0,
+                        .settings = a[5].data,   .scratch = a[6].data,
+                        .n_scratch = a[6].count};
+    if (!is_product(a[0].count, bags.height, bags.height))
+        return "values does not fit height";
+    if (a[3].count != n_bags + 1)
+        return "starts does not fit n_positive: it must have one more than there are bags";
+    if (!is_product(a[8].count, n_bags, bags.n_problems))
+        return "rhos does not fit n_positive";
+    if (a[9].count != a[8].count)
+        return "steps does not fit rhos";
+    if (!is_product(a[5].count, 3, a[8].count))
+        return "settings does not fit rhos";
+    if (!is_product(a[7].count, bags.n_numbers, bags.n_problems))
+        return "coefficients does not fit numbers and rhos";
+    return solve_bags(&bags, widest_passes(), a[7].data, a[8].data, a[9].data);
 }
 
-PyDoc_STRVAR(listener_doc,
-"listener()\n"
-"\n"
-"The address of a function for LIBSVM to print by, which prints nothing.");
-
-static PyObject *listener(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
+FUNCTION(transpose, ROWS, OUT(INT64, "column_starts"), OUT(INT32, "lines"),
+         OUT(FLOAT64, "line_values"))
 {
-    return PyLong_FromVoidPtr((void *)(uintptr_t)listen);
+    const struct argument *a = call->given;
+    struct rows rows;
+    const char *wrong = take_rows(a, &rows);
+    if (wrong)
+        return wrong;
+    if (rows.count > INT32_MAX)
+        return "starts does not fit: there are more rows than lines can number";
+    if (a[3].count == 0)
+        return "column_starts does not fit: it must have one more than there are columns";
+    if (a[4].count != rows.n_entries)
+        return "lines does not fit values";
+    if (a[5].count != rows.n_entries)
+        return "line_values does not fit values";
+    return transpose_rows(&rows, a[3].data, a[3].count - 1, a[4].data, a[5].data);
 }
 
-PyDoc_STRVAR(heard_doc,
-"heard()\n"
-"\n"
-"The iterations that the listener last heard of in this thread, which are then forgotten.");
-
-static PyObject *heard(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
+FUNCTION(rank, IN(FLOAT32, "values"), IN(FLAG, "descending"), OUT(UINT64, "scratch"),
+         OUT(INT32, "ranks"))
 {
-    long long last = iterations;
+    const struct argument *a = call->given;
+    if (a[0].count > INT32_MAX || a[3].count != a[0].count)
+        return "values and ranks do not fit each other";
+    if (!is_product(a[2].count, a[0].count, 2))
+        return "scratch does not fit values";
+    rank_values(a[0].data, a[0].count, a[1].whole != 0, a[2].data, a[3].data);
+    return NULL;
+}
+
+static PyObject *call_iterations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
+{
+    long long count = iterations;
     iterations = 0;
-    return PyLong_FromLongLong(last);
+    return PyLong_FromLongLong(count);
 }
 
-static PyMethodDef methods[] = {{"exponents", exponents, METH_VARARGS, exponents_doc},
-                                {"shares", shares, METH_VARARGS, shares_doc},
-                                {"powers", powers, METH_VARARGS, powers_doc},
-                                {"add", add, METH_VARARGS, add_doc},
-                                {"add_rbf", add_rbf, METH_VARARGS, add_rbf_doc},
-                                {"weigh", weigh, METH_VARARGS, weigh_doc},
-                                {"multiply", multiply, METH_VARARGS, multiply_doc},
-                                {"mark", mark, METH_VARARGS, mark_doc},
-                                {"spread", spread, METH_VARARGS, spread_doc},
-                                {"solve", solve, METH_VARARGS, solve_doc},
-                                {"transpose", transpose, METH_VARARGS, transpose_doc},
-                                {"rank", rank, METH_VARARGS, rank_doc},
-                                {"listener", listener, METH_NOARGS, listener_doc},
-                                {"heard", heard, METH_NOARGS, heard_doc},
-                                {NULL, NULL, 0, NULL}};
+static PyObject *call_print_function(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
+{
+    return PyLong_FromVoidPtr((void *)(uintptr_t)read_output);
+}
+
+static PyMethodDef methods[] = {
+    METHOD(exponents, "Turn the dot products of a block into rbf exponents, in place."),
+    METHOD(tanimoto, "Turn the common sums of a block into Tanimoto similarities, in place."),
+    METHOD(exp, "Replace each x of a block, none of which is above zero, by e^x."),
+    METHOD(add, "Add each line of a block, times its coefficients, to the sums of its members."),
+    METHOD(add_rbf, "exponents, exp and add in one, from the dot products of a block."),
+    METHOD(multiply_tiles,
+           "Rows times the weights of members, whose number is a multiple of STEP: for each TILE of\n"
+           "them, and then for each STEP, one line per place. Features without a place are skipped."),
+    METHOD(multiply,
+           "The products of a sparse matrix, given by its columns, with rows: one line of the block\n"
+           "per line of the matrix. With `minimum` the smaller of two numbers replaces their product.\n"
+           "The scratch is ROWS_TOGETHER times as large as a column of the block."),
+    METHOD(mark, "Set the marks of the features that these rows have; returns how many entries they have."),
+    METHOD(spread, "Write these rows into the lines of a matrix of zeros, features at their places."),
+    METHOD(solve,
+           "Several SVMs on each of several bags, given the kernel values (height x height) of the\n"
+           "rows that bags are drawn from. The numbers of bag b begin at starts[b], those of P first.\n"
+           "The settings of an SVM are the penalties of P and U and the tolerance; the first SVM of\n"
+           "every bag comes first, then the second. The scratch holds MIN_LINES or more lines of the\n"
+           "largest bag, and LINE_PADDING."),
+    METHOD(transpose, "The entries of rows by column, as multiply wants them."),
+    METHOD(rank,
+           "The rank of each value from 1 on, equal ones in their order, nan last. The scratch holds\n"
+           "twice as many numbers; the ranks may overwrite the values."),
+    {"iterations", call_iterations, METH_NOARGS,
+     "The iterations of this thread's last LIBSVM call, which are then forgotten."},
+    {"print_function", call_print_function, METH_NOARGS,
+     "The address of a function for LIBSVM to print by: it prints nothing and notes iterations."},
+    {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_blocks", "Arithmetic over blocks of rows.", 0, methods, NULL, NULL, NULL,
@@ -897,12 +709,11 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__blocks(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddIntConstant(module, "TILE", TILE) < 0 ||
-                   PyModule_AddIntConstant(module, "STEP", STEP) < 0 ||
-                   PyModule_AddIntConstant(module, "TOGETHER", TOGETHER) < 0 ||
-                   PyModule_AddIntConstant(module, "LINE_END", LINE_END) < 0 ||
-                   PyModule_AddIntConstant(module, "LEAST_LINES", LEAST_LINES) < 0 ||
-                   PyModule_AddIntConstant(module, "OWN_POWERS", OWN_POWERS) < 0))
+    if (module && (PyModule_AddIntMacro(module, TILE) < 0 || PyModule_AddIntMacro(module, STEP) < 0 ||
+                   PyModule_AddIntMacro(module, ROWS_TOGETHER) < 0 ||
+                   PyModule_AddIntMacro(module, LINE_PADDING) < 0 ||
+                   PyModule_AddIntMacro(module, MIN_LINES) < 0 ||
+                   PyModule_AddIntMacro(module, HAS_EXP) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -2,14 +2,14 @@ from typing import Any
 
 TILE: int
 STEP: int
-TOGETHER: int
-LINE_END: int
-LEAST_LINES: int
-OWN_POWERS: int
+ROWS_TOGETHER: int
+LINE_PADDING: int
+MIN_LINES: int
+HAS_EXP: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
-def shares(block: Any, row_norms: Any, support_norms: Any, /) -> None: ...
-def powers(block: Any, /) -> None: ...
+def tanimoto(block: Any, row_norms: Any, support_norms: Any, /) -> None: ...
+def exp(block: Any, /) -> None: ...
 def add(
     block: Any, starts: Any, members: Any, coefficients: Any, sums: Any, width: int, /
 ) -> None: ...
@@ -24,7 +24,7 @@ def add_rbf(
     sums: Any,
     /,
 ) -> None: ...
-def weigh(
+def multiply_tiles(
     starts: Any,
     indices: Any,
     values: Any,
@@ -43,8 +43,8 @@ def multiply(
     lines: Any,
     line_values: Any,
     block: Any,
-    room: Any,
-    smaller: bool = False,
+    scratch: Any,
+    minimum: bool,
     /,
 ) -> None: ...
 def mark(starts: Any, indices: Any, values: Any, numbers: Any, marks: Any, /) -> int: ...
@@ -65,7 +65,7 @@ def solve(
     starts: Any,
     n_positive: Any,
     settings: Any,
-    room: Any,
+    scratch: Any,
     coefficients: Any,
     rhos: Any,
     steps: Any,
@@ -80,6 +80,6 @@ def transpose(
     line_values: Any,
     /,
 ) -> None: ...
-def rank(values: Any, descending: bool, room: Any, ranks: Any, /) -> None: ...
-def listener() -> int: ...
-def heard() -> int: ...
+def rank(values: Any, descending: bool, scratch: Any, ranks: Any, /) -> None: ...
+def print_function() -> int: ...
+def iterations() -> int: ...

@@ -1,12 +1,14 @@
-"""Support rows that members share: their kernel values with a block of rows, computed once for all.
+"""Sums of kernel values over support rows that members share: computed once for all members.
 
-A row's values depend neither on its neighbours nor on its place in a block. BLAS rounds by shape,
-so dense products have one: a block is padded to one size and the pool taken in chunks of one size
-that stay in the cache. Sparse products are added up entry by entry.
+A row's values depend neither on its neighbors nor on its position in a block. BLAS rounds by shape,
+so dense products have only one: a block is padded to a fixed size, and the pool is taken in chunks
+of a fixed size that stay in the cache. Sparse products are added up entry by entry. The same holds
+for linear members, which are weights of features.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,21 +20,22 @@ from resvm_cli.svm.kernels import (
     EXPONENT_TOLERANCE,
     UNDERFLOW,
     Kernel,
-    powers,
+    exp_in_place,
     squared_distances,
 )
 from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
-# Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): beyond
-# one, the last rows or columns of a product go through another kernel, which rounds differently.
+# Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): other
+# sizes leave rows or columns to another micro-kernel, which rounds differently.
 BLOCK_ROWS = 192
 COLUMN_STEP = 16
 CHUNK = 512
-SPARSE_CELLS = 1 << 19  # of a sparse pool's products with the rows judged at a time
+SPARSE_CELLS = 1 << 19  # of the products of a sparse pool with one block
+WEIGHT_CELLS = 1 << 16  # of the values of linear members in one block, which stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Uses:
+class SupportIndex:
     """Which members use which row of the pool: those of row r at ``starts[r]:starts[r + 1]``."""
 
     starts: IntArray
@@ -40,80 +43,78 @@ class Uses:
     coefficients: FloatArray
     n_members: int
 
-    @property
-    def entries(self) -> tuple[IndexArray, FloatArray]:
-        return self.members, self.coefficients
-
-    @property
-    def rows(self) -> IntArray:
-        """For each entry the row it is about."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
     @classmethod
-    def of(
+    def from_entries(
         cls,
         rows: IntArray,
         members: IntArray,
         coefficients: FloatArray,
         n_rows: int,
         n_members: int,
-    ) -> Uses:
+    ) -> SupportIndex:
         """From one entry for each support row of each member, in any order."""
         order = np.argsort(rows, kind="stable")
         starts = np.searchsorted(rows[order], np.arange(n_rows + 1))
         return cls(starts, members[order].astype(np.int32), coefficients[order], n_members)
 
+    @property
+    def rows(self) -> IntArray:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def has_one_row_per_member(self) -> bool:
+        """Whether each member uses a single row, as linear members of stored models do."""
+        return bool((np.bincount(self.members, minlength=self.n_members) == 1).all())
+
 
 class Pool:
-    """Support rows over their own columns, and who uses them by which kernel."""
+    """Support rows over their own columns, and the members that use them, by kernel."""
 
     def __init__(
         self,
-        uses: Sequence[tuple[Kernel, Uses]],
+        indexes: Sequence[tuple[Kernel, SupportIndex]],
         rows: Rows,
         columns: Columns,
         *,
         dense: bool,
     ) -> None:
-        """The rows' indices are places among the columns; products serve all kernels."""
+        """The rows' indices are positions among the columns; the kernels share their products."""
         self._columns = columns
         self._rows = rows
-        self._n_members = uses[0][1].n_members
-        self._kernel = uses[0][0]  # the others differ by their parameters alone
-        dense = dense and not self._kernel.counts_smaller
+        self._n_members = indexes[0][1].n_members
+        self._kernel = indexes[0][0]  # the others differ only by their parameters
+        dense = dense and not self._kernel.uses_minimum
         padding = -len(rows) % COLUMN_STEP if dense else 0
         self._norms = np.concatenate([self._kernel.norms(rows), np.zeros(padding)])
-        self._users = [_Users(kernel, some, padding, len(uses) == 1) for kernel, some in uses]
+        self._users = [
+            _Users(kernel, index, padding, alone=len(indexes) == 1) for kernel, index in indexes
+        ]
         self._matrix: FloatArray | SparseMatrix
         if dense:
             self._matrix = dense_matrix(rows, len(columns), padding)
             self.rows_at_once = self.rows_multiple = BLOCK_ROWS
         else:
             self._matrix = SparseMatrix(rows, len(columns))
-            self.rows_at_once = max(_blocks.TOGETHER, min(BLOCK_ROWS, SPARSE_CELLS // len(rows)))
+            most = min(BLOCK_ROWS, SPARSE_CELLS // len(rows))
+            self.rows_at_once = max(_blocks.ROWS_TOGETHER, most)
             self.rows_multiple = 1
         self._largest_norm = float(self._norms.max(initial=0.0))
 
     def sums(self, block: Rows) -> FloatArray:
-        """Each member's weighted kernel values: rows x members, of ``rows_at_once`` at most."""
+        """Each member's weighted kernel values: rows x members, of at most ``rows_at_once``."""
         norms = self._kernel.norms(block)
         width, products = self._products(block)
         query = np.zeros(width)
         query[: len(block)] = norms
-        doubtful = [self._doubtful(users.kernel, norms) for users in self._users]
+        inexact = [self._inexact_rows(users.kernel, norms) for users in self._users]
         sums = np.zeros((self._n_members, width))
         for first in range(0, len(self._norms), CHUNK):
             values = products(first, min(first + CHUNK, len(self._norms)))
-            last = first + len(values)
-            for users, rows in zip(self._users, doubtful, strict=True):
-                lines = users.lines(first, last)
-                if lines is None:
-                    numbers, own = np.arange(first, last), values
-                elif len(lines):
-                    numbers, own = lines, np.take(values, lines - first, axis=0)
-                else:
-                    continue
-                self._add(users, numbers, own, query, rows, block, sums)
+            for users, rows in zip(self._users, inexact, strict=True):
+                numbers = users.rows_used(first, first + len(values))
+                own = values if users.alone else np.take(values, numbers - first, axis=0)
+                if len(numbers):
+                    self._add(users, numbers, own, query, rows, block, sums)
         return sums[:, : len(block)].T
 
     def _add(
@@ -122,57 +123,56 @@ class Pool:
         numbers: IntArray,
         values: FloatArray,
         query: FloatArray,
-        doubtful: list[int],
+        inexact: list[int],
         block: Rows,
         sums: FloatArray,
     ) -> None:
-        """Add to the members' sums what these support rows give, from their products."""
-        kernel, norms, uses = users.kernel, self._norms[numbers], users.of(numbers)
-        if kernel.name == "rbf" and not doubtful and _blocks.OWN_POWERS:
-            _blocks.add_rbf(values, query, norms, kernel.gamma, *uses, sums)
+        """Add the contribution of these support rows to the members' sums, from their products."""
+        kernel, norms, entries = users.kernel, self._norms[numbers], users.entries(numbers)
+        if kernel.name == "rbf" and not inexact and _blocks.HAS_EXP:
+            _blocks.add_rbf(values, query, norms, kernel.gamma, *entries, sums)
             return
         if kernel.name == "rbf":
             kernel.exponents(values, norms, query)
-            for number in doubtful:
-                self._mend(kernel, values, numbers, number, block)
-            powers(values)
+            for number in inexact:
+                self._correct(kernel, values, numbers, number, block)
+            exp_in_place(values)
         else:
             values = kernel.values(values, norms, query)
-        _blocks.add(values, *uses, sums, len(query))
+        _blocks.add(values, *entries, sums, len(query))
 
     def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:
-        """How many columns a block of products has, and what gives those of some support rows."""
+        """The width of a block of products, and a function that computes those of some rows."""
         matrix = self._matrix
         if isinstance(matrix, SparseMatrix):
-            whole = matrix.products(
-                *self._columns.looked_up(block), smaller=self._kernel.counts_smaller
-            )
+            rows, table = self._columns.looked_up(block)
+            whole = matrix.products(rows, table, minimum=self._kernel.uses_minimum)
             return len(block), lambda first, last: whole[first:last]
-        # features that the pool lacks end in column -1, the last; they count in the norms alone
+        # features that the pool lacks end in column -1, the last; they count only in the norms
         columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))
         columns[self._columns.places(block.indices), block.row_numbers] = block.values
-        room = np.empty((min(CHUNK, len(matrix)), BLOCK_ROWS))
+        scratch = np.empty((min(CHUNK, len(matrix)), BLOCK_ROWS))
         return BLOCK_ROWS, lambda first, last: np.matmul(
-            matrix[first:last], columns[:-1], out=room[: last - first]
+            matrix[first:last], columns[:-1], out=scratch[: last - first]
         )
 
-    def _doubtful(self, kernel: Kernel, norms: FloatArray) -> list[int]:
-        """The rows whose rbf exponents, coming from norms, may have lost digits."""
+    def _inexact_rows(self, kernel: Kernel, norms: FloatArray) -> list[int]:
+        """The rows whose rbf exponents may have lost digits, being computed from norms."""
         if kernel.name != "rbf":
             return []
         errors = kernel.exponent_errors(norms, self._largest_norm)
         numbers: list[int] = np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist()
         return numbers
 
-    def _mend(
+    def _correct(
         self, kernel: Kernel, exponents: FloatArray, numbers: IntArray, number: int, block: Rows
     ) -> None:
-        """Put exact exponents where those of a doubtful row are not hopelessly small."""
+        """Replace the inexact exponents of one row of the block, unless their exp is 0 anyway."""
         within = slice(block.indptr[number], block.indptr[number + 1])
         places = self._columns.places(block.indices[within])
         seen = places >= 0
         values = block.values[within]
-        # by each pair's own norms: what others there are makes no difference
+        # by the norms of each pair, so that other rows make no difference
         errors = kernel.exponent_errors(np.dot(values, values), self._norms[numbers])
         near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
         near = np.flatnonzero(near & (numbers < len(self._rows)))  # the rest is padding
@@ -183,26 +183,91 @@ class Pool:
 
 
 class _Users:
-    """The members of one kernel, and which support rows they use."""
+    """The members of one kernel, and the support rows they use; all rows if it is the only one."""
 
-    def __init__(self, kernel: Kernel, uses: Uses, padding: int, alone: bool) -> None:
+    def __init__(self, kernel: Kernel, index: SupportIndex, padding: int, *, alone: bool) -> None:
         self.kernel = kernel
-        self._uses = uses
-        self._starts = np.concatenate([uses.starts, np.full(padding, uses.starts[-1])])
-        # where there is one kernel, each row is used by it
-        self._used = None if alone else np.flatnonzero(np.diff(self._starts))
+        self.alone = alone
+        self._index = index
+        self._starts = np.concatenate([index.starts, np.full(padding, index.starts[-1])])
+        self._used = np.flatnonzero(np.diff(self._starts))
 
-    def lines(self, first: int, last: int) -> IntArray | None:
-        """The numbers of the rows they use among these; None for all of them."""
-        if self._used is None:
-            return None
+    def rows_used(self, first: int, last: int) -> IntArray:
+        """The numbers of the rows they use among these."""
+        if self.alone:
+            return np.arange(first, last)
         low, high = np.searchsorted(self._used, [first, last])
         return self._used[low:high]
 
-    def of(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
-        """Starts, members and coefficients of these rows, each used."""
-        uses = self._uses
-        if self._used is None:
-            return self._starts[numbers[0] : numbers[-1] + 2], *uses.entries
-        # entries of rows that lie between are none: starts of one row are ends of the one before
-        return np.append(self._starts[numbers], self._starts[numbers[-1] + 1]), *uses.entries
+    def entries(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
+        """Starts, members and coefficients of these rows."""
+        # unused rows in between have no entries: where one row starts, the one before ends
+        starts = np.append(self._starts[numbers], self._starts[numbers[-1] + 1])
+        return starts, self._index.members, self._index.coefficients
+
+
+class Weights:
+    """Linear members as one weight vector each, over the features that any of them has."""
+
+    rows_multiple = 1
+
+    def __init__(self, rows: Rows, index: SupportIndex, columns: Columns, *, dense: bool) -> None:
+        """From the members' support rows, whose indices are positions among the columns."""
+        self._columns = columns
+        self._n_members = index.n_members
+        self._width = index.n_members + -index.n_members % _blocks.STEP
+        self.rows_at_once = max(1, WEIGHT_CELLS // index.n_members)
+        self._weights: FloatArray | SparseMatrix
+        if dense:
+            self._weights = _tiled(_dense_weights(rows, index, len(columns), self._width))
+        else:
+            self._weights = _sparse_weights(rows, index, columns)
+
+    def sums(self, rows: Rows) -> FloatArray:
+        """The rows times the weights: rows x members."""
+        rows, table = self._columns.looked_up(rows)
+        if isinstance(self._weights, SparseMatrix):
+            return self._weights.products(rows, table).T
+        sums = np.empty((len(rows), self._width))
+        entries = rows.indptr, rows.indices, rows.values
+        _blocks.multiply_tiles(*entries, table, self._weights, sums, self._width)
+        return sums[:, : self._n_members]
+
+
+def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) -> FloatArray:
+    """The members' weights, features x members, with members of zeros up to the width."""
+    if index.has_one_row_per_member():  # the product below would take members squared
+        alone: FloatArray = np.zeros((n_columns, width))
+        alone[:, index.members] += dense_matrix(rows, n_columns)[index.rows].T * index.coefficients
+        return alone
+    coefficients = np.zeros((len(rows), width))
+    np.add.at(coefficients, (index.rows, index.members), index.coefficients)
+    weights: FloatArray = dense_matrix(rows, n_columns).T @ coefficients
+    return weights
+
+
+def _tiled(weights: FloatArray) -> FloatArray:
+    """Members by tiles, then by steps: each is an array with one line per feature."""
+    width = weights.shape[1]
+    whole = width - width % _blocks.TILE
+    cuts = [*range(0, whole, _blocks.TILE), *range(whole, width, _blocks.STEP), width]
+    tiles = [weights[:, first:last].reshape(-1) for first, last in itertools.pairwise(cuts)]
+    return np.concatenate(tiles)
+
+
+def _sparse_weights(rows: Rows, index: SupportIndex, columns: Columns) -> SparseMatrix:
+    """The members' weights as a sparse matrix, members x features."""
+    if index.has_one_row_per_member():  # its entries are in order, each feature once
+        order = np.argsort(index.members)
+        own = rows.take(index.rows[order])
+        values = own.values * np.repeat(index.coefficients[order], own.lengths)
+        values += 0.0  # -0.0 becomes 0.0, as in the sums below
+        return SparseMatrix(Rows(own.indptr, own.indices, values), len(columns))
+    used = rows.take(index.rows)
+    members = np.repeat(index.members, used.lengths).astype(np.int64)
+    values = used.values * np.repeat(index.coefficients, used.lengths)
+    cells, cell = np.unique(members * len(columns) + used.indices, return_inverse=True)
+    weights = np.bincount(cell, weights=values, minlength=len(cells)).astype(np.float64)
+    members, features = np.divmod(cells, max(1, len(columns)))
+    starts = np.searchsorted(members, np.arange(index.n_members + 1))
+    return SparseMatrix(Rows(starts, features.astype(np.int32), weights), len(columns))

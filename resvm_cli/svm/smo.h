@@ -1,13 +1,13 @@
-/* Class-weighted C-SVMs of bags whose kernel values are known, by sequential minimal optimisation.
+/* Class-weighted C-SVMs of bags whose kernel values are known, by sequential minimal optimization.
  *
  * Pairs of rows are chosen by second-order information and rows are shrunk as LIBSVM does it (Fan,
  * Chen and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp), with
  * the same operations on every number in the same order: coefficients and rho have the same bits.
- * What differs is where numbers lie. LIBSVM looks up each value through the serial number of another
- * row, with a sign; here a line of a bag's matrix is what a step reads, and vectors go over it.
+ * Only the memory layout differs. LIBSVM looks up each value through the serial number of another row,
+ * with a sign; here a step reads lines of a bag's matrix with vector instructions.
  *
- * slope = label * gradient, and lines hold the bare kernel values in single precision, as LIBSVM's
- * cache does: signs are then needed nowhere but in the step itself, and moving them rounds nothing. */
+ * slope = label * gradient. Lines hold kernel values without signs, in single precision as in LIBSVM's
+ * cache. So only the step itself needs signs, and moving them there rounds nothing. */
 
 #include <math.h>
 #include <stddef.h>
@@ -16,10 +16,8 @@
 #include <string.h>
 
 #define TINY_CURVATURE 1e-12 /* svm.cpp, TAU */
-#define NEARLY_ONE (1.0 - 0x1p-40)
-#define LEAST_PRODUCT 1e-290 /* less may have lost digits */
-#define MOST_LANES 8
-#define LEAST_LIMIT 10000000 /* of steps */
+#define MAX_LANES 8
+#define MIN_STEP_LIMIT 10000000
 #define SHRINK_AFTER 1000
 
 struct row_choice {
@@ -70,8 +68,8 @@ struct passes {
     void (*add_line)(double *, const float *, double, size_t);
 };
 
-/* By width, the widest first; none where this processor lacks it. */
-static struct passes passes_of(int width)
+/* The passes by width, the widest first; none if this processor lacks it. */
+static struct passes passes_by_width(int width)
 {
     struct passes none = {NULL, NULL, NULL};
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -86,16 +84,15 @@ static struct passes passes_of(int width)
 static inline struct passes widest_passes(void)
 {
     int width = 0;
-    while (!passes_of(width).descend)
+    while (!passes_by_width(width).descend)
         width++;
-    return passes_of(width);
+    return passes_by_width(width);
 }
 
-/* Lines of so many numbers by their owners, as many as there is room for: then one after the other
- * makes way. */
+/* A cache of lines by their owners. When it is full, lines are replaced in turn. */
 struct lines {
-    float *room;
-    size_t n_room, length, n_slots, next;
+    float *numbers;
+    size_t capacity, length, n_slots, next;
     int32_t *slots;  /* by owner, or -1 */
     int32_t *owners; /* by slot, or -1 */
 };
@@ -103,13 +100,13 @@ struct lines {
 static void clear_lines(struct lines *lines, size_t count)
 {
     lines->length = count;
-    lines->n_slots = lines->n_room / count < count ? lines->n_room / count : count;
+    lines->n_slots = lines->capacity / count < count ? lines->capacity / count : count;
     lines->next = 0;
     for (size_t i = 0; i < count; i++)
         lines->slots[i] = lines->owners[i] = -1;
 }
 
-/* The line of an owner; it is a new one where that had none. The line of the one kept stays. */
+/* The line of an owner; a new one if it had none. The line of the owner `kept` is not replaced. */
 static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *is_new)
 {
     *is_new = lines->slots[owner] < 0;
@@ -122,11 +119,11 @@ static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *i
         lines->slots[owner] = (int32_t)lines->next;
         lines->next = (lines->next + 1) % lines->n_slots;
     }
-    return lines->room + (size_t)lines->slots[owner] * lines->length;
+    return lines->numbers + (size_t)lines->slots[owner] * lines->length;
 }
 
-/* Rows of a bag, those of P first: their numbers among the rows whose kernel values are given. A line
- * of its own values is made when it is first asked for, and serves every problem on the bag. */
+/* Rows of a bag, those of P first: their numbers among the rows whose kernel values are given. Lines of
+ * the bag are made when they are first needed, and serve every problem on the bag. */
 struct bag {
     const double *values;
     size_t height;
@@ -147,8 +144,8 @@ static const float *bag_line(struct bag *bag, size_t row, int64_t kept)
     return line;
 }
 
-/* A problem at work. Places begin as rows of the bag; shrinking exchanges them, so that those still
- * at work come first, and from then on lines of places are the problem's own. */
+/* The state of one problem. Places begin as rows of the bag; shrinking exchanges them, so that the
+ * active ones come first, and from then on the problem has lines of its own. */
 struct smo {
     struct passes passes;
     struct bag bag;
@@ -156,13 +153,13 @@ struct smo {
     double penalties[2]; /* of P, of U */
     double tolerance;
     int exchanged, unshrunk;
-    double *slopes, *bounded; /* the part of slopes that is due to rows at their upper bound */
+    double *slopes, *bounded; /* the part of slopes due to rows at their upper bound */
     double *alphas, *diagonal;
     int32_t *rows;
-    int64_t *rises, *falls; /* marks, -1 or 0: may label * alpha grow, or lessen? */
+    int64_t *rises, *falls; /* masks, -1 or 0: whether label * alpha may grow or shrink */
     int8_t *signs;
     struct lines own_lines;
-    size_t *lengths; /* of the own line of each place, as far as it is made */
+    size_t *lengths; /* how much of each place's own line is made */
     size_t *exchanges;
 };
 
@@ -190,7 +187,7 @@ static void mark_bounds(struct smo *smo, size_t place)
     smo->falls[place] = (positive ? lower : upper) ? 0 : -1;
 }
 
-/* The first values of a place's line; that of the place kept stays where it is. */
+/* The first values of a place's line; the line of the place `kept` is not replaced. */
 static const float *line_of(struct smo *smo, size_t place, size_t length, int64_t kept)
 {
     if (!smo->exchanged)
@@ -217,7 +214,7 @@ static struct row_choice rising_row(const struct smo *smo)
     return choice;
 }
 
-/* The partner of the row that rises; none where the two slopes are as near as was asked for. */
+/* The partner of the rising row; none if their slopes agree within the tolerance. */
 static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
 {
     struct row_choice none = {0.0, -1}, choice;
@@ -231,7 +228,7 @@ static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
     return rising.value + steepest < smo->tolerance ? none : choice;
 }
 
-/* The slopes of places that were left aside. */
+/* Compute the slopes of shrunk places again; all places become active. */
 static void reconstruct(struct smo *smo)
 {
     size_t count = smo->count, active = smo->n_active, n_free = 0;
@@ -288,7 +285,7 @@ static void exchange(struct smo *smo, size_t one, size_t other)
     smo->n_exchanges++;
 }
 
-/* Make the same exchanges within every line, one line after the other. */
+/* Make the recorded exchanges within every line, line by line. */
 static void exchange_in_lines(struct smo *smo)
 {
     const struct lines *lines = &smo->own_lines;
@@ -296,13 +293,13 @@ static void exchange_in_lines(struct smo *smo)
         if (lines->owners[slot] < 0)
             continue;
         size_t place = (size_t)lines->owners[slot], length = smo->lengths[place];
-        float *line = lines->room + slot * lines->length;
+        float *line = lines->numbers + slot * lines->length;
         for (size_t i = 0; i < smo->n_exchanges && length; i++) {
             size_t one = smo->exchanges[2 * i], other = smo->exchanges[2 * i + 1];
             if (other < length)
                 EXCHANGE(float, line[one], line[other]);
             else if (one < length)
-                length = one; /* the rest is made anew */
+                length = one; /* the rest will be made again */
         }
         smo->lengths[place] = length;
     }
@@ -317,7 +314,7 @@ static int is_shrunk(const struct smo *smo, size_t place, double rise, double fa
     return !smo->falls[place] && smo->slopes[place] > fall;
 }
 
-/* Leave rows aside that are at a bound and far from leaving it. */
+/* Set aside rows that are at a bound and far from leaving it. */
 static void shrink(struct smo *smo)
 {
     double rise = -INFINITY, fall = -INFINITY;
@@ -343,30 +340,30 @@ static void shrink(struct smo *smo)
     exchange_in_lines(smo);
 }
 
-/* Two alphas whose sum is kept, or their difference, moved back to where both are allowed. */
-static void keep_sum(double *one, double *other, double sum, double most, double other_most)
+/* Move two alphas back within their bounds, keeping their sum or their difference. */
+static void keep_sum(double *one, double *other, double sum, double limit, double other_limit)
 {
-    if (sum > most ? *one > most : *other < 0.0) {
-        *one = sum > most ? most : sum;
-        *other = sum > most ? sum - most : 0.0;
+    if (sum > limit ? *one > limit : *other < 0.0) {
+        *one = sum > limit ? limit : sum;
+        *other = sum > limit ? sum - limit : 0.0;
     }
-    if (sum > other_most ? *other > other_most : *one < 0.0) {
-        *other = sum > other_most ? other_most : sum;
-        *one = sum > other_most ? sum - other_most : 0.0;
+    if (sum > other_limit ? *other > other_limit : *one < 0.0) {
+        *other = sum > other_limit ? other_limit : sum;
+        *one = sum > other_limit ? sum - other_limit : 0.0;
     }
 }
 
-static void keep_difference(double *one, double *other, double difference, double most,
-                            double other_most)
+static void keep_difference(double *one, double *other, double difference, double limit,
+                            double other_limit)
 {
     if (difference > 0.0 ? *other < 0.0 : *one < 0.0) {
         *one = difference > 0.0 ? difference : 0.0;
         *other = difference > 0.0 ? 0.0 : -difference;
     }
-    int one_first = difference > most - other_most;
-    if (one_first ? *one > most : *other > other_most) {
-        *one = one_first ? most : other_most + difference;
-        *other = one_first ? most - difference : other_most;
+    int one_first = difference > limit - other_limit;
+    if (one_first ? *one > limit : *other > other_limit) {
+        *one = one_first ? limit : other_limit + difference;
+        *other = one_first ? limit - difference : other_limit;
     }
 }
 
@@ -380,7 +377,7 @@ static void note_bound(struct smo *smo, size_t place, int was_upper)
     }
 }
 
-/* Move along one pair; returns the row that rises next. */
+/* Optimize one pair; returns the next rising row. */
 static struct row_choice step(struct smo *smo, size_t one, size_t other)
 {
     const float *line = line_of(smo, one, smo->n_active, -1);
@@ -389,7 +386,7 @@ static struct row_choice step(struct smo *smo, size_t one, size_t other)
     double *alpha = smo->alphas + one, *other_alpha = smo->alphas + other;
     double before = *alpha, other_before = *other_alpha;
     double slope = sign * smo->slopes[one], other_slope = other_sign * smo->slopes[other];
-    /* twice the value in single precision, as svm.cpp has it: it may overflow */
+    /* doubled in single precision, as in svm.cpp: it may overflow */
     double curve = (smo->diagonal[one] + smo->diagonal[other]) - 2.0f * line[other];
     if (curve <= 0.0)
         curve = TINY_CURVATURE;
@@ -420,7 +417,7 @@ static double offset(const struct smo *smo)
     double upper = INFINITY, lower = -INFINITY, sum = 0.0;
     for (size_t i = 0; i < smo->count; i++) {
         double slope = smo->slopes[i];
-        if (slope == 0.0) /* gradients never are minus zero */
+        if (slope == 0.0) /* gradients are never minus zero */
             slope = smo->signs[i] * 0.0;
         if (is_free(smo, i)) {
             n_free++;
@@ -433,11 +430,11 @@ static double offset(const struct smo *smo)
     return n_free ? sum / (double)n_free : (upper + lower) / 2;
 }
 
-/* Solve one problem on the bag; coefficients are label * alpha. Returns the steps it took. */
+/* Solve one problem on the bag; coefficients are label * alpha. Returns the number of steps. */
 static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
 {
     size_t count = smo->count = smo->n_active = smo->bag.count;
-    int64_t limit = LEAST_LIMIT / 100 > (int64_t)count ? LEAST_LIMIT : 100 * (int64_t)count;
+    int64_t limit = MIN_STEP_LIMIT / 100 > (int64_t)count ? MIN_STEP_LIMIT : 100 * (int64_t)count;
     size_t pause = count < SHRINK_AFTER ? count : SHRINK_AFTER, until = pause + 1;
     int64_t n_steps = 0;
     smo->exchanged = smo->unshrunk = 0;
@@ -481,97 +478,89 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
     return n_steps;
 }
 
-/* Several problems on each of several bags, whose numbers lie between starts[b] and starts[b + 1].
- * A problem has three settings: the penalties of P and of U, and the tolerance. Problem p of bag b
- * is p * n_bags + b; its coefficients are the b-th part of line p. */
+/* Several problems on each of several bags. The numbers of bag b are starts[b] to starts[b + 1]. A
+ * problem has three settings: the penalties of P and of U, and the tolerance. Problem p of bag b is
+ * p * n_bags + b; its coefficients are the b-th part of line p. */
 struct bags {
     const double *values;
     size_t height;
     const int64_t *numbers, *starts, *n_positive;
     size_t n_numbers, n_bags, n_problems;
     const double *settings;
-    float *room; /* for lines of bags and for lines of problems, and LINE_END */
-    size_t n_room;
+    float *scratch; /* lines of bags, lines of problems, and LINE_PADDING */
+    size_t n_scratch;
 };
 
-#define LINE_END MOST_LANES
-#define LEAST_LINES 8 /* the two of a step, and one more, of either kind */
+#define LINE_PADDING MAX_LANES
+#define MIN_LINES 8 /* those of bags and of problems: the two of a step, and more */
 
-static void release(struct smo *smo)
+#define N_ARRAYS 14
+
+/* Allocate the arrays of a problem, or free them if `length` is 0. Returns 0 if memory ran out. */
+static int allocate(struct smo *smo, size_t length)
 {
-    void *rooms[] = {smo->slopes,
-                     smo->bounded,
-                     smo->alphas,
-                     smo->diagonal,
-                     smo->rows,
-                     smo->signs,
-                     smo->rises,
-                     smo->falls,
-                     smo->lengths,
-                     smo->exchanges,
-                     smo->own_lines.slots,
-                     smo->own_lines.owners,
-                     smo->bag.lines.slots,
-                     smo->bag.lines.owners};
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
-        free(rooms[i]);
+    struct {
+        void *pointer; /* to the pointer */
+        size_t size;
+    } arrays[N_ARRAYS] = {{&smo->slopes, sizeof *smo->slopes},
+                          {&smo->bounded, sizeof *smo->bounded},
+                          {&smo->alphas, sizeof *smo->alphas},
+                          {&smo->diagonal, sizeof *smo->diagonal},
+                          {&smo->rows, sizeof *smo->rows},
+                          {&smo->signs, sizeof *smo->signs},
+                          {&smo->rises, sizeof *smo->rises},
+                          {&smo->falls, sizeof *smo->falls},
+                          {&smo->lengths, sizeof *smo->lengths},
+                          {&smo->exchanges, 2 * sizeof *smo->exchanges},
+                          {&smo->own_lines.slots, sizeof(int32_t)},
+                          {&smo->own_lines.owners, sizeof(int32_t)},
+                          {&smo->bag.lines.slots, sizeof(int32_t)},
+                          {&smo->bag.lines.owners, sizeof(int32_t)}};
+    int done = 1;
+    for (int i = 0; i < N_ARRAYS; i++) {
+        void *array = NULL;
+        if (length) { /* vectors reach beyond the last row */
+            array = calloc(length + MAX_LANES, arrays[i].size);
+            done &= array != NULL;
+        } else {
+            memcpy(&array, arrays[i].pointer, sizeof array);
+            free(array);
+        }
+        memcpy(arrays[i].pointer, &array, sizeof array);
+    }
+    return done;
 }
-
-/* Lanes reach behind the last row. */
-static int make_room(struct smo *smo, size_t most)
-{
-    most += MOST_LANES;
-    smo->slopes = calloc(most, sizeof *smo->slopes);
-    smo->bounded = malloc(most * sizeof *smo->bounded);
-    smo->alphas = malloc(most * sizeof *smo->alphas);
-    smo->diagonal = calloc(most, sizeof *smo->diagonal);
-    smo->rows = malloc(most * sizeof *smo->rows);
-    smo->signs = malloc(most);
-    smo->rises = calloc(most, sizeof(int64_t));
-    smo->falls = calloc(most, sizeof(int64_t));
-    smo->lengths = malloc(most * sizeof *smo->lengths);
-    smo->exchanges = malloc(most * 2 * sizeof *smo->exchanges);
-    smo->own_lines.slots = malloc(most * sizeof(int32_t));
-    smo->own_lines.owners = malloc(most * sizeof(int32_t));
-    smo->bag.lines.slots = malloc(most * sizeof(int32_t));
-    smo->bag.lines.owners = malloc(most * sizeof(int32_t));
-    return smo->slopes && smo->bounded && smo->alphas && smo->diagonal && smo->rows && smo->signs &&
-           smo->rises && smo->falls && smo->lengths && smo->exchanges && smo->own_lines.slots &&
-           smo->own_lines.owners && smo->bag.lines.slots && smo->bag.lines.owners;
-}
-
-static const char no_room[] = "out of memory";
 
 static const char *solve_bags(const struct bags *bags, struct passes passes, double *coefficients,
                               double *rhos, int64_t *n_steps)
 {
-    size_t most = 1;
+    size_t max_rows = 1;
     int64_t at = 0;
     for (size_t bag = 0; bag < bags->n_bags; bag++) {
         int64_t from = bags->starts[bag], to = bags->starts[bag + 1];
         if (from != at || to <= from || (uint64_t)to > bags->n_numbers || to - from > INT32_MAX / 2)
             return "starts does not fit: it must ascend from 0 to the numbers";
         if (bags->n_positive[bag] < 0 || bags->n_positive[bag] > to - from)
-            return "n_positive does not fit: a bag has fewer rows than one";
-        if ((size_t)(to - from) > most)
-            most = (size_t)(to - from);
+            return "n_positive does not fit: a bag has fewer rows";
+        if ((size_t)(to - from) > max_rows)
+            max_rows = (size_t)(to - from);
         at = to;
     }
     if ((size_t)at != bags->n_numbers)
         return "starts does not fit: it must ascend from 0 to the numbers";
     for (size_t i = 0; i < bags->n_numbers; i++)
         if (bags->numbers[i] < 0 || (uint64_t)bags->numbers[i] >= bags->height)
-            return "numbers does not fit height: values has no line of one";
-    if (bags->n_room < LINE_END || (bags->n_room - LINE_END) / LEAST_LINES < most)
-        return "room does not fit: it must hold LEAST_LINES of the largest bag";
-    size_t half = (bags->n_room - LINE_END) / 2;
+            return "numbers does not fit height: values has no such line";
+    if (bags->n_scratch < LINE_PADDING || (bags->n_scratch - LINE_PADDING) / MIN_LINES < max_rows)
+        return "scratch does not fit: it must hold MIN_LINES of the largest bag";
+    size_t half = (bags->n_scratch - LINE_PADDING) / 2;
     struct smo smo = {.passes = passes};
-    smo.bag.lines.room = bags->room;
-    smo.own_lines.room = bags->room + half;
-    smo.bag.lines.n_room = smo.own_lines.n_room = half;
-    if (!make_room(&smo, most)) {
-        release(&smo);
-        return no_room;
+    smo.bag.lines.numbers = bags->scratch;
+    smo.own_lines.numbers = bags->scratch + half;
+    smo.bag.lines.capacity = smo.own_lines.capacity = half;
+    if (!allocate(&smo, max_rows)) {
+        allocate(&smo, 0);
+        return "out of memory";
     }
     for (size_t bag = 0; bag < bags->n_bags; bag++) {
         size_t start = (size_t)bags->starts[bag];
@@ -591,6 +580,6 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
                                            rhos + place);
         }
     }
-    release(&smo);
+    allocate(&smo, 0);
     return NULL;
 }

@@ -1,8 +1,9 @@
 """LIBSVM's solution, to the bit, of bags whose kernel values are known: many SVMs in one call.
 
-LIBSVM itself takes such values as nodes, and looks each of them up through another row's serial
-number. Here lines of values lie as vectors read them (smo.h). A call is outside the GIL for all its
-problems: threads do not wait for each other where a problem takes a tenth of a millisecond.
+LIBSVM itself takes such values as nodes and looks each of them up through another row's serial
+number. Here values are laid out as vector instructions read them (smo.h). A call solves all its
+problems outside the GIL, so threads do not wait for each other although a problem may take only a
+tenth of a millisecond.
 """
 
 from __future__ import annotations
@@ -15,26 +16,32 @@ import numpy.typing as npt
 
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.deadline import members_are_limited, timed
-from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
-from resvm_cli.svm.room import Room
+from resvm_cli.svm.problem import (
+    Problem,
+    Solution,
+    iteration_limit,
+    members_are_limited,
+    require_sound,
+    timed,
+)
+from resvm_cli.svm.products import ScratchBuffer
 
-MOST_COEFFICIENTS = 1 << 20  # of one call: what is made of them is held besides
+MAX_COEFFICIENTS = 1 << 20  # of one call, which limits the memory it takes
 
-_lines = Room(np.float32)
+_kernel_lines = ScratchBuffer(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """Rows of several bags by their numbers, one bag after the other, those of P first in each."""
+    """Row numbers of several bags, one bag after the other, those of P first in each."""
 
     numbers: IntArray
     starts: IntArray
     n_positive: IntArray
 
     @classmethod
-    def of(cls, bags: Sequence[tuple[IntArray, IntArray]]) -> Bags:
-        """From the rows of P and of U in each."""
+    def from_parts(cls, bags: Sequence[tuple[IntArray, IntArray]]) -> Bags:
+        """From the rows of P and of U in each bag."""
         lengths = [len(positive) + len(unlabeled) for positive, unlabeled in bags]
         return cls(
             np.concatenate([part for bag in bags for part in bag]),
@@ -46,15 +53,15 @@ class Bags:
         return len(self.n_positive)
 
     def part(self, some: range) -> Bags:
-        """Some bags in a row."""
+        """Some consecutive bags."""
         starts = self.starts[some.start : some.stop + 1]
         numbers = self.numbers[starts[0] : starts[-1]]
         return Bags(numbers, starts - starts[0], self.n_positive[some.start : some.stop])
 
     def pieces(self, n_problems: int) -> Iterator[range]:
-        """Bags for one call, where each has so many problems."""
-        most_rows = int(np.diff(self.starts).max())
-        step = max(1, MOST_COEFFICIENTS // (n_problems * most_rows))
+        """The bags of each call, if there are this many problems per bag."""
+        max_rows = int(np.diff(self.starts).max())
+        step = max(1, MAX_COEFFICIENTS // (n_problems * max_rows))
         for first in range(0, len(self), step):
             yield range(first, min(first + step, len(self)))
 
@@ -69,7 +76,7 @@ class Solved:
     converged: npt.NDArray[np.bool_]
 
     def require_sound(self, line: int) -> None:
-        """Refuse what is no answer, of the first bag that has none."""
+        """Raise SolverError for the first bag of a line that has no valid solution."""
         with np.errstate(invalid="ignore"):
             supports = np.add.reduceat(np.abs(self.coefficients[line]) > 0, self.bags.starts[:-1])
             sums = np.add.reduceat(self.coefficients[line], self.bags.starts[:-1])
@@ -77,7 +84,7 @@ class Solved:
             require_sound(int(n_support), np.array([total, rho]))
 
     def solution(self, line: int) -> Solution:
-        """That of the only bag."""
+        """The solution of a single bag."""
         support = np.flatnonzero(self.coefficients[line])
         return Solution(
             support,
@@ -88,23 +95,22 @@ class Solved:
 
 
 def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]) -> Solved:
-    """SVMs on bags of rows whose kernel values, all with all, are given.
+    """SVMs on bags of rows, given the kernel values of all rows with all rows.
 
-    ``problems`` are lines of one a bag; only penalties, tolerance and cache are looked at.
+    Each line of ``problems`` has one per bag; only penalties, tolerance and cache matter.
     """
     shape = len(problems), len(bags)
     cache_mb = problems[0][0].cache_mb
     settings = np.array([[(p.c_pos, p.c_unl, p.tolerance) for p in line] for line in problems])
     coefficients = np.empty((len(problems), len(bags.numbers)))
     rhos, steps = np.empty(shape), np.empty(shape, np.int64)
-    if members_are_limited():  # by their time: each is a call of its own
-        parts = [(line, number) for line in range(len(problems)) for number in range(len(bags))]
-        for line, number in parts:
+    if members_are_limited():  # each member is a timed call of its own
+        for line, number in np.ndindex(shape):
             bag = bags.part(range(number, number + 1))
             own = coefficients[line, bags.starts[number] : bags.starts[number + 1]]
-            place = line, slice(number, number + 1)
+            cell = line, slice(number, number + 1)
             with timed(problems[line][number].name):
-                _call(values, bag, cache_mb, settings[place], own, rhos[place], steps[place])
+                _call(values, bag, cache_mb, settings[cell], own, rhos[cell], steps[cell])
     else:
         _call(values, bags, cache_mb, settings, coefficients, rhos, steps)
     limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])
@@ -118,8 +124,8 @@ def _call(
     settings: FloatArray,
     *found: FloatArray | IntArray,
 ) -> None:
-    most_rows = int(np.diff(bags.starts).max())
-    n_lines = min(2 * most_rows, int(cache_mb * 1e6) // (4 * most_rows))
-    room = _lines.of(max(n_lines, _blocks.LEAST_LINES) * most_rows + _blocks.LINE_END)
+    max_rows = int(np.diff(bags.starts).max())
+    n_lines = min(2 * max_rows, int(cache_mb * 1e6) // (4 * max_rows))
+    lines = _kernel_lines.first(max(n_lines, _blocks.MIN_LINES) * max_rows + _blocks.LINE_PADDING)
     given = values, len(values), bags.numbers, bags.starts, bags.n_positive, settings
-    _blocks.solve(*given, room, *found)
+    _blocks.solve(*given, lines, *found)

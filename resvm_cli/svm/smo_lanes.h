@@ -1,9 +1,9 @@
 /* The passes over all rows of a bag that smo.h makes in each step, LANES numbers at a time.
  *
- * Included once for each width of vectors, with LANES, TARGET, NAMED(name) and
- * LARGEST_DOUBLE and LARGEST_WORD(into, lanes) defined. Each lane
- * keeps its own best row, and the best of the lanes is the one that a loop from the first row to the
- * last would have found: of equal ones the last. So the width changes no bit. */
+ * Included once for each vector width, with LANES, TARGET, NAMED(name), LARGEST_DOUBLE(into, lanes) and
+ * LARGEST_WORD(into, lanes) defined. Each lane keeps its own best row, and the best of the lanes is the
+ * row that a loop from the first to the last would have found: of equal rows the last. So the width
+ * changes no bit. */
 
 typedef double NAMED(doubles) __attribute__((vector_size(8 * LANES)));
 typedef int64_t NAMED(words) __attribute__((vector_size(8 * LANES)));
@@ -23,14 +23,14 @@ NAMED(best_lane)(DOUBLES best, WORDS rows)
 {
     struct row_choice choice;
     LARGEST_DOUBLE(choice.value, best);
-    /* lanes that have no row have -1 */
+    /* lanes without a row have -1 */
     WORDS best_rows = ((WORDS)(best == (DOUBLES){0} + choice.value) & (rows + 1)) - 1;
     LARGEST_WORD(choice.row, best_rows);
     return choice;
 }
 
-/* slopes += one * by_one + other * by_other; and the row that may rise whose slope is least. Up to
- * LANES - 1 slopes behind the last change too, and lines are read as far. */
+/* slopes += one * by_one + other * by_other; returns the row of the least slope that may rise. Up to
+ * LANES - 1 slopes beyond the last change too, and lines are read as far. */
 TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one, double by_one,
                                                const float *other, double by_other,
                                                const int64_t *rises, size_t count)
@@ -56,8 +56,8 @@ TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one,
     return NAMED(best_lane)(best, rows);
 }
 
-/* The row that may fall by which the objective gains most together with the one that rises, whose
- * kernel values and diagonal are given; and the steepest slope of those that may fall. */
+/* The row that may fall with the largest gain in the objective, together with the rising row, whose
+ * kernel values and diagonal are given; and the steepest slope of the rows that may fall. */
 TARGET static struct row_choice NAMED(partner)(const double *slopes, const float *values,
                                                const double *diagonal, double own_diagonal,
                                                double rise, const int64_t *falls, size_t count,

@@ -1,4 +1,7 @@
-"""The solvers' compiled code: found without importing their packages, and kept silent."""
+"""The solvers' shared objects: how they are found, fed with rows and kept silent.
+
+The shared objects are loaded without their Python packages, which import scipy.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +10,101 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, Structure, byref, c_char_p
+from dataclasses import dataclass, field
 from glob import escape, glob
 from os.path import basename, dirname, join
-from typing import TextIO
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.errors import SolverError
+from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.svm.problem import timed
 
 STDERR = 2
-MOST_ENDING_THREADS = 256
-PRINT_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-
-_at_exit: object = None  # C keeps the pointer: it must not be collected
-_turn = threading.Lock()
-_stderr: int | None = None  # a copy of the descriptor, where there is something to silence
-_n_talking = 0  # threads that are inside LIBSVM
+PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
+NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
 
 
-def find_shared_object(package: str, name: str) -> str:
-    """The path of the one shared object inside an installed package."""
+class SolverLibrary:
+    """A solver's shared object, and the functions that LIBSVM and LIBLINEAR have in common."""
+
+    def __init__(
+        self,
+        name: str,
+        prefix: str,
+        problem: type[Structure],
+        parameter: type[Structure],
+        model: type[Structure],
+        print_function: Any,
+    ) -> None:
+        """The functions' names begin with the prefix; all the solver prints is passed to ours."""
+        self.name = name
+        self.path = _shared_object(name)
+        self.functions = ctypes.CDLL(self.path)
+        self._print_function = print_function  # the solver keeps the pointer: keep it alive
+        given = [POINTER(problem), POINTER(parameter)]
+        self._check = self._function(f"{prefix}check_parameter", c_char_p, *given)
+        self._train = self._function(f"{prefix}train", POINTER(model), *given)
+        free = f"{prefix}free_and_destroy_model"
+        self._free = self._function(free, None, POINTER(POINTER(model)))
+        set_print = f"{prefix}set_print_string_function"
+        self._function(set_print, None, PRINT_FUNCTION)(print_function)
+
+    def _function(self, name: str, result: Any, *arguments: Any) -> Any:
+        function = getattr(self.functions, name)
+        function.restype, function.argtypes = result, arguments
+        return function
+
+    def check(self, problem: Structure, parameter: Structure) -> None:
+        """Raise SolverError if the solver rejects the problem."""
+        objection = self._check(byref(problem), byref(parameter))
+        if objection is not None:
+            raise SolverError(f"{self.name} rejects the problem: {objection.decode()}")
+
+    @contextmanager
+    def trained(self, problem: Structure, parameter: Structure, name: str) -> Iterator[Any]:
+        """The model of this member, which is freed when the context ends."""
+        with timed(name):
+            model = self._train(byref(problem), byref(parameter))
+        if not model:
+            raise SolverError(f"{self.name} returned no model")
+        try:
+            # the label of the first row, 1, comes first, so psi > 0 means positive
+            if model.contents.nr_class != 2 or model.contents.label[0] != 1:
+                raise SolverError(f"{self.name} returned a model of other classes than 1 and -1")
+            yield model.contents
+        finally:
+            self._free(byref(model))
+
+
+def _shared_object(name: str) -> str:
+    package = name.lower()
     folders = _folders(package)
     paths = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
     if not paths:
         raise SolverError(
-            f"{name}'s shared object is not there", f"reinstall it: pip install {package}-official"
+            f"the shared object of {name} is missing",
+            f"reinstall it: pip install {package}-official",
         )
     return paths[0]
 
 
+def fields(*groups: tuple[Any, str]) -> list[tuple[str, Any]]:
+    """The fields of a C structure, in order, from types and the names that have them."""
+    return [(name, kind) for kind, names in groups for name in names.split()]
+
+
 def package_version(package: str) -> str:
-    """The version of the distribution that a solver's package came in: PACKAGE-official."""
-    # the folder beside it is named by it; importlib.metadata takes 40 ms to import
+    """The version of the distribution PACKAGE-official, which a solver's package belongs to."""
+    # its metadata folder has the version in its name; importlib.metadata takes 40 ms to import
     pattern = f"{package}_official-*.dist-info"
-    beside = {dirname(folder) for folder in _folders(package)}
-    folders = [path for folder in beside for path in glob(join(escape(folder), pattern))]
+    parents = {dirname(folder) for folder in _folders(package)}
+    folders = [path for folder in parents for path in glob(join(escape(folder), pattern))]
     if len(folders) == 1:
         return basename(folders[0]).removesuffix(".dist-info").partition("-")[2]
     from importlib.metadata import version
@@ -54,75 +117,116 @@ def _folders(package: str) -> list[str]:
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
-def _text(descriptor: int, like: TextIO) -> TextIO:
-    return open(descriptor, "w", encoding=like.encoding, errors=like.errors, buffering=1)
+def bag_labels(n_positive: int, n_rows: int) -> FloatArray:
+    """The labels of a bag for the solvers: 1 for the rows of P, which come first, and -1."""
+    labels = np.full(n_rows, -1.0)
+    labels[:n_positive] = 1.0
+    return labels
 
 
-def on_exit_of_a_library(function: Callable[[], object]) -> None:
-    """Call this when compiled code ends the program: OpenBLAS and OpenMP do, without memory.
+def copied_numbers(pointer: Any, size: int, kind: type[Any]) -> npt.NDArray[Any]:
+    """Numbers behind a C pointer; np.ctypeslib would make a type for each size."""
+    dtype = np.dtype(kind)
+    return np.frombuffer(ctypes.string_at(pointer, size * dtype.itemsize), dtype)
 
-    The program itself must end by os._exit: an interpreter that is taken apart cannot be called.
-    Threads may end it at once, and each takes an entry off the list: the one that finds none would
-    be through with its own code before the first has spoken.
+
+class NodeArray:
+    """Rows as the C solvers want them: (index, value) nodes, each row ended by index -1.
+
+    LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout. The nodes are made once; a
+    bag is an array of pointers to them, which must not outlive this object. With a closing
+    feature, each row ends in one of that index, whose value is set later.
     """
-    global _at_exit
-    _at_exit = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: function())
-    with suppress(AttributeError, OSError):  # what atexit is made of; not every system has it
-        register = ctypes.CDLL(None).__cxa_atexit
-        for _ in range(MOST_ENDING_THREADS):
-            register(_at_exit, None, None)
+
+    def __init__(self, rows: Rows, closing_feature: int | None = None) -> None:
+        n_rows = len(rows)
+        extra = 1 if closing_feature is None else 2
+        self._nodes = np.zeros(len(rows.values) + extra * n_rows, NODE)
+        # each earlier row has added its closing nodes
+        position = np.arange(len(rows.values)) + extra * rows.row_numbers
+        self._nodes["index"][position] = rows.indices
+        self._nodes["value"][position] = rows.values
+        self._closing = rows.indptr[1:] + extra * np.arange(n_rows)
+        if closing_feature is not None:
+            self._nodes["index"][self._closing] = closing_feature
+        self._nodes["index"][self._closing + extra - 1] = -1
+        starts = rows.indptr[:-1] + extra * np.arange(n_rows)
+        self._addresses = (self._nodes.ctypes.data + starts * NODE.itemsize).astype(np.uintp)
+
+    def pointers(self, numbers: IntArray) -> npt.NDArray[np.uintp]:
+        """Addresses of these rows, in this order."""
+        return self._addresses[numbers]
+
+    def set_closing_values(self, numbers: IntArray, value: float) -> None:
+        """Give the closing feature of these rows a value."""
+        self._nodes["value"][self._closing[numbers]] = value
+
+
+@dataclass(eq=False)
+class _Stderr:
+    """Where descriptor 2 leads: within ``silenced``, nowhere while a thread is inside LIBSVM."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    copy: int | None = None  # a duplicate of the descriptor, made by ``silenced``
+    n_inside: int = 0  # threads inside LIBSVM
+
+
+_stderr = _Stderr()
+
+
+def _text_stream(descriptor: int, like: TextIO) -> TextIO:
+    return open(descriptor, "w", encoding=like.encoding, errors=like.errors, buffering=1)
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Within this context what LIBSVM writes to stderr past every setting of its own goes nowhere.
+    """Within this context, what LIBSVM writes to stderr is discarded.
 
-    It tells each member that does not converge; the caller does so once. Python's own stderr goes
-    on through a copy of the descriptor, which stays open for those who keep hold of it.
+    It warns of each member that does not converge, whatever its settings; the caller reports that
+    once. Python's own stderr goes on through a copy of the descriptor, which stays open for those
+    who keep a reference to it.
     """
-    global _stderr
     stream = sys.stderr
     try:
-        ours = stream is not None and stream.fileno() == STDERR
-        kept = os.dup(STDERR)
-    except (OSError, ValueError, AttributeError):  # closed, or replaced by something else
+        is_ours = stream is not None and stream.fileno() == STDERR
+        copy = os.dup(STDERR)
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by another object
         yield
         return
-    if ours:
+    if is_ours:
         stream.flush()
-        sys.stderr = _text(kept, stream)
-    copy = sys.stderr
-    before, _stderr = _stderr, kept
+        sys.stderr = _text_stream(copy, stream)
+    replacement = sys.stderr
+    before, _stderr.copy = _stderr.copy, copy
     try:
         yield
     finally:
-        _stderr = before
-        with _turn:  # a solver that was left to itself may still be at work
-            os.dup2(kept, STDERR)
-        if ours and sys.stderr is copy:
+        _stderr.copy = before
+        with _stderr.lock:  # an abandoned solver may still be running
+            os.dup2(copy, STDERR)
+        if not is_ours:
+            os.close(copy)
+        elif sys.stderr is replacement:
             sys.stderr = stream
-        elif not ours:
-            os.close(kept)
 
 
 @contextmanager
-def talking() -> Iterator[None]:
-    """While LIBSVM works: only then is stderr nowhere, for others have more to say than it has."""
-    global _n_talking
-    kept = _stderr
-    if kept is None:
+def inside_libsvm() -> Iterator[None]:
+    """While LIBSVM runs: only then is stderr discarded, since other libraries may need it."""
+    copy = _stderr.copy
+    if copy is None:
         yield
         return
-    with _turn:
-        _n_talking += 1
-        if _n_talking == 1:
+    with _stderr.lock:
+        _stderr.n_inside += 1
+        if _stderr.n_inside == 1:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, STDERR)
             os.close(nowhere)
     try:
         yield
     finally:
-        with _turn:
-            _n_talking -= 1
-            if _n_talking == 0 and _stderr == kept:
-                os.dup2(kept, STDERR)
+        with _stderr.lock:
+            _stderr.n_inside -= 1
+            if _stderr.n_inside == 0 and _stderr.copy == copy:
+                os.dup2(copy, STDERR)

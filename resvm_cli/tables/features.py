@@ -36,6 +36,8 @@ from resvm_cli.tables.feature_map import FeatureMap, MappedColumn
 
 MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
 MAX_VALUES = 1000  # of a column of texts that was not declared a category
 BITS, RADIUS = 2048, 2
 SHOWN = 20
@@ -216,12 +218,12 @@ class TableFeatures:
     def _encoded(self, block: TableBlock) -> Block:
         n_rows = block.n_rows
         kept = np.ones(n_rows, bool)
-        parts: list[tuple[IntArray, IntArray, FloatArray]] = []  # rows, features, values
+        parts: list[Entries] = []
         numbers = [(column, at) for column, at in self._plan if column.kind == "number"]
         if numbers:
             table = matrix_of(block, [at for _, at in numbers])
             if table is None:
-                table = self._one_by_one(block, numbers, kept)
+                table = self._filled_in(block, numbers, kept)
             row, index = np.nonzero(table)
             features = np.array([column.first for column, _ in numbers])
             parts.append((row, features[index], table[row, index]))
@@ -241,40 +243,22 @@ class TableFeatures:
             encoded = encoded.take(np.flatnonzero(kept))
         return encoded
 
-    def _one_by_one(
-        self,
-        block: TableBlock,
-        numbers: Sequence[tuple[MappedColumn, int]],
-        kept: npt.NDArray[np.bool_],
+    def _filled_in(
+        self, block: TableBlock, numbers: Sequence[tuple[MappedColumn, int]], kept: Mask
     ) -> FloatArray:
         """Columns of numbers as a matrix, rows x columns, with missing values filled in."""
         table = np.empty((block.n_rows, len(numbers)))
         for index, (column, at) in enumerate(numbers):
             values = numbers_of(block, at, column.name)
             missing = np.isnan(values)
-            if missing.any():
-                values = self._filled(block, column, at, values, missing, kept)
-            table[:, index] = values
+            if self._roles.missing == "drop":
+                kept &= ~missing
+            elif column.fill is None and missing.any():
+                raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
+            table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
 
-    def _filled(
-        self,
-        block: TableBlock,
-        column: MappedColumn,
-        at: int,
-        values: FloatArray,
-        missing: npt.NDArray[np.bool_],
-        kept: npt.NDArray[np.bool_],
-    ) -> FloatArray:
-        if self._roles.missing == "drop":
-            kept &= ~missing
-        elif column.fill is None:
-            raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
-        return np.where(missing, column.fill or 0.0, values)
-
-    def _categories(
-        self, block: TableBlock, column: MappedColumn, at: int, kept: npt.NDArray[np.bool_]
-    ) -> tuple[IntArray, IntArray, FloatArray]:
+    def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
         rows, features = [], []
         for row, cell in enumerate(cells):
@@ -312,8 +296,8 @@ class TableFeatures:
         return column.values[text]
 
     def _fingerprints(
-        self, block: TableBlock, column: MappedColumn, at: int, kept: npt.NDArray[np.bool_]
-    ) -> tuple[IntArray, IntArray, FloatArray]:
+        self, block: TableBlock, column: MappedColumn, at: int, kept: Mask
+    ) -> Entries:
 
         morgan = Morgan(column.bits, column.radius, column.counts)
         rows: list[int] = []
@@ -347,7 +331,7 @@ class TableFeatures:
         return labels_of(block, self._label, self._table.columns[self._label])
 
 
-def _rows_of(n_rows: int, parts: list[tuple[IntArray, IntArray, FloatArray]]) -> Rows:
+def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
     """Sparse rows from their entries; each part is sorted by row, then by feature."""
     row, feature, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     if len(parts) > 1:

@@ -48,6 +48,11 @@ class TrainingChoice:
         """The first setting's parameters, for what all settings have in common."""
         return self.settings[0].params
 
+    @property
+    def rule(self) -> RuleName:
+        """The rule of the model's decision values."""
+        return self.decision or "votes"
+
     def check(self) -> None:
         """Refuse what cannot work, whatever the data is."""
         for setting in self.settings:

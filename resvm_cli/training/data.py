@@ -27,7 +27,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
 
 # A U of at most this many numbers stays in memory after the first pass: about 50 MB.
@@ -159,10 +159,10 @@ class TrainingData(PUData):
 
     def _look_at_serials(self, block: Block, name: str) -> None:
         """Refuse a row without one; whether there is a column for each is known at the end."""
-        if wrong := gram.wrong_serials(block.rows):
+        if wrong := kernels.wrong_serials(block.rows):
             row, fault = wrong[0]
-            raise DataError(f"{name}:{block.lines[row]}: {fault}", gram.ROW_FORMAT)
-        numbers = gram.serials(block.rows)
+            raise DataError(f"{name}:{block.lines[row]}: {fault}", kernels.ROW_FORMAT)
+        numbers = kernels.serials(block.rows)
         last = int(numbers.argmax())
         if numbers[last] > self._last_serial[0]:
             self._last_serial = int(numbers[last]), f"{name}:{block.lines[last]}"
@@ -173,7 +173,7 @@ class TrainingData(PUData):
             raise DataError(
                 f"{place}: its serial number is {serial:,}, and rows have kernel values with"
                 f" {self.n_features - 1:,} rows: 1 to {self.n_features - 1:,}",
-                gram.ROW_FORMAT,
+                kernels.ROW_FORMAT,
             )
 
     def _read_positives(self, path: str) -> None:

@@ -1,45 +1,111 @@
-"""What to expect of a model, told by rows that the judging members have not seen."""
+"""What to expect of a model, from rows scored by members that have not seen them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.errors import Message, Text
 from resvm_cli.metrics.intervals import Interval, roc_auc_interval
-from resvm_cli.model.decisions import LEAST_POSITIVES, LEAST_UNLABELED, Threshold
-from resvm_cli.model.parts import Conclusion, Part
+from resvm_cli.model.decisions import (
+    LEAST_POSITIVES,
+    LEAST_UNLABELED,
+    DecisionRule,
+    Threshold,
+    choose_threshold,
+)
+from resvm_cli.model.ensemble import Group
+from resvm_cli.model.members import OutOfBagSample, Part
+from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.model.plan import ModelPlan, standardised
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import MOST_FEATURES, FeatureStats
-from resvm_cli.parameters import RuleName
-from resvm_cli.rows import median
+from resvm_cli.model_files.out_of_bag_table import OutOfBag
+from resvm_cli.parameters import RULE_NAMES, RuleName
+from resvm_cli.rows import FloatArray, median
 
-# Rows of U at the top of the ranking are looked at: this share of those judged, but some at least.
-TOP_SHARE, TOP_ROWS = 0.02, 10
+# The top of the ranking of U that is examined: this fraction of the rows, but some at least.
+TOP_FRACTION, TOP_ROWS = 0.02, 10
 NEARLY_EMPTY = 0.25  # of the entries that a row of P has
 
 
+@dataclass(frozen=True, eq=False)
+class OutOfBagSummary:
+    """What all members together say of the sampled rows, and what follows for new ones."""
+
+    groups: tuple[Group, ...]  # standardized
+    decision: DecisionRule
+    table: OutOfBag | None  # the rows that some member has not seen; None where none were sampled
+
+    @classmethod
+    def from_values(
+        cls, plan: ModelPlan, rule: RuleName, sample: OutOfBagSample, values: FloatArray
+    ) -> OutOfBagSummary:
+        """From each member's values on the rows it has not seen, members x rows."""
+        groups = plan.groups()
+        decision = DecisionRule.plain(rule, single=plan.single)
+        if not len(sample):
+            return cls(groups, decision, None)
+        by_row = np.ascontiguousarray(values.T)
+        unseen = np.isfinite(by_row)
+        if len(groups) > 1:
+            of_u = slice(len(sample.positive), len(sample))
+            groups = tuple(_standardised(each, by_row[of_u], unseen[of_u]) for each in groups)
+        decisions = decide_out_of_bag(by_row, unseen, groups)
+        kept = decisions.n_members > 0
+        table = OutOfBag(
+            (np.arange(len(sample)) < len(sample.positive))[kept],
+            np.concatenate([sample.positive, sample.unlabeled])[kept] + 1,
+            decisions.values[kept],
+            decisions.means[kept],
+            decisions.n_members[kept],
+        )
+        for name in RULE_NAMES:
+            threshold = choose_threshold(*_values(table, name))
+            if threshold is not None:
+                decision.thresholds[name] = threshold
+        return cls(groups, decision, table)
+
+
+def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
+    values = table.by(rule)
+    assert values is not None  # only models of an older format lack some
+    return values
+
+
+def _standardised(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_]) -> Group:
+    """By the mean and the deviation of its mean value over rows of U, rows x members."""
+    members = slice(group.members.start, group.members.stop)
+    counts = unseen[:, members].sum(axis=1)
+    sums = np.where(unseen[:, members], values[:, members], 0.0).sum(axis=1)
+    means = sums[counts > 0] / counts[counts > 0]
+    if len(means) < 2:
+        return group
+    return standardised(group, float(means.mean()), float(means.std()))
+
+
 @dataclass(frozen=True)
-class Outlook:
-    """The threshold of a model with what it reaches, and how well P and U are told apart."""
+class ExpectedPerformance:
+    """The threshold of a model with what it reaches, and how well it separates P from U."""
 
     rule: RuleName
     threshold: Threshold
-    n_positives: int  # that were judged
+    n_positives: int  # scored out of bag
     n_unlabeled: int
     roc_auc: Interval | None  # of known positives against U
 
     @classmethod
-    def of(cls, conclusion: Conclusion) -> Outlook:
-        known, unlabeled = conclusion.values(conclusion.rule.rule)
+    def from_table(cls, decision: DecisionRule, table: OutOfBag | None) -> ExpectedPerformance:
+        if table is None:
+            return cls(decision.rule, decision.threshold, 0, 0, None)
+        known, unlabeled = _values(table, decision.rule)
         area = roc_auc_interval(known, unlabeled) if len(known) > 1 and len(unlabeled) > 1 else None
-        return cls(
-            conclusion.rule.rule, conclusion.rule.threshold, len(known), len(unlabeled), area
-        )
+        return cls(decision.rule, decision.threshold, len(known), len(unlabeled), area)
 
 
-def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlook) -> list[Text]:
+def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[Text]:
     """What the user should know before trusting the model."""
     found: list[Text] = []
     settled = data.scaling is not None or data.scaling_was_left_open
@@ -48,15 +114,16 @@ def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlo
         found.append(
             Message("the features are not scaled: {advice}; try {scale:auto}", advice=advice)
         )
-    if not len(conclusion.judged):
+    if summary.table is None:
         return found
-    if not outlook.threshold.chosen:
+    expected = ExpectedPerformance.from_table(summary.decision, summary.table)
+    if not expected.threshold.chosen:
         found.append(
-            f"T is {outlook.threshold.value:g}: only {outlook.n_positives:,} rows of P and"
-            f" {outlook.n_unlabeled:,} of U are out of bag, and a threshold is chosen from at least"
-            f" {LEAST_POSITIVES} and {LEAST_UNLABELED}"
+            f"T is {expected.threshold.value:g}: only {expected.n_positives:,} rows of P and"
+            f" {expected.n_unlabeled:,} of U are out of bag, and choosing a threshold takes at"
+            f" least {LEAST_POSITIVES} and {LEAST_UNLABELED}"
         )
-    area = outlook.roc_auc
+    area = expected.roc_auc
     if area is not None and area.low <= 0.5:
         found.append(
             Message(
@@ -68,7 +135,7 @@ def warnings_of(data: PUData, part: Part, conclusion: Conclusion, outlook: Outlo
                 high=area.high,
             )
         )
-    return found + _empty_rows(data, conclusion, outlook)
+    return found + _empty_rows(data, summary.table, expected.rule)
 
 
 def _scaling_advice(data: PUData, part: Part) -> str | None:
@@ -81,17 +148,14 @@ def _scaling_advice(data: PUData, part: Part) -> str | None:
     return stats.summary().advice()
 
 
-def _empty_rows(data: PUData, conclusion: Conclusion, outlook: Outlook) -> list[Text]:
+def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
     """A ranking led by rows of few entries has learned what is missing, not what is there."""
-    judged = conclusion.judged
-    of_u = slice(len(judged.positive), len(judged))
-    values = conclusion.decisions.by(outlook.rule)[of_u]
-    unseen = np.flatnonzero(conclusion.decisions.n_members[of_u] > 0)
-    if len(unseen) < 2 * TOP_ROWS:
+    _, values = _values(table, rule)
+    if len(values) < 2 * TOP_ROWS:
         return []
-    count = max(TOP_ROWS, round(TOP_SHARE * len(unseen)))
-    top = unseen[np.argsort(-values[unseen], kind="stable")[:count]]
-    rows = data.fetch(np.sort(judged.unlabeled[top])).without_zeros()
+    count = max(TOP_ROWS, round(TOP_FRACTION * len(values)))
+    top = np.argsort(-values, kind="stable")[:count]
+    rows = data.fetch(np.sort(table.rows[~table.positive][top] - 1)).without_zeros()
     usual = median(data.positives.without_zeros().lengths)
     at_top = median(rows.lengths)
     if at_top >= NEARLY_EMPTY * usual or usual < 2:

@@ -77,7 +77,7 @@ class TrainingInput:
     def for_kernel(self, name: KernelName) -> TrainingInput:
         """As rows of this kernel are read; scaling that was left open is none where it harms."""
         kernel = Kernel(name)
-        if kernel.looks_up and self.scale not in (None, "auto"):
+        if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(
                 "{scale:" + self.scale + "} has no meaning for {kernel:precomputed}: rows hold"
                 " kernel values, not features",
@@ -87,8 +87,8 @@ class TrainingInput:
         return replace(
             self,
             scale=scale,
-            zero_based=self.zero_based or kernel.looks_up,
-            precomputed=kernel.looks_up,
+            zero_based=self.zero_based or kernel.is_precomputed,
+            precomputed=kernel.is_precomputed,
         )
 
     def _check_ids(self) -> None:

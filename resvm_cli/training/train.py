@@ -1,4 +1,4 @@
-"""P and U to a model directory."""
+"""A model trained on P and U that are read already: its plan, its members and its manifest."""
 
 from __future__ import annotations
 
@@ -12,30 +12,28 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.errors import Message, ParameterError, Text
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.ensemble import Ensemble, Group, numeric_fingerprint
-from resvm_cli.model.methods import Plan
-from resvm_cli.model.parts import Conclusion, Part, conclude, train_part
+from resvm_cli.model.ensemble import Group, numeric_fingerprint
+from resvm_cli.model.members import Part, train_part
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files.directory import check_model_target, save_model
+from resvm_cli.model_files.directory import StoredModel, save_model
 from resvm_cli.model_files.members import format_members
-from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import RuleName, Setting
-from resvm_cli.running import parallel
+from resvm_cli.parameters import RuleName
 from resvm_cli.running.run import Run
-from resvm_cli.svm import liblinear, libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import memory
+from resvm_cli.svm.solver_libraries import package_version
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import TrainingData
-from resvm_cli.training.expected_performance import Outlook, warnings_of
+from resvm_cli.training.expected_performance import (
+    ExpectedPerformance,
+    OutOfBagSummary,
+    warnings_about,
+)
 from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 
-# Below about this many kernel products a second thread is not worth waking.
+# Below about this many multiplications a second thread is not worth waking.
 SMALL_WORK = 1e8
-LONG_WORK = 3e11  # one to two and a half minutes on one core: members are kept as they are finished
-# A number of a dense row: twice as it is joined with others, and once more as bags are cut.
+# For each number of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a member finished
 UNFINISHED = {
@@ -48,74 +46,14 @@ SOLVER_NAMES = {"libsvm": "LIBSVM", "liblinear": "LIBLINEAR"}
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What was trained, for the report."""
+    """The model that was written, for the report."""
 
     path: str
     manifest: dict[str, Any]
     plan: ModelPlan
-    outlook: Outlook
+    expected: ExpectedPerformance
     n_unconverged: int
     notes: tuple[Text, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A model in memory, as one part, what follows of it, and its manifest but for the members."""
-
-    part: Part
-    conclusion: Conclusion
-    outlook: Outlook
-    description: dict[str, Any]
-
-    @property
-    def plan(self) -> ModelPlan:
-        return self.part.plan
-
-    @property
-    def ensemble(self) -> Ensemble:
-        return replace(self.part.fitted.ensemble, groups=self.conclusion.groups)
-
-
-def train(
-    source: TrainingInput,
-    choice: TrainingChoice,
-    target: str,
-    run: Run,
-    *,
-    force: bool = False,
-    resume: bool = False,
-) -> TrainResult:
-    """Read P and U, train the ensemble, write the model.
-
-    What takes long, and what is resumed, is kept member by member beside the target until it is
-    whole.
-    """
-    from resvm_cli.training.parts import check_beside, discard_left_beside, train_beside
-
-    check(source, choice)
-    source = source.for_kernel(choice.params.kernel)
-    discard_left_beside(target)
-    check_model_target(target, force=force)
-    check_beside(target, resume=resume, force=force)
-    with (
-        parallel.inner_threads_held(),
-        silenced(),
-        TrainingData(
-            source, choice.params.method == "cwsvm", run, memory.kept_nonzeros(run.memory_mb)
-        ) as data,
-    ):
-        plan, decision = prepared(data, choice, run)
-        # tuning has told already what the run will use
-        telling = run.silent() if choice.auto else run
-        allotment = allotted(plan, data, telling, in_rounds=not plan.single)
-        if resume or allotment.members_at_once or _takes_long(plan, data):
-            return train_beside(data, allotment, decision, target, run, force=force)
-        trained = _trained(data, allotment, decision, run)
-        manifest = save(trained, target, force=force)
-    n_unconverged = trained.part.fitted.n_unconverged
-    return TrainResult(
-        target, manifest, trained.plan, trained.outlook, n_unconverged, tuple(run.notes)
-    )
 
 
 def check(source: TrainingInput, choice: TrainingChoice) -> None:
@@ -132,80 +70,77 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
         )
 
 
-def train_on(
-    data: PUData,
-    choice: TrainingChoice,
-    run: Run,
-    *,
-    ranked: Callable[[ModelPlan], tuple[float, float]] | None = None,
-) -> Trained:
-    """Train an ensemble on sets that are read already.
-
-    ``ranked`` tells the memory of what follows.
-    """
-    plan, decision = prepared(data, choice, run)
-    allotment = allotted(plan, data, run, ranked=ranked)
-    return _trained(data, allotment, decision, run)
-
-
-def allotted(
-    plan: ModelPlan,
-    data: PUData,
-    run: Run,
-    *,
-    in_rounds: bool = False,
-    ranked: Callable[[ModelPlan], tuple[float, float]] | None = None,
-) -> memory.Allotment:
-    """What the training may use, told before it starts."""
-    small = _work(plan, _row_length(data)) < SMALL_WORK
-    wanted = 1 if small and run.jobs is None else run.workers()
-    allotment, need = memory.allot_training(
-        plan, data, wanted, run.memory_mb, in_rounds=in_rounds, ranked=ranked
-    )
-    memory.announce([need], allotment.threads, run)
-    return allotment
-
-
-def prepared(data: PUData, choice: TrainingChoice, run: Run) -> tuple[ModelPlan, RuleName]:
-    """All that members are trained by, settled on the data, and how they decide."""
-    settings, decision = choice.settings, choice.decision or "votes"
-    if choice.auto is not None:
-        settings, chosen_decision = _tuned(choice, data, run)
-        decision = choice.decision or chosen_decision
-    plan = ModelPlan.settled(
-        settings,
+def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
+    """The settings with everything resolved that they leave open."""
+    assert choice.auto is None  # tuning comes first
+    return ModelPlan.settled(
+        choice.settings,
         len(data.positives),
         data.n_unlabeled,
         data.n_features,
         data.variance,
         data.positive_weights,
     )
+
+
+def announce(plan: ModelPlan, data: PUData, run: Run) -> None:
+    """Tell the user what is unusual about the data and the plan."""
     for text in (*data.notes, *_remarks(plan)):
         run.notice(text)
-    return plan, decision
 
 
-def _trained(data: PUData, allotment: memory.Allotment, decision: RuleName, run: Run) -> Trained:
-    plan = allotment.plan
+def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, StoredModel]:
+    """Train an ensemble on data that is read already: all its members, and the model they make."""
+    plan = make_plan(data, choice)
+    announce(plan, data, run)
+    return train_plan(plan, data, choice.rule, budget_for(plan, data, run), run)
+
+
+def budget_for(
+    plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
+) -> ResourceBudget:
+    """Threads for this plan, as many as its work is worth and the run's memory allows."""
+    small = work_of(plan, data) < SMALL_WORK
+    threads = 1 if small and run.jobs is None else run.workers()
+    return training_budget(plan, data, run, threads, in_rounds=in_rounds)
+
+
+def work_of(plan: ModelPlan, data: PUData) -> float:
+    """About how many multiplications a training takes."""
+    row_length = data.survey_pos.n_nonzeros / len(data.positives)
+    return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
+
+
+def train_plan(
+    plan: ModelPlan, data: PUData, rule: RuleName, budget: ResourceBudget, run: Run
+) -> tuple[Part, StoredModel]:
+    """Train all members of a plan at once."""
     part = train_part(
         plan,
         range(plan.n_models),
         data,
-        replace(run, jobs=allotment.threads),
-        watched(plan, plan.n_models, run),
+        replace(run, jobs=budget.threads),
+        watch_members(plan, plan.n_models, run),
         lambda n_rows: _note_density(data, n_rows, run),
     )
-    conclusion = conclude(plan, decision, part.judged, part.values)
-    outlook = Outlook.of(conclusion)
-    n_unconverged = part.fitted.n_unconverged
-    warnings = warnings_of(data, part, conclusion, outlook)
-    for text in (*unfinished_note(plan, n_unconverged), *warnings):
+    summary = OutOfBagSummary.from_values(plan, rule, part.sample, part.values)
+    for text in (
+        *unfinished_note(plan, part.n_unconverged),
+        *warnings_about(data, part, summary),
+    ):
         run.notice(text)
-    description = completed(describe(plan, data, conclusion.groups), conclusion, n_unconverged)
-    return Trained(part, conclusion, outlook, description)
+    model = StoredModel(
+        complete(describe(plan, data, summary.groups), summary, part.n_unconverged),
+        plan,
+        summary.decision,
+        replace(part.ensemble, groups=summary.groups),
+        data.scaling,
+        summary.table,
+    )
+    return part, model
 
 
-def watched(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None]:
+def watch_members(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None]:
     """Progress over ``total`` members that also says, once, when one takes very long."""
     last_change, last_done, told = time.monotonic(), 0, False
 
@@ -231,52 +166,15 @@ def watched(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None]:
     return tick
 
 
-def save(trained: Trained, target: str, *, force: bool) -> dict[str, Any]:
-    """Write the model, with what members say of the rows they have not seen."""
+def save(model: StoredModel, target: str, *, force: bool) -> dict[str, Any]:
+    """Write a model that was trained in memory, and return its manifest."""
     return save_model(
         target,
-        format_members(trained.ensemble),
-        trained.description,
+        format_members(model.ensemble),
+        model.manifest,
         force=force,
-        out_of_bag=stored_table(trained.conclusion),
+        out_of_bag=model.out_of_bag,
     )
-
-
-def stored_table(conclusion: Conclusion) -> OutOfBag | None:
-    """The rows of P and U that some member has not seen."""
-    judged, decisions = conclusion.judged, conclusion.decisions
-    if not len(judged):
-        return None
-    kept = decisions.n_members > 0
-    return OutOfBag(
-        (np.arange(len(judged)) < len(judged.positive))[kept],
-        np.concatenate([judged.positive, judged.unlabeled])[kept] + 1,
-        decisions.values[kept],
-        decisions.means[kept],
-        decisions.n_members[kept],
-    )
-
-
-def _tuned(choice: TrainingChoice, data: PUData, run: Run) -> tuple[tuple[Setting, ...], RuleName]:
-    """Settings chosen out of bag, where the user left them open, and how they decide."""
-    from resvm_cli.tuning.auto import settle_scaling, tune_quickly
-
-    settle_scaling(data, choice.params, run)
-    winner = tune_quickly(
-        data,
-        choice.params,
-        choice.kept,
-        run,
-        single=choice.auto == "single",
-    )
-    what = f"the best of {winner.n_trials} settings has"
-    if len(winner.settings) > 1:
-        what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
-    area = winner.trial.score("roc_auc_of_mean")
-    run.notice(
-        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
-    )
-    return winner.settings, winner.params.get("decision", "votes")
 
 
 def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
@@ -307,24 +205,9 @@ def _note_density(data: PUData, n_rows: int, run: Run) -> None:
             )
 
 
-def _work(plan: ModelPlan, row_length: float) -> float:
-    """About so many multiplications."""
-    return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
-
-
-def _row_length(data: PUData) -> float:
-    return data.survey_pos.n_nonzeros / len(data.positives)
-
-
-def _takes_long(plan: ModelPlan, data: PUData) -> bool:
-    """Whether losing all that is trained would hurt."""
-    return not plan.single and _work(plan, _row_length(data)) >= LONG_WORK
-
-
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
-    """The manifest, without what follows from members: no time, place or paths in it."""
+    """The manifest before members are trained. It holds no times, hosts or paths."""
     solvers = dict.fromkeys(each.solver for each in plan.plans)
-    versions = {"libsvm": libsvm.version, "liblinear": liblinear.version}
     return {
         **plan.description(groups),
         "decision": None,
@@ -337,33 +220,33 @@ def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str
         "versions": {
             "resvm": __version__,
             "numpy": np.__version__,
-            **{solver: versions[solver]() for solver in solvers},
+            **{solver: package_version(solver) for solver in solvers},
         },
         "numeric_fingerprint": numeric_fingerprint(),
     }
 
 
-def completed(
-    description: dict[str, Any], conclusion: Conclusion, n_unconverged: int
+def complete(
+    description: dict[str, Any], summary: OutOfBagSummary, n_unconverged: int
 ) -> dict[str, Any]:
-    """The manifest with what all members together gave."""
+    """The manifest with what follows from all members together."""
     groups = [
         {**setting, "shift": group.shift, "scale": group.scale}
-        for setting, group in zip(description["groups"], conclusion.groups, strict=True)
+        for setting, group in zip(description["groups"], summary.groups, strict=True)
     ]
     return {
         **description,
         "groups": groups,
-        "decision": conclusion.rule.description(),
+        "decision": summary.decision.description(),
         "unconverged": n_unconverged,
     }
 
 
 def _remarks(plan: ModelPlan) -> list[str]:
-    """What the user should know of the plan before it is carried out."""
+    """Bags that hold more rows than there are."""
     if plan.method == "cwsvm":
         return []
-    largest: Plan = max(plan.plans, key=lambda each: each.bag_size)
+    largest = max(plan.plans, key=lambda each: each.bag_size)
     return [
         f"bags hold {name} = {size} rows of {which}, which has only {there}:"
         " rows repeat (drawn with replacement)"

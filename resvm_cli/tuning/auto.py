@@ -6,22 +6,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from resvm_cli.errors import Message, ParameterError, ResvmError
-from resvm_cli.model.methods import default_n_pos, settle
-from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.training import memory
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.tuning import committee
-from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.sample import TuningSample, within_memory
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import TrialLog, run_search
 from resvm_cli.tuning.tune import Winner, winner_of
 
-MAX_POOLED = committee.UNTUNED_MEMBERS + (committee.KEPT - 1) * committee.OTHER_MEMBERS
+
+def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
+    """The choice with settings found out of bag, where it leaves them to ``auto``."""
+    if choice.auto is None:
+        return choice
+    settle_scaling(data, choice.params, run)
+    winner = tune_quickly(data, choice.params, choice.kept, run, single=choice.auto == "single")
+    selected = winner.params["selected_by"]
+    what = f"the best of {winner.n_trials} settings"
+    if len(winner.settings) > 1:
+        what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    run.notice(
+        f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
+        " (selected, so optimistic)"
+    )
+    decision = choice.decision or winner.params.get("decision", "votes")
+    return replace(choice, settings=winner.settings, decision=decision, auto=None)
 
 
 def tune_quickly(
@@ -55,28 +69,13 @@ def tune_quickly(
     )
     settings.check()
     sample = TuningSample.of(data, settings, run.silent())
-    training = memory.training_need(_largest_committee(data, params), data, MAX_POOLED)
-    sample, settings, run = memory.tuning_within(data, sample, settings, run, [training])
+    sample, settings, run = within_memory(data, sample, settings, run)
     log = TrialLog(
         None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
     )
     outcome = run_search(sample, "resvm", settings, log, run)
     scale = None if data.scaling is None else data.scaling.kind
     return winner_of(outcome, sample, settings, log, data, scale)
-
-
-def _largest_committee(data: PUData, params: MethodParameters) -> ModelPlan:
-    """A plan of as many members, with as large bags, as the chosen one can have."""
-    n_pos = params.n_pos or default_n_pos(len(data.positives))
-    settings = committee.informed_settings(Kernel(params.kernel))
-    ratio = max(informed.ratio for informed in settings)
-    n_unl = params.n_unl or max(1, min(int(ratio * n_pos), data.n_unlabeled // 2))
-    largest = replace(
-        params, n_models=params.n_models or MAX_POOLED, n_pos=n_pos, n_unl=n_unl, gamma=1.0
-    )
-    return ModelPlan.of(
-        settle(largest, len(data.positives), data.n_unlabeled, data.n_features, lambda: 1.0)
-    )
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:

@@ -65,8 +65,8 @@ def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
         ]
     else:
         penalties = _PENALTIES
-        if not kernel.looks_up:
-            penalties = _OF_SIMILARITIES if kernel.compares_fingerprints else _OF_PRODUCTS
+        if not kernel.is_precomputed:
+            penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
         found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
     return tuple(dict.fromkeys([Informed(*_USUAL, 1.0, 1.0), *found]))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,12 +17,20 @@ from resvm_cli.parameters import MethodName
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.training.resource_budget import (
+    MemoryEstimate,
+    bag_bytes,
+    held_bytes,
+    limit_too_small,
+)
 from resvm_cli.tuning.committee import informed_candidates, informed_settings
 from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 from resvm_cli.tuning.validation import Judge
+
+Settings = TypeVar("Settings", bound=TuningSettings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,3 +163,35 @@ def _drawn_folds(
     if settings.oob:  # they serve only to tell how far the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
     return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)
+
+
+def within_memory(
+    data: PUData, sample: TuningSample, settings: Settings, run: Run
+) -> tuple[TuningSample, Settings, Run]:
+    """The sample, settings and threads that fit into the run's memory."""
+    kernels = sample.kernels
+    if run.memory_mb is None:
+        return sample, settings, replace(run, jobs=run.workers())
+    held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
+    # ranges may be extended
+    bag = sample.largest_bag(settings, extended=True)
+    matrix = 8.0 * (len(kernels.positives) + len(kernels.unlabeled)) ** 2
+    cache = min(settings.base.cache_mb * 1e6, 8.0 * bag**2)
+    if kernels.shares_kernels:
+        shared = MemoryEstimate(held + matrix, matrix + cache)
+        if threads := shared.threads_within(run.memory_mb, run.workers()):
+            return sample, settings, replace(run, jobs=threads)
+    apart = MemoryEstimate(held, bag_bytes(data, bag, bag, settings.base.cache_mb))
+    threads = apart.threads_within(run.memory_mb, run.workers())
+    if not threads:
+        raise limit_too_small(run, apart, "fewer rows ({max_unl})")
+    if kernels.shares_kernels:
+        run.notice(
+            Message(
+                "{memory_mb} leaves no room for kernel values that candidates share: each bag has"
+                " its own, which takes longer, and scores may differ in their last digits"
+            )
+        )
+        kernels = SharedKernels(kernels.positives, kernels.unlabeled, 0.0)
+        sample, settings = replace(sample, kernels=kernels), replace(settings, gram_mb=0.0)
+    return sample, settings, replace(run, jobs=threads)

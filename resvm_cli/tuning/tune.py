@@ -28,15 +28,15 @@ from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import best_json as params_file
-from resvm_cli.training import memory
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import Pooled
 from resvm_cli.tuning.criteria import criterion
 from resvm_cli.tuning.ensemble_size import Growth, grow
 from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.sample import TuningSample, within_memory
 from resvm_cli.tuning.search import Outcome
 from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
 from resvm_cli.tuning.tasks import TaskResult, judge_share
@@ -185,7 +185,7 @@ class _Prepared:
 
 @contextmanager
 def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
-    kept = memory.kept_nonzeros(run.memory_mb)
+    kept = kept_nonzeros(run.memory_mb)
     with (
         parallel.inner_threads_held(),
         silenced(),
@@ -194,7 +194,7 @@ def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
         for text in data.notes:
             run.notice(text)
         sample = _sample(request, data, run)
-        sample, request, within = memory.tuning_within(data, sample, request, run)
+        sample, request, within = within_memory(data, sample, request, run)
         yield _Prepared(request, data, sample, within)
 
 

@@ -166,7 +166,7 @@ def test_a_model_that_was_loaded_or_unpickled_is_saved_as_it_was(labelled, keywo
     pickle.loads(pickle.dumps(model)).save(tmp_path / "third")
     written = snapshot(tmp_path / "first")
     assert snapshot(tmp_path / "second") == snapshot(tmp_path / "third") == written
-    with pytest.raises(ValueError, match="add force=True"):
+    with pytest.raises(ValueError, match="use force=True"):
         model.save(tmp_path / "first")
     model.save(tmp_path / "first", force=True)
 

@@ -49,7 +49,7 @@ def test_a_benchmark_is_not_resumed_with_a_plan_that_no_run_wrote(changed, bench
     plan = json.loads((tmp_path / "b/run.json").read_text())
     (tmp_path / "b/run.json").write_text(json.dumps(plan | changed))
     ran = run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b", "--resume")
-    assert_exit(ran, 3, "run.json: is no plan of a benchmark", "begin anew")
+    assert_exit(ran, 3, f"run.json: {next(iter(changed))} is ", "start over with another -o")
 
 
 @pytest.mark.parametrize(

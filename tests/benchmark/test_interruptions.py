@@ -1,4 +1,4 @@
-"""A benchmark that is killed again and again, and goes on to the file of one that never was."""
+"""A benchmark that is killed again and again resumes to the same file as one that never was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import cycle, islice
 
 import pytest
 
-from tests.benchmark.test_run_command import ONE_CANDIDATE
+from tests.benchmark.test_run import ONE_CANDIDATE
 from tests.programs import resvm_command, script_command, started, until
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -38,7 +38,7 @@ def n_saved(folder, name):
 
 
 def interrupt(command, folder, name, number, n_more):
-    """Run until so many more results are in a file, then send a signal."""
+    """Run until ``n_more`` more results are in a file, then send a signal."""
     wanted = n_saved(folder, name) + n_more
 
     def as_from_a_terminal() -> None:  # the tests may run in the background, where it is ignored
@@ -55,7 +55,7 @@ def interrupt(command, folder, name, number, n_more):
 
 
 def interrupted_run(words, folder, n_interruptions, wanted, resvm):
-    """Interrupt a run so many times, after one or two more lines in turn, and end it."""
+    """Interrupt a run repeatedly, after one or two more lines in turn, then let it finish."""
     command = [*words, "--resume", "-o", folder]
     for turn, number in enumerate(islice(cycle(SIGNALS), n_interruptions)):
         interrupt(resvm_command(*command), folder, "results.jsonl", number, 1 + turn % 2)
@@ -80,7 +80,7 @@ def test_three_interruptions_change_no_byte(words, resvm, tmp_path):
 
 @pytest.fixture(scope="module")
 def many(words, resvm, tmp_path_factory):
-    """A command of 72 results, and what it writes when nothing comes between."""
+    """A command of 72 results, and what it writes without interruption."""
     words = [*words, "--repetitions", 8]
     return words, whole_run(words, tmp_path_factory.mktemp("many") / "whole", resvm)
 

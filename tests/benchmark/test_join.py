@@ -1,4 +1,4 @@
-"""Directories of one benchmark, put together."""
+"""Joining directories of one benchmark."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from resvm_cli.benchmark.join import join
 from resvm_cli.benchmark.report import report
 from resvm_cli.benchmark.results import read_benchmark
-from resvm_cli.errors import CommandLineError, DataError, ParameterError
+from resvm_cli.errors import DataError, ParameterError
 from tests import fake_benchmark as fake
 
 SETTINGS = {"kind": "resvm-benchmark", "format": 1, "protocol": "paper", "seed": 7, "grids": {}}
 
 
 def write(folder, lines, settings=SETTINGS, **planned):
-    """A directory with the settings that all its lines have in common."""
-    plan = fake.plan(**{"repetitions": 2, "missing": [], **planned})
+    """A directory with a settings.json."""
+    plan = fake.plan(**{"repetitions": fake.repetitions(2), "missing": [], **planned})
     fake.write(folder, lines, plan, fake.times_of(lines, 3.0))
     (folder / "settings.json").write_text(json.dumps(settings))
     return str(folder)
@@ -48,7 +48,7 @@ def test_a_joined_directory_has_the_lines_of_both_in_the_order_of_one_run(halves
     result = join(halves, str(tmp_path / "all"))
     assert (result.n_directories, result.n_results) == (2, 42)
     read = read_benchmark(result.path)
-    places = [(one.repetition, one.task) for one in read.results]
+    places = [(one.cell.repetition, one.cell.task) for one in read.results]
     assert places == sorted(places)
     before = "".join(Path(half, "results.jsonl").read_text() for half in halves)
     after = (tmp_path / "all/results.jsonl").read_text()
@@ -81,12 +81,12 @@ def test_the_same_cell_counts_once_and_must_be_the_same(tmp_path):
     assert report([first, second]).runs[0].n_results == 3
     with pytest.raises(DataError, match=r"c/results\.jsonl:1: .*than .*b/results\.jsonl:2"):
         report([first, second, other])
-    with pytest.raises(DataError, match="repetition 2, has other figures"):
+    with pytest.raises(DataError, match="repetition 2, has other areas"):
         join([second, other], str(tmp_path / "all"))
     assert not (tmp_path / "all").exists()
 
 
-def test_other_rows_of_a_task_are_refused(tmp_path):
+def test_directories_with_other_rows_of_a_task_cannot_be_joined(tmp_path):
     first = write(tmp_path / "a", [fake.line()], data={"synthetic": {"digest": "1"}})
     second = write(tmp_path / "b", [fake.line(repetition=1)], data={"synthetic": {"digest": "2"}})
     with pytest.raises(DataError, match=r"b: has other rows of synthetic than .*a"):
@@ -102,18 +102,18 @@ def test_runs_of_other_settings_are_compared_but_not_joined(tmp_path):
     assert reported.comparison.names == (first, second)
     with pytest.raises(DataError, match=r"b: was run with other settings than .*a: seed"):
         join([first, second], str(tmp_path / "all"))
-    with pytest.raises(CommandLineError, match="of 3 runs"):
+    with pytest.raises(ParameterError, match="of 3 runs"):
         report([first, second, third])
 
 
-def test_what_cannot_be_joined_is_told(tmp_path):
+def test_joining_explains_what_cannot_be_joined(tmp_path):
     first = write(tmp_path / "a", [fake.line()])
     bare = str(fake.write(tmp_path / "b", [fake.line(repetition=1)]))
     with pytest.raises(DataError, match=r"b: there is no settings\.json"):
         join([first, bare], str(tmp_path / "all"))
-    with pytest.raises(CommandLineError, match="a is the first directory once more"):
+    with pytest.raises(ParameterError, match="a is the same directory as"):
         join([first, first], str(tmp_path / "all"))
     with pytest.raises(ParameterError, match="b: already there"):
         join([first], bare)
-    with pytest.raises(CommandLineError, match="-o needs the name"):
+    with pytest.raises(ParameterError, match="output needs the name"):
         join([first], "-")

@@ -64,7 +64,7 @@ def test_every_figure_is_drawn_inside_its_frame(browser, pages):
     assert "NaN" not in browser.run("document.getElementById('page').innerHTML")
 
 
-def test_a_click_sorts_a_table_and_another_turns_it_around(browser, pages):
+def test_a_click_sorts_a_table_and_another_reverses_it(browser, pages):
     browser.open(pages / "paper.html", 1280)
     column = f"[...{FIRST}.querySelectorAll('tbody tr')].map((row) => row.cells[8].textContent)"
     before = browser.run(column)

@@ -1,4 +1,4 @@
-"""A benchmark's report: every figure checked by scipy, by hand, or by the paper."""
+"""A benchmark's report: every number checked against scipy, the paper, or by hand."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from resvm_cli.benchmark.published import PublishedResult, read_published
-from resvm_cli.benchmark.report import report
-from resvm_cli.benchmark.report_sections import sections
-from resvm_cli.benchmark.tables import data_set_of, judged, stars
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.benchmark.report import cost_ratio, report
+from resvm_cli.benchmark.results import PublishedResult, read_published
+from resvm_cli.benchmark.sections import sections
+from resvm_cli.benchmark.tables import data_set_of, stars, verdict_on
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.metrics import significance
 from tests import fake_benchmark as fake
 
@@ -78,7 +78,7 @@ def test_friedman_nemenyi_and_holm_over_tasks_are_what_scipy_says(run, lines):
     assert [test.result.pairs[i].holm for i in order] == pytest.approx(stepped)
 
 
-def test_over_data_sets_the_ten_digits_are_one_by_the_mean_of_their_ranks(run, lines):
+def test_over_data_sets_the_ten_digits_count_as_one_by_their_mean_rank(run, lines):
     (test,) = [t for t in run.tests if (t.setting, t.over) == ("pu", "data sets")]
     assert test.names == ("synthetic", "cancer", "ijcnn1", "covtype", "mnist")
     means = np.array([[areas(lines, "pu", t, m).mean() for m in METHODS] for t in fake.TASKS])
@@ -92,7 +92,7 @@ def test_over_data_sets_the_ten_digits_are_one_by_the_mean_of_their_ranks(run, l
     )
 
 
-def test_the_published_intervals_bear_out_what_the_paper_says_of_them(tmp_path):
+def test_the_published_intervals_confirm_the_papers_tests(tmp_path):
     run = reported(tmp_path / "run", fake.results(repetitions=2, tasks=ALL_TASKS, curves=False))
     tests = {test.setting: test.published for test in run.tests if test.over == "tasks"}
     told = {
@@ -107,12 +107,12 @@ def test_the_published_intervals_bear_out_what_the_paper_says_of_them(tmp_path):
     assert all(told["semi-supervised"].values())
 
 
-def test_published_wins_are_those_of_the_papers_own_table(tmp_path):
+def test_published_wins_match_the_papers_table(tmp_path):
     run = reported(tmp_path / "run", fake.results(repetitions=2, tasks=ALL_TASKS, curves=False))
     totals = [one.published_total for one in run.wins]
     assert totals == [73, 93, 174, 21, 88, 231, 25, 42, 273]
     normalised = [one.published_normalised for one in run.wins]
-    # the paper prints 44.8 for the first, with which its line would not add up to 120
+    # the paper prints 44.8 for the first, but then its line would not add up to 120
     assert normalised == pytest.approx(
         [43.7, 40.3, 36.0, 18.3, 39.4, 62.2, 17.0, 24.0, 79.0], abs=0.05
     )
@@ -155,7 +155,7 @@ def test_one_repetition_has_a_mean_and_no_interval(tmp_path):
     [(80.01, "above"), (80.0, "within"), (70.0, "within"), (69.0, "within"), (68.99, "below")],
 )
 def test_verdicts_at_their_bounds(mean, verdict):
-    assert judged(mean, PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)) == verdict
+    assert verdict_on(mean, PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)) == verdict
 
 
 def test_stars_are_those_of_the_paper():
@@ -177,13 +177,22 @@ def test_a_repetition_that_one_method_lacks_counts_for_no_wins_and_no_pairs(tmp_
     assert [row.cell(method).pr_auc_trapezoid.n for method in METHODS] == [4, 3, 4]
 
 
-def test_cwsvm_published_is_judged_by_the_papers_cwsvm_and_wins_nothing(run):
+def test_cwsvm_published_is_compared_with_the_papers_cwsvm_and_wins_nothing(run):
     row = next(row for row in run.tables[1].rows if row.task == "mnist-8")
     extra = row.cell("cwsvm-published")
     assert (extra.published.low, extra.published.high) == (34.8, 38.8)
     assert extra.wins is None
     assert row.cell("cwsvm").verdict == "above"
     assert run.tables[0].methods == METHODS
+
+
+def test_cwsvm_published_can_be_reported_alone(tmp_path):
+    lines = [fake.line(task="mnist-8", method="cwsvm-published", repetition=n) for n in range(2)]
+    fake.write(tmp_path / "run", lines)
+    told = report([str(tmp_path / "run")])
+    (row,) = next(one for one in sections(told) if one.title == "PU learning").tables[0].rows
+    assert [cell.text for cell in row][-2:] == ["-", "-"]
+    assert told.runs[0].tables[0].rows[0].cell("cwsvm-published").verdict == "above"
 
 
 def test_what_remains_of_the_margin_over_cwsvm(run, lines):
@@ -222,7 +231,7 @@ def test_dominance_is_counted_pair_by_pair_at_every_level_of_recall(tmp_path):
     assert one.shortfall == pytest.approx(2.5)
 
 
-def test_medians_of_parameters_stand_beside_the_papers(tmp_path):
+def test_medians_of_parameters_come_with_the_papers(tmp_path):
     lines = [
         fake.line(task="mnist-3", repetition=r, parameters={"n_pos": n, "n_unl": u, "w_pos": 2.0})
         for r, (n, u) in enumerate([(5, 50), (10, 50), (20, 40)])
@@ -266,7 +275,7 @@ def test_cells_that_are_missing_are_named(tmp_path):
     assert gaps["supervised", "mnist-1", "bagging"].reason == "nothing finished yet"
     assert gaps["all", "covtype", "all"].reason == "nothing finished yet"
     assert (
-        "combined_scale was not there; it can be fetched from https:"
+        "combined_scale was missing; download it from https:"
         in gaps["all", "sensit-1", "all"].reason
     )
     assert gaps["all", "sensit-2", "all"].reason == "not in this run"
@@ -274,12 +283,12 @@ def test_cells_that_are_missing_are_named(tmp_path):
     assert not any(gap.method == "cwsvm-published" and gap.task == "cancer" for gap in run.gaps)
 
 
-def test_a_data_set_that_is_missing_by_its_name_explains_all_its_classes(tmp_path):
+def test_a_missing_data_set_explains_all_its_classes(tmp_path):
     missing = [{"task": "sensit", "file": "combined_scale.bz2", "fetch": ""}]
-    run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing, repetitions=1,
-                   tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
+    run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing,
+                   repetitions=fake.repetitions(1), tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
     assert [(gap.task, gap.reason) for gap in run.gaps] == [
-        (f"sensit-{n}", "the file combined_scale.bz2 was not there") for n in (1, 2, 3)
+        (f"sensit-{n}", "the file combined_scale.bz2 was missing") for n in (1, 2, 3)
     ]
 
 
@@ -298,7 +307,7 @@ def test_conclusions_are_graded(tmp_path):
     assert w_pos.finding in ("confirmed", "not confirmed")
 
 
-def test_what_all_methods_reach_alike_confirms_nothing(tmp_path):
+def test_equal_results_confirm_no_difference(tmp_path):
     lines = [{**line, "pr_auc_trapezoid": 0.9} for line in fake.results(repetitions=4)]
     run = reported(tmp_path / "run", lines)
     told = [one for one in run.conclusions if "significantly better" in one.claim]
@@ -319,11 +328,11 @@ def test_two_protocols_are_compared_over_the_cells_that_both_have(tmp_path):
                 for of in (first, second)]  # fmt: skip
     assert row.average_precision == pytest.approx(expected)
     assert row.cpu_seconds == (60, 6)
-    assert row.cost_ratio == pytest.approx(0.1)
-    assert row.cost_ratio_model is None
+    assert cost_ratio([row.cpu_seconds]) == pytest.approx(0.1)
+    assert cost_ratio([row.cpu_seconds_model]) is None
 
 
-def test_the_time_of_judging_test_rows_can_be_left_out(tmp_path):
+def test_the_time_of_scoring_test_rows_can_be_left_out(tmp_path):
     folders = []
     for name, seconds, of_test in (("paper", 30, 10), ("fast", 3, 2)):
         lines = fake.results(repetitions=2, tasks=["cancer"], protocol=name)
@@ -331,31 +340,33 @@ def test_the_time_of_judging_test_rows_can_be_left_out(tmp_path):
         del times[0]["cpu_seconds_test"]  # a line of an older version
         folders.append(str(fake.write(tmp_path / name, lines, None, times)))
     rows = report(folders).comparison.rows
-    assert [row.cost_ratio for row in rows] == pytest.approx([0.1] * len(rows))
-    assert [row.cost_ratio_model for row in rows] == pytest.approx([0.05] * len(rows))
+    assert [cost_ratio([row.cpu_seconds]) for row in rows] == pytest.approx([0.1] * len(rows))
+    assert [cost_ratio([row.cpu_seconds_model]) for row in rows] == pytest.approx(
+        [0.05] * len(rows)
+    )
     row = next(r for r in rows if r.cpu_seconds_model == (20, 1))  # without the older line
     assert row.cpu_seconds == (60, 6)
     shown = sections(report(folders))[0]
-    assert "at 0.100 of the time (0.050 without judging test rows)." in shown.sentences[1]
+    assert "at 0.100 of the time (0.050 without scoring test rows)." in shown.sentences[1]
     assert shown.tables[0].columns[-2:] == ("ratio", "ratio, models")
     assert [cell.text for cell in shown.tables[0].rows[0][-2:]] == ["0.100", "0.050"]
 
 
-def test_two_runs_of_one_protocol_go_by_their_directories(tmp_path):
+def test_two_runs_of_one_protocol_are_named_by_their_directories(tmp_path):
     folders = [str(fake.write(tmp_path / name, [fake.line()])) for name in ("a", "b")]
     assert report(folders).comparison.names == tuple(folders)
-    assert report(folders).comparison.rows[0].cost_ratio is None
+    assert cost_ratio([report(folders).comparison.rows[0].cpu_seconds]) is None
 
 
-def test_directories_that_cannot_be_compared_are_refused(tmp_path):
+def test_directories_that_cannot_be_compared_fail(tmp_path):
     one = str(fake.write(tmp_path / "one", [fake.line()]))
     two = str(fake.write(tmp_path / "two", [fake.line(task="cancer")]))
     empty = str(fake.write(tmp_path / "empty", []))
     with pytest.raises(DataError, match="no cell in common"):
         report([one, two])
-    with pytest.raises(CommandLineError, match="the first directory once more"):
+    with pytest.raises(ParameterError, match="is the same directory as"):
         report([one, f"{one}/../one"])
-    with pytest.raises(CommandLineError, match="of 3 runs"):
+    with pytest.raises(ParameterError, match="of 3 runs"):
         report([one, two, str(fake.write(tmp_path / "three", [fake.line()]))])
     with pytest.raises(DataError, match="no results yet"):
         report([empty])
@@ -364,9 +375,9 @@ def test_directories_that_cannot_be_compared_are_refused(tmp_path):
 def test_own_data_by_contamination(tmp_path):
     lines = fake.own_results([0.0, 0.2, 0.4])
     run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
-                   methods=list(METHODS), repetitions=5)  # fmt: skip
+                   methods=list(METHODS), repetitions={"mine/own": 5})  # fmt: skip
     (own,) = run.own
-    assert own.axes == ("contamination_pos",)
+    assert {one.axis for one in own.borne} == {"contamination_pos"}
     assert [row.contamination_pos for row in own.rows] == [0.0, 0.2, 0.4]
     last = own.rows[-1]
     samples = {
@@ -388,12 +399,12 @@ def test_own_data_by_contamination(tmp_path):
 def test_own_data_with_a_level_that_is_not_finished_says_so(tmp_path):
     lines = fake.own_results([0.0, 0.2])[:-3]
     run = reported(tmp_path / "run", lines, tasks=["mine"], settings=["own"], missing=[],
-                   methods=list(METHODS), repetitions=5)  # fmt: skip
+                   methods=list(METHODS), repetitions={"mine/own": 5})  # fmt: skip
     (gap,) = run.gaps
     assert (gap.task, gap.n_done, gap.n_planned) == ("mine, P 20 %, U 10 %", 4, 5)
 
 
-def test_a_task_and_a_setting_that_were_not_asked_for_together_are_not_awaited(tmp_path):
+def test_tasks_and_settings_not_planned_together_are_no_gap(tmp_path):
     together = {("cancer", "pu"), ("covtype", "supervised")}
     drawn = fake.results(repetitions=2, tasks=["cancer", "covtype"])
     lines = [one for one in drawn if (one["task"], one["setting"]) in together]

@@ -64,7 +64,7 @@ def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp
     ("content", "words"),
     [
         (None, "no such file"),
-        ("", "is not JSON"),
+        ("", "not JSON"),
         ('{"address": "tcp://127.0.0.1:9"}', "no Dask scheduler answers at tcp://127.0.0.1:9"),
     ],
 )
@@ -163,22 +163,19 @@ def test_a_benchmark_has_the_bytes_of_one_machine(name, cluster, problem, tmp_pa
 def test_the_rows_of_a_benchmark_are_sent_to_workers_that_cannot_read_them(
     cluster, problem, tmp_path
 ):
-    from resvm_cli.benchmark.cells import Bench, Work, measure
-    from resvm_cli.benchmark.data import BenchmarkData, OwnData
-    from resvm_cli.benchmark.draws import Cell
-    from resvm_cli.benchmark.grids import default_grids
-    from resvm_cli.benchmark.protocol import Protocol
+    from resvm_cli.benchmark.cells import Bench, Protocol, default_grids, measure
+    from resvm_cli.benchmark.data import BenchmarkData, Cell, OwnData
     from resvm_cli.cluster.engine import connected
 
     path = tmp_path / "own.svm"
     path.write_bytes((problem / "test.svm").read_bytes())
     data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
     bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
-    works = [Work(Cell("own", "own", number, 0.0, 0.0), "bagging") for number in range(2)]
-    wanted = [measure(bench, work).record for work in works]
+    cells = [Cell("own", "own", number, method="bagging") for number in range(2)]
+    wanted = [measure(bench, cell).record for cell in cells]
     path.unlink()
     with connected(cluster.address, 20) as engine:
-        assert [one.record for one in engine.run(measure, bench, works, tick, str)] == wanted
+        assert [one.record for one in engine.run(measure, bench, cells, tick, str)] == wanted
 
 
 def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(

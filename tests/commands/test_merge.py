@@ -15,7 +15,7 @@ import pytest
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run
-from resvm_cli.training.merge import merge
+from resvm_cli.training.parts import merge
 from tests.commands.train.test_command import snapshot
 from tests.conftest import SAMPLE, assert_exit, train_arguments
 from tests.programs import run_resvm, start_resvm, until
@@ -121,7 +121,7 @@ def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model
         (["--task", "1/2"], "--task needs -o"),
         (["--task", "1/2", "--members", "0:2", "-o", "x"], "exclude each other"),
         (["--task", "1/2", "--force", "-o", "x"], "--task and --force exclude each other"),
-        (["--members", "40:60", "-o", "x"], "the model has 50 members: 0 to 49"),
+        (["--members", "40:60", "-o", "x"], "the model has members 0 to 49"),
         (["--grow", "60", "--n-pos", "5"], "--grow and --n-pos exclude each other"),
     ],
 )
@@ -147,13 +147,13 @@ def test_a_model_is_not_grown_where_that_makes_no_sense(problem, model, resvm, t
     shutil.copytree(model, tmp_path / "model")
     common = ["train", "-q", "-o", tmp_path / "model"]
     ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--grow", 9)
-    assert (ran.code, "the model has 9 members" in ran.err) == (2, True)
+    assert (ran.code, "--grow must be above 9, the members of the model" in ran.err) == (2, True)
     ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "test.svm", "--grow", 20)
     assert (ran.code, "trained on other data" in ran.err) == (4, True)
     pooled = (*train_arguments(problem), "--auto", "--seed", 5, "-o", tmp_path / "pooled")
     assert resvm(*pooled).code == 0
     ran = resvm(*train_arguments(problem), "--grow", 900, "-o", tmp_path / "pooled")
-    assert (ran.code, "it cannot be grown" in ran.err) == (2, True)
+    assert (ran.code, "it cannot grow" in ran.err) == (2, True)
     assert snapshot(tmp_path / "model") == snapshot(model)
 
 
@@ -179,7 +179,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm,
     assert running.returncode == (143 if number == signal.SIGTERM else -9)
     if number == signal.SIGTERM:
         assert "members are kept in" in err
-        assert "--resume goes on" in err
+        assert "--resume continues" in err
     assert not target.exists()
     # whoever forgets --resume loses nothing
     ran = resvm(*common, "-q", "-o", target)
@@ -244,8 +244,8 @@ def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
 
 
 def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
+    from resvm_cli.commands.train import train as job
     from resvm_cli.parameters import MethodParameters
-    from resvm_cli.training import train as job
     from resvm_cli.training.input import TrainingInput
 
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))

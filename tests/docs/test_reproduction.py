@@ -1,4 +1,4 @@
-"""The page on the paper's reproduction says what the lines beside it say."""
+"""The page on reproducing the paper agrees with the stored results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def script():
 
 
 def written(folder, lines, **planned):
-    """A run's directory, of the settings that all runs here have."""
+    """A run's directory with a settings.json."""
     plan = fake.plan(**planned)
     fake.write(folder, lines, plan, fake.times_of(lines, 36.0))
     settings = {"protocol": plan["protocol"], "seed": plan["seed"]}
@@ -35,7 +35,7 @@ def written(folder, lines, **planned):
 
 @pytest.fixture(scope="module")
 def page(script, tmp_path_factory):
-    """The page, made of parts of a run and another protocol's."""
+    """The page, made from parts of one run and from a run of another protocol."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "reproduction").mkdir()
     shutil.copy(ROOT / "docs/reproduction.md", folder)
@@ -55,7 +55,7 @@ def page(script, tmp_path_factory):
     return folder
 
 
-def test_tables_stand_between_the_marks_and_the_rest_is_as_it_was(page):
+def test_only_the_tables_between_marks_are_replaced(page):
     text = (page / "reproduction.md").read_text()
     assert "| `paper` | cancer | all three | 3 | 3 | 3 | - |\n" in text
     assert "| `fast` | cancer | all three | 2 | 2 | 2 | - |\n" in text
@@ -71,7 +71,7 @@ def test_tables_stand_between_the_marks_and_the_rest_is_as_it_was(page):
     assert text.startswith(before[: before.index("<!-- results: run -->")])
 
 
-def test_hours_say_how_many_results_they_are_of(script, tmp_path):
+def test_hours_say_how_many_results_they_cover(script, tmp_path):
     lines = fake.results(repetitions=2, tasks=["cancer"])
     folder = written(tmp_path / "run", lines, tasks=["cancer"])
     timed = (tmp_path / "run/times.jsonl").read_text().splitlines(keepends=True)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from resvm_cli.files.array_files import parse_matrix_market
+from resvm_cli.errors import DataError
+from resvm_cli.files.array_files import open_arrays, parse_matrix_market
 from tests.conftest import assert_exit
 
 MATRIX = b"%%MatrixMarket matrix coordinate real general\n%\n2 3 3\n1 1 .5\n1 3 -2\n2 2 7e-1\n"
@@ -146,3 +147,18 @@ def test_a_damaged_page_of_parquet_is_refused(resvm, tmp_path):
     text[60:400] = bytes(340)
     (tmp_path / "x.parquet").write_bytes(bytes(text))
     assert_exit(convert(resvm, tmp_path / "x.parquet"), 3)
+
+
+def test_an_array_that_is_no_matrix_is_not_reported_as_damage(tmp_path):
+    path = str(tmp_path / "x.npy")
+    np.save(path, np.zeros(3))
+    with pytest.raises(DataError, match=r"x\.npy: an array of 1 dimensions of type float64"):
+        open_arrays("x.npy", path, "npy", None)
+
+
+def test_a_truncated_file_is_reported_as_damage(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((3, 2)))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"x\.npy: cannot be read as a NumPy file"):
+        open_arrays("x.npy", str(path), "npy", None)

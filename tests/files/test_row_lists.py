@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import resvm_cli
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.row_lists import WeightLines, read_known_ids, read_labels
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.methods import bag_of
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.training import data as training_data
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
@@ -45,7 +46,7 @@ def opened(folder, data="all.svm", known="known.txt", names=None, **more):
         **more,
     )
     source.check()
-    return TrainingData(source, False, lambda *_: None)
+    return TrainingData(source, False, Run())
 
 
 def dense(rows):
@@ -74,11 +75,11 @@ def test_rows_of_listed_ids_are_p_and_the_others_u(folder, data, names, packed, 
 def test_rows_without_ids_are_called_by_their_numbers(folder):
     write_svm(folder / "pos.svm", FEATURES[:2], comments=["a", ""])
     source = TrainingInput(str(folder / "pos.svm"), str(folder / "bare.svm"), keep_ids=True)
-    with TrainingData(source, False, lambda *_: None) as found:
+    with TrainingData(source, False, Run()) as found:
         assert found.ids()[:4] == ["a", "2", "1", "2"]
     source = TrainingInput(data=str(folder / "bare.svm"), positive_label=0.0, keep_ids=True)
     write_svm(folder / "bare.svm", FEATURES, np.arange(60) % 2)
-    with TrainingData(source, False, lambda *_: None) as found:
+    with TrainingData(source, False, Run()) as found:
         assert found.ids() == list(map(str, [*range(1, 61, 2), *range(2, 61, 2)]))
 
 
@@ -153,16 +154,22 @@ def test_all_rows_known_leaves_nothing_unlabeled(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"positive_ids": "k", "positives": "p", "unlabeled": "u"}, "goes with --data"),
-        ({"data": "d", "positive_ids": "k", "positive_label": 1.0}, "exclude each other"),
-        ({"data": "d"}, "--data needs --positive-label or --positive-ids"),
-        ({"data": "d", "positive_label": 1.0, "allow_missing": True}, "--allow-missing goes with"),
-        ({"data": "d", "positive_label": 1.0, "ids_file": "i"}, "--ids-file goes with"),
+        ({"positive_ids": "k", "positives": "p", "unlabeled": "u"}, "positive_ids goes with data"),
+        (
+            {"data": "d", "positive_ids": "k", "positive_label": 1.0},
+            "either positive_label or positive_ids, not both",
+        ),
+        ({"data": "d"}, "data needs positive_label or positive_ids"),
+        (
+            {"data": "d", "positive_label": 1.0, "allow_missing": True},
+            "allow_missing=True goes with",
+        ),
+        ({"data": "d", "positive_label": 1.0, "ids_file": "i"}, "ids_file goes with"),
         ({"data": "-", "positive_ids": "-"}, "only one input can be stdin"),
     ],
 )
 def test_contradictions_are_refused_before_anything_is_read(options, message):
-    with pytest.raises(CommandLineError, match=message):
+    with pytest.raises(ParameterError, match=message):
         TrainingInput(**options).check()
 
 
@@ -278,7 +285,7 @@ def test_parts_resumed_and_grown_models_are_those_of_one_run(problem, weights, r
     assert resvm(*few).code == 0
     grown = [*train_arguments(problem), "--grow", 6, "-o", tmp_path / "grown"]
     ran = resvm(*grown)
-    assert (ran.code, "drawn with --weights" in ran.err) == (4, True)
+    assert (ran.code, "trained with --weights" in ran.err) == (4, True)
     ran = resvm(*grown, *given)
     assert ran.code == 0, ran.err
     assert same_model(whole, tmp_path / "grown")
@@ -304,10 +311,10 @@ def test_rank_by_a_stored_model_needs_its_weights(problem, weights, resvm, tmp_p
     stored = (*stored, "--decision", "votes")
     assert resvm(*stored, *given).out == kept.out
     ran = resvm(*stored)
-    assert (ran.code, "drawn with --weights" in ran.err) == (4, True)
+    assert (ran.code, "trained with --weights" in ran.err) == (4, True)
     (tmp_path / "other").write_text("0.2\n" + "1\n" * (N_POS - 1))
     ran = resvm(*stored, "--weights", tmp_path / "other")
-    assert (ran.code, "with other weights than these" in ran.err) == (4, True)
+    assert (ran.code, "with other --weights than these" in ran.err) == (4, True)
     assert resvm(*quick(problem), "-o", tmp_path / "plain").code == 0
     ran = resvm("rank", *train_arguments(problem)[1:], "--model", tmp_path / "plain", *given)
     assert (ran.code, "leave --weights out" in ran.err) == (4, True)

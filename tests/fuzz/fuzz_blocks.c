@@ -1,5 +1,5 @@
-/* Fuzz target of the arithmetic over blocks: random shapes and random, often wrong, entries, in buffers of
- * exactly the right size, so that ASan sees any access beyond them. Usage: fuzz_blocks [seconds]. */
+/* Fuzz target of the arithmetic over blocks: random shapes and random, often wrong, entries, in buffers
+ * of exactly the right size, so that ASan sees any access beyond them. Usage: fuzz_blocks [seconds]. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/svm/_blocks.c"
 #include "random.h"
@@ -20,7 +20,7 @@ static void violated(const char *what)
     abort();
 }
 
-/* Numbers below a limit, now and then any number. */
+/* Numbers below a limit, sometimes any number. */
 static void *indices(size_t count, size_t limit)
 {
     int32_t *made = room(count, sizeof *made);
@@ -60,11 +60,11 @@ static int pooled(void)
             violated("an exponent above zero");
     double *shares = room(height * width, sizeof *shares);
     memcpy(shares, block, height * width * sizeof *shares);
-    fill_shares(shares, height, width, rows, supports);
+    fill_tanimoto(shares, height, width, rows, supports);
     free(shares);
     double *powers = room(height * width, sizeof *powers);
     memcpy(powers, block, height * width * sizeof *powers);
-    fill_powers(powers, height * width);
+    fill_exp(powers, height * width);
     for (size_t i = 0; i < height * width; i++)
         if (!(fabs(powers[i] - exp(block[i])) <= 0x1p-52 * powers[i] + 5e-324))
             violated("a power that is not e^x");
@@ -91,9 +91,9 @@ static int sparse(void)
     int64_t count, *starts_of = ascending(n_lines);
     size_t height = below(10);
     int32_t *lines = indices(n_entries, height + 1);
-    double *block = numbers(height * n_rows), *room_for = numbers(TOGETHER * height);
+    double *block = numbers(height * n_rows), *room_for = numbers(ROWS_TOGETHER * height);
     struct columns by_column = {starts_of, n_lines, lines, values, n_entries};
-    int done = !weigh_rows(&rows, &held, sums);
+    int done = !multiply_by_tiles(&rows, &held, sums);
     done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for,
                            (int)below(2));
     done &= !mark_features(&rows, chosen, n_numbers, marks, reach, &count);
@@ -137,12 +137,12 @@ static int by_column(void)
     for (size_t i = 0; i < count; i++)
         sum += (size_t)ranks[i];
     if (sum != count * (count + 1) / 2)
-        violated("ranks that are not those from 1 on");
+        violated("ranks are not 1 to n");
     free(line), free(ranks), free(keys);
     return done;
 }
 
-/* Bags of random rows, often with wrong numbers; every width of vectors must give the same bits. */
+/* Bags of random rows, often with wrong numbers; every vector width must give the same bits. */
 static int solved(void)
 {
     size_t n_features = 1 + below(4), height = 1 + below(40), n_bags = 1 + below(3), most = 1;
@@ -173,14 +173,14 @@ static int solved(void)
         settings[3 * i + 1] = 0.01 * (double)(1 + below(300));
         settings[3 * i + 2] = below(2) ? 0.001 : 0.1;
     }
-    size_t n_room = (LEAST_LINES + below(2 * most)) * most + LINE_END - (below(40) == 0);
-    float *lines = room(n_room, sizeof *lines);
+    size_t n_lines = (MIN_LINES + below(2 * most)) * most + LINE_PADDING - (below(40) == 0);
+    float *lines = room(n_lines, sizeof *lines);
     struct bags bags = {values, height, chosen, starts, n_positive, n_numbers, n_bags, n_problems,
-                        settings, lines, n_room};
+                        settings, lines, n_lines};
     double *coefficients[3], *rhos[3];
     int done = 1, n_widths = 0;
     for (int width = 0; width < 3; width++) {
-        struct passes passes = passes_of(width);
+        struct passes passes = passes_by_width(width);
         if (!passes.descend)
             continue;
         int last = n_widths++;
@@ -192,7 +192,7 @@ static int solved(void)
             (memcmp(rhos[0], rhos[last], n_problems * n_bags * sizeof *rhos[last]) ||
              memcmp(coefficients[0], coefficients[last],
                     n_problems * n_numbers * sizeof *coefficients[last])))
-            violated("a width of vectors changes a solution");
+            violated("the vector width changes a solution");
     }
     for (int width = 0; width < n_widths; width++)
         free(coefficients[width]), free(rhos[width]), free(steps[width]);
@@ -201,17 +201,17 @@ static int solved(void)
     return done;
 }
 
-static void heard(void)
+static void iterations_are_read(void)
 {
     char text[64];
-    int64_t told = (int64_t)below(100000000);
-    snprintf(text, sizeof text, ITERATIONS "%lld\n", (long long)told);
-    listen(text);
-    listen("*");
-    if (iterations != told)
-        violated("iterations that were told are not heard");
+    int64_t count = (int64_t)below(100000000);
+    snprintf(text, sizeof text, ITERATIONS "%lld\n", (long long)count);
+    read_output(text);
+    read_output("*");
+    if (iterations != count)
+        violated("iterations are not read");
     text[below(sizeof ITERATIONS + 3)] = 0;
-    listen(text);
+    read_output(text);
 }
 
 int main(int argc, char **argv)
@@ -222,13 +222,13 @@ int main(int argc, char **argv)
     while (runs % 1024 || time(NULL) < stop) {
         for (int i = 0; i < 4; i++)
             refused[i] += !targets[i]();
-        heard();
+        iterations_are_read();
         runs++;
     }
     printf("%llu runs, refused: %llu, %llu, %llu, %llu\n", runs, refused[0], refused[1],
            refused[2], refused[3]);
     for (int i = 0; i < 4; i++)
         if (refused[i] == 0 || refused[i] == runs)
-            return 1; /* both kinds must have been met */
+            return 1; /* both outcomes must occur */
     return 0;
 }

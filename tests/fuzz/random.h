@@ -1,4 +1,4 @@
-/* What every fuzz target needs: random numbers, the same in every run, and room of an exact size. */
+/* Shared by all fuzz targets: random numbers, the same in every run, and memory of an exact size. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

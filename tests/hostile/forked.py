@@ -25,9 +25,8 @@ def warm_up() -> None:
     cli.app_of(cli.COMMANDS)
     for name in (
         "benchmark.report", "benchmark.run", "commands.convert.convert",
-        "commands.predict.many_files", "commands.rank.rank",
-        "commands.score.compare", "commands.score.score", "tables.features", "training.merge",
-        "tuning.tasks",
+        "commands.predict.predict", "commands.rank.rank", "commands.score.compare",
+        "commands.score.score", "tables.features", "training.parts", "tuning.tasks",
     ):  # fmt: skip
         __import__(f"resvm_cli.{name}")
     __import__("scipy.sparse")

@@ -215,9 +215,10 @@ def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
 
 def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path) -> None:
     """A part joined to the rest of its model; members that are read must be members."""
+
     from resvm_cli.errors import ResvmError
     from resvm_cli.model_files import directory
-    from resvm_cli.training.merge import merge
+    from resvm_cli.training.parts import merge
 
     target = folder / "merged"
     shutil.rmtree(target, ignore_errors=True)
@@ -357,7 +358,7 @@ def _scheduler(path: str) -> None:
 
 
 def _grids(path: str) -> None:
-    from resvm_cli.benchmark.grids import read_grids
+    from resvm_cli.benchmark.cells import read_grids
 
     read_grids(path)
 

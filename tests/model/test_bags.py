@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
 from resvm_cli.model.methods import bag_of, settle
 from resvm_cli.parameters import MethodParameters
@@ -71,9 +71,9 @@ def test_weights_that_draw_nothing_sensible_are_refused(values, message):
 
 @pytest.mark.parametrize("method", ["bagging", "cwsvm"])
 def test_methods_that_draw_no_row_of_p_take_no_weights(method):
-    with pytest.raises(CommandLineError, match=f"no meaning for --method {method}"):
+    with pytest.raises(ParameterError, match=f'no meaning for method="{method}"'):
         require_weighted_draws(method)
-    with pytest.raises(CommandLineError, match=f"no meaning for --method {method}"):
+    with pytest.raises(ParameterError, match=f'no meaning for method="{method}"'):
         settle(
             MethodParameters(method=method), 3, 9, 1, lambda: 1.0, PositiveWeights.of([0.1, 1, 1])
         )

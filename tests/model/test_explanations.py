@@ -32,7 +32,7 @@ COMMITTEE = (
 
 def fitted(choice, scale=None):
     data = MemoryData(Rows.from_dense(KNOWN, 1), Rows.from_dense(OTHERS, 1), scale=scale)
-    return data, train_on(data, choice, Run(jobs=1))
+    return data, train_on(data, choice, Run(jobs=1))[1]
 
 
 def judged(data, trained, ensemble):
@@ -169,7 +169,7 @@ def test_no_more_parts_than_asked_for_and_a_row_in_every_bag_has_none():
     data, trained = fitted(
         TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12))
     )
-    drawn = rows_drawn(trained.part.problems)
+    drawn = rows_drawn(trained.plan.problems(range(trained.plan.n_models)))
     maker = PartsOfValues(trained.ensemble, data.positives, data.fetch(drawn), drawn)
     absent = np.ones((2, 7), bool)
     absent[1] = False
@@ -185,7 +185,7 @@ def test_given_kernel_values_are_looked_up():
     positive = np.arange(len(gram)) < len(KNOWN)
     data = MemoryData.from_matrix(gram, positive, precomputed=True, zero_based=True)
     params = MethodParameters(kernel="precomputed", n_models=7, n_pos=6, n_unl=12)
-    trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
+    _, trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     parts, means, _ = judged(data, trained, trained.ensemble)
     assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
     assert any(one.positives for one in parts)

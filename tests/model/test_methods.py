@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 from resvm_cli.model.bags import Stream
 from resvm_cli.model.methods import Plan, problems, settle
 from resvm_cli.parameters import MethodParameters
@@ -144,45 +144,69 @@ def test_parameters_a_kernel_does_not_use_stay_out_of_it():
 
 @pytest.mark.parametrize("extreme", [1e300, 1e-200])
 def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
-    with pytest.raises(CommandLineError, match="the penalty of P comes out as"):
+    with pytest.raises(ParameterError, match="the penalty of P must be positive"):
         plan(c_unl=extreme, w_pos=extreme)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"c_unl": 0.0}, "--c-unl is 0; it must be positive"),
-        ({"c_unl": -1.0}, "--c-unl is -1"),
-        ({"c_unl": float("nan")}, "--c-unl is nan"),
-        ({"c_unl": float("inf")}, "--c-unl is inf"),
-        ({"w_pos": 0.0}, "--w-pos is 0"),
-        ({"method": "cwsvm", "c_pos": -2.0}, "--c-pos is -2"),
-        ({"gamma": 0.0}, "--gamma is 0"),
-        ({"tolerance": 0.0}, "--tolerance is 0"),
-        ({"cache_mb": 0.0}, "--cache-mb is 0"),
-        ({"n_models": 0}, "--n-models is 0; it must be at least 1"),
-        ({"n_pos": 0}, "--n-pos is 0"),
-        ({"n_unl": -5}, "--n-unl is -5"),
-        ({"degree": 0}, "--degree is 0"),
-        ({"coef0": float("inf")}, "--coef0 is inf"),
-        ({"seed": -1}, "--seed is -1"),
-        ({"degree": 2**32 + 2}, "--degree is 4294967298; it must be at least 1 and at most 1,000"),
-        ({"n_models": 10**8}, "--n-models is 100000000"),
-        ({"n_unl": 10**12}, "--n-unl is 1000000000000"),
-        ({"solver": "liblinear"}, "--solver liblinear trains linear members only"),
-        ({"bias": 1.0}, "-B/--bias is for LIBLINEAR"),
-        ({"kernel": "linear", "solver": "libsvm", "bias": 1.0}, "-B/--bias is for LIBLINEAR"),
-        ({"kernel": "linear", "bias": -2.0}, "--bias is -2"),
-        ({"method": "bagging", "n_pos": 5}, "--n-pos has no meaning for --method bagging"),
-        ({"method": "bagging", "w_pos": 2.0}, "--w-pos has no meaning for --method bagging"),
-        ({"method": "bagging", "c_pos": 2.0}, "--c-pos has no meaning for --method bagging"),
-        ({"method": "cwsvm", "n_models": 5}, "--n-models has no meaning for --method cwsvm"),
-        ({"method": "cwsvm", "n_unl": 5}, "--n-unl has no meaning for --method cwsvm"),
-        ({"method": "resvm", "c_pos": 2.0}, "--c-pos has no meaning for --method resvm"),
-        ({"method": "cwsvm", "c_pos": 2.0, "w_pos": 2.0}, "--c-pos and --w-pos exclude each other"),
+        ({"c_unl": 0.0}, "c_unl must be positive and finite, got 0"),
+        ({"c_unl": -1.0}, "c_unl must be positive and finite, got -1"),
+        ({"c_unl": float("nan")}, "c_unl must be positive and finite, got nan"),
+        ({"c_unl": float("inf")}, "c_unl must be positive and finite, got inf"),
+        ({"w_pos": 0.0}, "w_pos must be positive and finite, got 0"),
+        ({"method": "cwsvm", "c_pos": -2.0}, "c_pos must be positive and finite, got -2"),
+        ({"gamma": 0.0}, "gamma must be positive and finite, got 0"),
+        ({"tolerance": 0.0}, "tolerance must be positive and finite, got 0"),
+        ({"cache_mb": 0.0}, "cache_mb must be positive and finite, got 0"),
+        ({"n_models": 0}, "n_models must be at least 1, got 0"),
+        ({"n_pos": 0}, "n_pos must be at least 1, got 0"),
+        ({"n_unl": -5}, "n_unl must be at least 1, got -5"),
+        ({"degree": 0}, "degree must be at least 1, got 0"),
+        ({"coef0": float("inf")}, "coef0 must be finite, got inf"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"degree": 2**32 + 2}, "degree must be at most 1,000, got 4294967298"),
+        ({"n_models": 10**8}, "n_models must be at most 100,000, got 100000000"),
+        ({"n_unl": 10**12}, "n_unl must be at most 1,073,741,824, got 1000000000000"),
+        (
+            {"solver": "liblinear"},
+            'solver="liblinear" trains linear members only, and kernel is rbf',
+        ),
+        ({"bias": 1.0}, "bias is for LIBLINEAR, which penalizes it; LIBSVM's bias is free"),
+        (
+            {"kernel": "linear", "solver": "libsvm", "bias": 1.0},
+            "bias is for LIBLINEAR, which penalizes it; LIBSVM's bias is free",
+        ),
+        ({"kernel": "linear", "bias": -2.0}, "bias must be positive and finite, got -2"),
+        (
+            {"method": "bagging", "n_pos": 5},
+            'n_pos has no meaning for method="bagging"',
+        ),
+        (
+            {"method": "bagging", "w_pos": 2.0},
+            'w_pos has no meaning for method="bagging"',
+        ),
+        (
+            {"method": "bagging", "c_pos": 2.0},
+            'c_pos has no meaning for method="bagging"',
+        ),
+        (
+            {"method": "cwsvm", "n_models": 5},
+            'n_models has no meaning for method="cwsvm"',
+        ),
+        (
+            {"method": "cwsvm", "n_unl": 5},
+            'n_unl has no meaning for method="cwsvm"',
+        ),
+        (
+            {"method": "resvm", "c_pos": 2.0},
+            'c_pos has no meaning for method="resvm"',
+        ),
+        ({"method": "cwsvm", "c_pos": 2.0, "w_pos": 2.0}, "give either c_pos or w_pos, not both"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(options, message):
-    with pytest.raises(CommandLineError) as caught:
+    with pytest.raises(ParameterError) as caught:
         MethodParameters(**options).check()
-    assert message in caught.value.message
+    assert message in str(caught.value)

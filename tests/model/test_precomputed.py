@@ -13,7 +13,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.files.svmlight import Block, format_block, read_file
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
-from resvm_cli.svm import gram
+from resvm_cli.svm import kernels
 from tests.conftest import write_svm
 from tests.libsvm_oracle import predict_values
 
@@ -147,7 +147,7 @@ def test_tuning_has_no_kernel_parameters_and_its_best_is_trained(both, resvm, tm
         tmp_path / "tuning" / "best.json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    assert directory.load_model(str(tmp_path / "m")).ensemble.looks_up
+    assert directory.load_model(str(tmp_path / "m")).ensemble.is_precomputed
 
 
 def test_auto_chooses_for_given_values_too(both, resvm, tmp_path):
@@ -183,10 +183,10 @@ def broken(folder: Path, row: int, *, serial: object = None, index: int | None =
     ("serial", "said"),
     [
         ("", ":4: its serial number, 0:N, is missing"),
-        (2.5, ":4: its serial number is 2.5; whole numbers from 1 on were expected"),
-        (-3, ":4: its serial number is -3; whole numbers from 1 on were expected"),
-        (0, ":4: its serial number is 0; whole numbers"),
-        (91, ":4: its serial number is 91, and rows have kernel values with 90 rows"),
+        (2.5, ":4: its serial number is 2.5; it must be a whole number from 1 on"),
+        (-3, ":4: its serial number is -3; it must be a whole number from 1 on"),
+        (0, ":4: its serial number is 0; it must be a whole number"),
+        (91, ":4: the serial number is 91, but rows have kernel values with 90 rows"),
     ],
 )
 def test_a_senseless_serial_number_is_refused_with_its_line(both, resvm, tmp_path, serial, said):
@@ -223,7 +223,7 @@ def test_a_sound_file_is_sound_and_not_to_be_scaled(both, resvm):
 def test_scaling_is_refused_unless_it_is_left_open(both, resvm, tmp_path):
     ran = resvm("train", *kernel_data(both), "--scale", "minmax", "-o", tmp_path / "m")
     assert ran.code == 2
-    assert "no features to scale" in ran.err
+    assert "rows hold kernel values, not features" in ran.err
     ran = resvm("train", *kernel_data(both), *TRAIN, "--scale", "auto", "-o", tmp_path / "m")
     assert ran.code == 0, ran.err
 
@@ -259,13 +259,13 @@ def test_python_takes_square_matrices_and_numbers_their_rows(both, trained):
 def test_a_damaged_support_vector_is_refused():
     rows = Rows(np.array([0, 1]), np.array([1], np.int32), np.array([3.0]))
     with pytest.raises(DataError, match="missing"):
-        gram.unit_rows(rows)
+        kernels.unit_rows(rows)
 
 
 def test_zeros_may_be_left_out_and_rows_come_in_any_order():
     values = np.array([[2.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 3.0]])
     order = np.array([2, 0, 1])
-    rows = gram.numbered(Rows.from_dense(values)).take(order)
-    np.testing.assert_array_equal(gram.kernel_matrix(rows), values[np.ix_(order, order)])
+    rows = kernels.with_serials(Rows.from_dense(values)).take(order)
+    np.testing.assert_array_equal(kernels.precomputed_matrix(rows), values[np.ix_(order, order)])
     text = format_block(Block.from_rows(rows)).decode()
     assert text.splitlines()[1] == "0:1 1:2 3:0.5"

@@ -210,11 +210,11 @@ def test_rows_that_become_dense_are_announced(resvm, problem, tmp_path):
 
 
 def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(problem, tmp_path, monkeypatch):
+    from resvm_cli.commands.train.train import train
     from resvm_cli.parameters import MethodParameters
     from resvm_cli.training import data as training_data
     from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
-    from resvm_cli.training.train import train
 
     models = []
     for kept in (1 << 22, 0):

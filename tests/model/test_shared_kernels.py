@@ -59,9 +59,11 @@ def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():
 
 def test_sparse_rows_have_the_same_products(monkeypatch):
     rows = Rows.from_dense(UNLABELED * (RNG.random(UNLABELED.shape) < 0.3))
-    expected = products.dot_products(rows)
-    monkeypatch.setattr(products, "MOST_PRODUCT_CELLS", 0)
-    np.testing.assert_allclose(products.dot_products(rows), expected, atol=1e-12)
+    expected = products.kernel_products(rows, Kernel("linear"))
+    monkeypatch.setattr(products, "MAX_PRODUCT_CELLS", 0)
+    np.testing.assert_allclose(
+        products.kernel_products(rows, Kernel("linear")), expected, atol=1e-12
+    )
 
 
 def test_a_linear_member_of_liblinear_is_trained_by_it():

@@ -10,8 +10,8 @@ import pytest
 
 from resvm_cli import api
 from resvm_cli.commands.inspect import read_inspection
-from resvm_cli.commands.predict.many_files import predict_files
-from resvm_cli.commands.predict.predict import PredictRequest, ThresholdRule, predict
+from resvm_cli.commands.predict.predict import predict, predict_files
+from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.model_files import directory
 from resvm_cli.running.run import Run
 from tests.conftest import assert_exit, train_arguments

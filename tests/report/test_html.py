@@ -70,7 +70,13 @@ def script(path: Path) -> bytes:
 
 
 def test_there_are_scripts_and_a_style():
-    assert {path.name for path in ASSETS} >= {SHARED.name, "score.js", "ranking.js", "page.css"}
+    assert {path.name for path in ASSETS} >= {
+        SHARED.name,
+        "benchmark.js",
+        "score.js",
+        "ranking.js",
+        "page.css",
+    }
 
 
 @pytest.mark.parametrize("path", ASSETS, ids=lambda path: path.name)

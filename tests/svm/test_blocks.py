@@ -1,4 +1,4 @@
-"""The C arithmetic over rows and blocks: against plain numpy, and refusing what does not fit."""
+"""The C arithmetic over rows and blocks: against plain numpy, and rejecting what does not fit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, kernels
-from resvm_cli.svm.pool import Pool, Uses
-from resvm_cli.svm.products import dot_products, kernel_values
-from resvm_cli.svm.weights import Weights
+from resvm_cli.svm.pool import Pool, SupportIndex, Weights
+from resvm_cli.svm.products import kernel_products, kernel_values
 from tests.misuse import (
     array_arguments,
     assert_refused,
@@ -69,55 +68,59 @@ def test_every_bit_of_a_value_counts_in_its_rank():
     assert np.array_equal(np.argsort(ranks), np.argsort(line, kind="stable"))
 
 
-def powers(exponents):
+def exponentials(exponents):
     block = np.array(exponents, np.float64)
-    _blocks.powers(block)
+    _blocks.exp(block)
     return block
 
 
 @pytest.mark.parametrize("reach", [1e-12, 1.0, 40.0, 708.0])
-def test_powers_are_within_one_unit_in_the_last_place(reach):
+def test_exponentials_are_within_one_unit_in_the_last_place(reach):
     exponents = -reach * RNG.random(100_001)
     exact = np.exp(exponents.astype(np.longdouble))
-    units = np.abs(powers(exponents) - exact) / np.spacing(exact.astype(np.float64))
+    units = np.abs(exponentials(exponents) - exact) / np.spacing(exact.astype(np.float64))
     assert units.max() < 1
 
 
-def test_powers_of_what_is_very_small_or_no_number():
-    assert powers([0.0, -0.0, -np.inf, -746.5, -1e308]).tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
-    assert np.isnan(powers([np.nan])).all()
-    # powers that are subnormal come in whole steps of the smallest number
-    steps = powers([-710.0, -730.0, -745.0]) / 5e-324
+def test_exponentials_of_very_small_numbers_and_nan():
+    assert exponentials([0.0, -0.0, -np.inf, -746.5, -1e308]).tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
+    assert np.isnan(exponentials([np.nan])).all()
+    # subnormal results come in whole steps of the smallest number
+    steps = exponentials([-710.0, -730.0, -745.0]) / 5e-324
     np.testing.assert_allclose(steps, np.exp([-710.0, -730.0, -745.0]) / 5e-324, atol=1)
 
 
-def test_a_power_does_not_depend_on_its_place():
+def test_an_exponential_does_not_depend_on_its_position():
     exponents = -50 * RNG.random(37)
-    together = powers(exponents)
-    assert together.tolist() == [powers([one])[0] for one in exponents]
+    together = exponentials(exponents)
+    assert together.tolist() == [exponentials([one])[0] for one in exponents]
 
 
-def test_a_build_without_its_own_powers_takes_those_of_numpy(monkeypatch):
-    monkeypatch.setattr(_blocks, "OWN_POWERS", 0)
-    monkeypatch.delattr(_blocks, "powers")
+def test_a_build_without_its_own_exp_uses_numpys(monkeypatch):
+    monkeypatch.setattr(_blocks, "HAS_EXP", 0)
+    monkeypatch.delattr(_blocks, "exp")
     monkeypatch.delattr(_blocks, "add_rbf")
     exponents = -RNG.random((7, 5))
     expected = np.exp(exponents)
-    assert kernels.powers(exponents) is exponents
+    assert kernels.exp_in_place(exponents) is exponents
     assert exponents.tobytes() == expected.tobytes()
     kernel = kernels.Kernel("rbf", gamma=0.3)
     places = np.arange(len(ROWS))
-    uses = Uses.of(places, places, np.ones(len(ROWS)), len(ROWS), len(ROWS))
+    uses = SupportIndex.from_entries(places, places, np.ones(len(ROWS)), len(ROWS), len(ROWS))
     found = Pool([(kernel, uses)], ROWS, Columns(ROWS.indices), dense=True).sums(ROWS)
-    np.testing.assert_allclose(found, kernel_values(kernel, dot_products(ROWS)), rtol=1e-11)
+    np.testing.assert_allclose(
+        found, kernel_values(kernel, kernel_products(ROWS, kernel)), rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize("n_members", [1, 7, 8, 9, 31, 32, 33, 40, 71])
-def test_rows_are_weighed_in_the_order_of_their_entries(n_members):
+def test_weights_are_multiplied_in_the_order_of_a_rows_entries(n_members):
     weights = RNG.standard_normal((n_members, 25))  # rows have five features more
     pool = Rows.from_dense(weights, 0)
     numbers = np.arange(n_members)
-    uses = Uses.of(numbers, numbers, np.full(n_members, 2.0), n_members, n_members)
+    uses = SupportIndex.from_entries(
+        numbers, numbers, np.full(n_members, 2.0), n_members, n_members
+    )
     columns = Columns(pool.indices)
     found = Weights(pool, uses, columns, dense=True).sums(ROWS)
     assert Weights(pool, uses, columns, dense=False).sums(ROWS).tobytes() == found.tobytes()
@@ -152,13 +155,13 @@ def test_a_sparse_matrix_is_multiplied_entry_by_entry():
     # a matrix of three lines and two columns, the second of which every feature is
     matrix = (np.array([0, 1, 2]), np.array([0, 2], np.int32), np.array([3.0, 5.0]))
     block = np.full((3, 40), np.nan)
-    _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)))
+    _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)), False)
     sums = [ROWS.values[a:b].tolist() for a, b in itertools.pairwise(ROWS.indptr)]
     assert not block[:2].any()
     assert block[2].tolist() == [functools.reduce(lambda t, v: t + v * 5.0, s, 0.0) for s in sums]
 
 
-def test_the_smaller_number_may_stand_for_a_product():
+def test_the_smaller_number_may_replace_a_product():
     matrix = (np.array([0, 1, 2]), np.array([0, 2], np.int32), np.array([3.0, 0.5]))
     block = np.full((3, 40), np.nan)
     _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)), True)
@@ -169,9 +172,9 @@ def test_the_smaller_number_may_stand_for_a_product():
     ]
 
 
-def test_what_rows_have_in_common_becomes_its_share_of_what_either_has():
+def test_common_sums_become_tanimoto_similarities():
     block = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
-    _blocks.shares(block, np.array([1.0, 0.0, 4.0]), np.array([2.0, 0.0]))
+    _blocks.tanimoto(block, np.array([1.0, 0.0, 4.0]), np.array([2.0, 0.0]))
     assert block.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 3.0]]
 
 
@@ -186,11 +189,11 @@ CALLS = {
         _blocks.exponents,
         {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2), "gamma": 1.0},
     ),
-    "shares": (
-        _blocks.shares,
+    "tanimoto": (
+        _blocks.tanimoto,
         {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2)},
     ),
-    "powers": (_blocks.powers, {"block": -ones(4)}),
+    "exp": (_blocks.exp, {"block": -ones(4)}),
     "add": (_blocks.add, {"block": ones((2, 4)), **USES, "sums": ones((2, 4)), "width": 4}),
     "add_rbf": (
         _blocks.add_rbf,
@@ -203,8 +206,8 @@ CALLS = {
             "sums": ones((2, 4)),
         },
     ),
-    "weigh": (
-        _blocks.weigh,
+    "multiply_tiles": (
+        _blocks.multiply_tiles,
         {
             **OF_ROWS,
             "places": ones(30, "i4"),
@@ -222,7 +225,8 @@ CALLS = {
             "lines": np.array([0, 2], "i4"),
             "line_values": ones(2),
             "block": ones((3, 40)),
-            "room": ones((8, 3)),
+            "scratch": ones((8, 3)),
+            "minimum": False,
         },
     ),
     "mark": (_blocks.mark, {**OF_ROWS, "numbers": np.arange(40), "marks": np.zeros(30, bool)}),
@@ -245,7 +249,7 @@ CALLS = {
             "starts": np.array([0, 2, 5]),
             "n_positive": np.array([1, 2]),
             "settings": ones((2, 2, 3)),
-            "room": np.zeros(3 * _blocks.LEAST_LINES + _blocks.LINE_END, "f4"),
+            "scratch": np.zeros(3 * _blocks.MIN_LINES + _blocks.LINE_PADDING, "f4"),
             "coefficients": np.zeros((2, 5)),
             "rhos": np.zeros((2, 2)),
             "steps": np.zeros((2, 2), np.int64),
@@ -265,16 +269,16 @@ CALLS = {
         {
             "values": ones(3, "f4"),
             "descending": False,
-            "room": np.zeros(6, "u8"),
+            "scratch": np.zeros(6, "u8"),
             "ranks": np.zeros(3, "i4"),
         },
     ),
 }
-WRITTEN = {"block", "sums", "room", "marks", "matrix", "ranks"}
+WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks"}
 WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
 WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
-OF_ANY_LENGTH = {("powers", "block"), ("weigh", "places"), ("multiply", "places")}
+OF_ANY_LENGTH = {("exp", "block"), ("multiply_tiles", "places"), ("multiply", "places")}
 OF_ANY_LENGTH |= {("mark", "numbers")}
 
 
@@ -286,13 +290,13 @@ def is_written(function, name):
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_kinds_are_refused_by_name(function, name):
+def test_arrays_of_other_types_are_rejected_by_name(function, name):
     for other in of_other_kinds(CALLS[function][1][name]):
         assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
+def test_arrays_with_gaps_or_on_odd_addresses_are_rejected_by_name(function, name):
     for said, other in laid_out_otherwise(CALLS[function][1][name]):
         assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
 
@@ -308,7 +312,7 @@ def test_only_arrays_that_are_read_may_be_read_only(function, name):
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
+def test_arrays_that_are_too_short_or_empty_are_rejected_by_name(function, name):
     if (function, name) in OF_ANY_LENGTH:
         return
     whole = CALLS[function][1][name].reshape(-1)
@@ -317,10 +321,10 @@ def test_arrays_that_are_too_short_or_empty_are_refused_by_name(function, name):
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
+def test_arrays_that_are_written_must_not_be_too_long(function, name):
     longer = np.zeros(CALLS[function][1][name].size + 1, CALLS[function][1][name].dtype)
     may_be_longer = {*OF_ANY_LENGTH, ("mark", "marks"), ("transpose", "column_starts")}
-    may_be_longer |= {("solve", "room")}
+    may_be_longer |= {("solve", "scratch")}
     if is_written(function, name) and (function, name) not in may_be_longer:
         assert_refused(CALLS, function, name, longer, ValueError, "fit")
 
@@ -338,9 +342,9 @@ def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
         ("add_rbf", "starts", [0, 2, 4]),
         ("add_rbf", "members", [0, 1, 2]),
         ("add_rbf", "members", [0, -1, 1]),
-        ("weigh", "starts", ROWS.indptr[::-1]),
-        ("weigh", "starts", ROWS.indptr + 1),
-        ("weigh", "places", [2] * 30),
+        ("multiply_tiles", "starts", ROWS.indptr[::-1]),
+        ("multiply_tiles", "starts", ROWS.indptr + 1),
+        ("multiply_tiles", "places", [2] * 30),
         ("multiply", "starts", ROWS.indptr - 1),
         ("multiply", "places", [2] * 30),
         ("multiply", "column_starts", [0, 2, 1]),
@@ -374,7 +378,7 @@ def test_arrays_that_are_written_to_have_no_room_to_spare(function, name):
         ("solve", "n_positive", [1, -1]),
     ],
 )
-def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
+def test_numbers_that_point_beyond_an_array_are_rejected(function, name, values):
     kind = CALLS[function][1][name].dtype
     assert_refused(CALLS, function, name, np.array(values, kind), ValueError, "does not fit")
 
@@ -385,10 +389,10 @@ def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
         ("add", "width", 0, "block does not fit width"),
         ("add", "width", -4, "block does not fit width"),
         ("add", "width", 3, "block does not fit width"),
-        ("weigh", "width", 0, "width does not fit"),
-        ("weigh", "width", 7, "width does not fit"),
-        ("weigh", "width", -8, "width does not fit"),
-        ("weigh", "width", 2**62, "weights does not fit width"),
+        ("multiply_tiles", "width", 0, "width does not fit"),
+        ("multiply_tiles", "width", 7, "width does not fit"),
+        ("multiply_tiles", "width", -8, "width does not fit"),
+        ("multiply_tiles", "width", 2**62, "weights does not fit width"),
         ("spread", "width", 0, "matrix does not fit"),
         ("spread", "width", 29, "matrix does not fit"),
         ("solve", "height", 0, "values does not fit height"),
@@ -396,21 +400,21 @@ def test_numbers_that_point_beyond_an_array_are_refused(function, name, values):
         ("solve", "height", 2**62, "values does not fit height"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(function, name, value, said):
+def test_sizes_that_do_not_fit_are_rejected(function, name, value, said):
     call, arguments = CALLS[function]
     with pytest.raises(ValueError, match=said):
         call(*{**arguments, name: value}.values())
 
 
-def test_each_thread_hears_of_its_own_iterations():
-    tell = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_blocks.listener())
-    heard = []
+def test_each_thread_has_its_own_iterations():
+    printed = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_blocks.print_function())
+    seen = []
 
     def train(count):
-        tell(b"\noptimization finished, #iter = %d\n" % count)
-        tell(b"nu = 0.5\n")
+        printed(b"\noptimization finished, #iter = %d\n" % count)
+        printed(b"nu = 0.5\n")
         ready.wait(PATIENCE_SECONDS)
-        heard.append((count, _blocks.heard(), _blocks.heard()))
+        seen.append((count, _blocks.iterations(), _blocks.iterations()))
 
     ready = threading.Barrier(2)
     threads = [threading.Thread(target=train, args=(count,)) for count in (17, 10_000_001)]
@@ -418,4 +422,4 @@ def test_each_thread_hears_of_its_own_iterations():
         thread.start()
     for thread in threads:
         thread.join(PATIENCE_SECONDS)
-    assert sorted(heard) == [(17, 17, 0), (10_000_001, 10_000_001, 0)]
+    assert sorted(seen) == [(17, 17, 0), (10_000_001, 10_000_001, 0)]

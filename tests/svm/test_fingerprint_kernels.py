@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from resvm_cli.errors import CommandLineError, DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model_files import directory
@@ -18,7 +18,7 @@ from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.libsvm import _library
+from resvm_cli.svm.libsvm import library
 from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
 from tests.conftest import train_arguments, write_svm
 
@@ -63,7 +63,7 @@ def test_every_way_to_kernel_values_agrees_with_brute_force(name, density):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("density", [0.05, 0.7])
-def test_a_member_judges_by_the_sum_of_its_kernel_values(name, density):
+def test_a_member_predicts_by_the_sum_of_its_kernel_values(name, density):
     pool, judged = counts(30, density), counts(25, density, seed=1, width=65)
     coefficients = np.random.default_rng(2).standard_normal(30)
     member = Member(np.arange(30), coefficients, 0.25, 10)
@@ -75,7 +75,7 @@ def test_a_member_judges_by_the_sum_of_its_kernel_values(name, density):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_bits_are_as_similar_to_both_and_to_rdkit():
+def test_both_kernels_agree_with_rdkit_on_bits():
     from rdkit import DataStructs
     from rdkit.DataStructs import ExplicitBitVect
 
@@ -92,7 +92,7 @@ def test_bits_are_as_similar_to_both_and_to_rdkit():
         np.testing.assert_allclose(found, theirs, rtol=1e-14)
 
 
-def test_minmax_refuses_what_cannot_be_a_count():
+def test_minmax_rejects_negative_numbers():
     rows = Rows.from_dense([[1.0, 0.0, 2.0], [0.0, -3.0, 1.0]])
     kernel = Kernel("minmax")
     bag = BagRows(rows).bag(np.arange(2), kernel)
@@ -101,22 +101,22 @@ def test_minmax_refuses_what_cannot_be_a_count():
         lambda: kernel_products(rows, kernel),
         lambda: bag_values(kernel, bag),
     ):
-        with pytest.raises(DataError, match=r"is -3 in some row; the minmax kernel"):
+        with pytest.raises(DataError, match=r"feature 2 is -3 in some row; the minmax kernel"):
             attempt()
 
 
-def test_a_bag_too_large_for_its_matrix_is_refused_and_one_that_libsvm_could_do_alone_is_not(
+def test_a_bag_too_large_for_its_matrix_is_an_error_unless_libsvm_can_train_on_rows(
     monkeypatch,
 ):
     rows = Rows.from_dense(counts(40, 0.7))
-    monkeypatch.setattr(products, "MOST_ROWS", 10)
-    monkeypatch.setattr(products, "MOST_CELLS", 10)
+    monkeypatch.setattr(products, "MAX_ROWS", 10)
+    monkeypatch.setattr(products, "MAX_CELLS", 10)
     assert BagRows(rows).bag(np.arange(40), Kernel("rbf", 1.0)) is None
     bag = BagRows(rows).bag(np.arange(40), Kernel("tanimoto"))
     expected = matrix("tanimoto", counts(40, 0.7), counts(40, 0.7))
     np.testing.assert_allclose(bag_values(Kernel("tanimoto"), bag), expected, rtol=1e-14)
-    monkeypatch.setattr(products, "MOST_MATRIX_ROWS", 39)
-    with pytest.raises(CommandLineError, match="a bag has 40 rows; with the tanimoto kernel"):
+    monkeypatch.setattr(products, "MAX_MATRIX_ROWS", 39)
+    with pytest.raises(ParameterError, match=r"a bag has 40 rows, but at most 39 .* tanimoto"):
         BagRows(rows).bag(np.arange(40), Kernel("tanimoto"))
 
 
@@ -168,7 +168,7 @@ def test_a_trained_member_is_the_one_scikit_learn_finds(name, fingerprints, resv
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_member_says_that_libsvm_cannot_use_it_and_libsvm_refuses_it(
+def test_a_member_file_says_that_libsvm_cannot_use_it_and_libsvm_rejects_it(
     name, fingerprints, resvm, tmp_path, capfd
 ):
     model = tmp_path / "m"
@@ -176,15 +176,15 @@ def test_a_member_says_that_libsvm_cannot_use_it_and_libsvm_refuses_it(
     member = model / "members" / "00000.model"
     lines = member.read_text().splitlines()
     assert lines[:3] == [f"not_a_kernel_of_libsvm {name}", "svm_type c_svc", f"kernel_type {name}"]
-    library = ctypes.CDLL(_library()._name)
-    library.svm_load_model.argtypes = [ctypes.c_char_p]
-    library.svm_load_model.restype = ctypes.c_void_p
-    assert not library.svm_load_model(str(member).encode())
+    code = ctypes.CDLL(library().path)
+    code.svm_load_model.argtypes = [ctypes.c_char_p]
+    code.svm_load_model.restype = ctypes.c_void_p
+    assert not code.svm_load_model(str(member).encode())
     assert "[not_a_kernel_of_libsvm]" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tuning_and_ranking_know_them(name, fingerprints, resvm, tmp_path):
+def test_tuning_and_ranking_support_them(name, fingerprints, resvm, tmp_path):
     sets = ("-P", fingerprints / "pos.svm", "-U", fingerprints / "unl.svm")
     ran = resvm("rank", *sets, "-t", name, "--n-models", 20, "--format", "tsv")
     assert ran.code == 0, ran.err
@@ -209,7 +209,7 @@ def test_tuning_and_ranking_know_them(name, fingerprints, resvm, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_committee_of_them_judges_as_its_members_do(name, fingerprints, resvm, tmp_path):
+def test_a_committee_of_them_predicts_as_its_members_do(name, fingerprints, resvm, tmp_path):
     model = tmp_path / "m"
     ran = resvm(*train_arguments(fingerprints), "-t", name, "--auto", "-q", "-o", model)
     assert ran.code == 0, ran.err
@@ -248,7 +248,7 @@ def test_fingerprints_are_left_as_they_are_by_auto_and_no_scaling_is_advised(nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scaling_that_is_left_open_is_none_for_fingerprints(name, resvm, tmp_path):
+def test_automatic_scaling_is_none_for_fingerprints(name, resvm, tmp_path):
     """Features of very different ranges, where --scale auto would scale other kernels."""
     numbers = counts(80, 0.5)
     numbers[:, 0] *= 1000

@@ -11,11 +11,11 @@ from sklearn.svm import LinearSVC
 
 from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
-from resvm_cli.svm import liblinear, libsvm
+from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.liblinear import LinearArena
-from resvm_cli.svm.nodes import Arena
+from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.solver_libraries import NodeArray, package_version
 from tests.conftest import train_arguments
 from tests.programs import Ran, run, script_command
 
@@ -33,11 +33,11 @@ def problem(**changes) -> Problem:
 
 
 def train(first_index: int = 1, **changes) -> LinearSolution:
-    arena = LinearArena(Rows.from_dense(X, first_index))
-    return arena.train(problem(**changes), POSITIVE, UNLABELED)
+    trainer = LinearTrainer(Rows.from_dense(X, first_index))
+    return trainer.train(problem(**changes), POSITIVE, UNLABELED)
 
 
-def test_the_same_machine_as_scikit_learn():
+def test_the_same_model_as_scikit_learn():
     found = train(bias=3.0)
     theirs = LinearSVC(
         C=1.0, loss="hinge", intercept_scaling=3.0, class_weight={1: 0.4, -1: 0.1}, tol=1e-6,
@@ -48,8 +48,8 @@ def test_the_same_machine_as_scikit_learn():
     assert train(bias=3.0, tolerance=0.01).converged
 
 
-def test_a_large_bias_feature_gives_libsvms_unpenalised_optimum():
-    exact = libsvm.train(problem(), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+def test_a_large_bias_feature_gives_libsvms_unpenalized_optimum():
+    exact = libsvm.train(problem(), NodeArray(Rows.from_dense(X)), POSITIVE, UNLABELED)
     bag = np.concatenate([POSITIVE, UNLABELED])
     weights = exact.coefficients @ X[bag[exact.support]]
     found = train(bias=12.0)
@@ -67,25 +67,25 @@ def test_the_automatic_bias_is_the_mean_row_norm_of_the_bag():
 
 
 @pytest.mark.parametrize("first_index", [0, 1, 1000, 2**31 - 6])
-def test_features_are_numbered_anew_so_any_index_will_do(first_index):
+def test_features_are_renumbered_so_any_index_is_possible(first_index):
     found = train(first_index)
     assert found.weights.indices.tolist() == list(range(first_index, first_index + 4))
     assert found.weights.values.tobytes() == train().weights.values.tobytes()
 
 
-def test_the_seed_decides_and_nothing_else():
+def test_only_the_seed_changes_a_solution():
     loose = {"tolerance": 0.5}
     first = train(**loose).weights.values.tobytes()
     assert train(seed=6, **loose).weights.values.tobytes() != first
-    libsvm.train(problem(), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+    libsvm.train(problem(), NodeArray(Rows.from_dense(X)), POSITIVE, UNLABELED)
     assert train(**loose).weights.values.tobytes() == first
 
 
-def test_one_arena_serves_bags_of_different_bias():
-    arena = LinearArena(Rows.from_dense(X))
-    first = arena.train(problem(bias=3.0), POSITIVE, UNLABELED)
-    arena.train(problem(bias=50.0), POSITIVE[:9], UNLABELED[:40])
-    again = arena.train(problem(bias=3.0), POSITIVE, UNLABELED)
+def test_one_trainer_serves_bags_of_different_bias():
+    trainer = LinearTrainer(Rows.from_dense(X))
+    first = trainer.train(problem(bias=3.0), POSITIVE, UNLABELED)
+    trainer.train(problem(bias=50.0), POSITIVE[:9], UNLABELED[:40])
+    again = trainer.train(problem(bias=3.0), POSITIVE, UNLABELED)
     assert again.weights.values.tobytes() == first.weights.values.tobytes()
     assert again.rho == first.rho
 
@@ -94,8 +94,8 @@ def test_not_converging_is_noticed():
     assert not train(c_pos=1e7, c_unl=1e7, tolerance=1e-12).converged
 
 
-def test_what_liblinear_refuses_becomes_an_error_with_its_words():
-    with pytest.raises(SolverError, match="LIBLINEAR refuses the problem: eps <= 0"):
+def test_an_objection_of_liblinear_is_an_error_that_quotes_it():
+    with pytest.raises(SolverError, match="LIBLINEAR rejects the problem: eps <= 0"):
         train(tolerance=-1.0)
 
 
@@ -108,12 +108,12 @@ def test_liblinear_prints_nothing():
 
 
 def test_the_version_is_known():
-    assert liblinear.version() == metadata.version("liblinear-official")
-    assert libsvm.version() == metadata.version("libsvm-official")
+    for package in ("liblinear", "libsvm"):
+        assert package_version(package) == metadata.version(f"{package}-official")
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
-def test_same_bytes_whatever_the_jobs(method, problem, resvm, tmp_path):
+def test_jobs_change_no_byte(method, problem, resvm, tmp_path):
     models = []
     for jobs in (1, 2):
         path = tmp_path / str(jobs)

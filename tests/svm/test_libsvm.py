@@ -13,8 +13,8 @@ from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.nodes import NODE, Arena
 from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.solver_libraries import NODE, NodeArray
 from tests.programs import run, script_command
 
 RNG = np.random.default_rng(5)
@@ -35,11 +35,13 @@ def problem(kernel: Kernel, **changes) -> Problem:
 
 
 def train(kernel: Kernel, **changes) -> Solution:
-    return libsvm.train(problem(kernel, **changes), Arena(Rows.from_dense(X)), POSITIVE, UNLABELED)
+    return libsvm.train(
+        problem(kernel, **changes), NodeArray(Rows.from_dense(X)), POSITIVE, UNLABELED
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_the_same_machine_as_scikit_learn(kernel):
+def test_the_same_model_as_scikit_learn(kernel):
     solution = train(kernel)
     theirs = SVC(
         C=1.0,
@@ -69,8 +71,8 @@ def test_positives_have_positive_coefficients_bounded_by_their_penalty():
     assert of_unlabeled.min() >= -1.5
 
 
-def test_what_libsvm_refuses_becomes_an_error_with_its_words():
-    with pytest.raises(SolverError, match="LIBSVM refuses the problem: eps <= 0"):
+def test_an_objection_of_libsvm_is_an_error_that_quotes_it():
+    with pytest.raises(SolverError, match="LIBSVM rejects the problem: eps <= 0"):
         train(KERNELS[0], tolerance=-1.0)
     with pytest.raises(SolverError, match="gamma < 0"):
         train(Kernel("rbf", gamma=-1.0))
@@ -150,12 +152,12 @@ print(resident() - before)
     assert int(ran.out) < 3000, ran.err
 
 
-def test_the_arena_closes_every_row():
+def test_a_node_array_ends_every_row():
     rows = Rows.from_dense(np.array([[1.0, 0, 2], [0, 0, 0], [0, 3, 0]]))
-    arena = Arena(rows)
-    assert arena._nodes["index"].tolist() == [1, 3, -1, -1, 2, -1]
-    assert arena._nodes["value"].tolist() == [1, 2, 0, 0, 3, 0]
-    addresses = arena.pointers(np.array([2, 0, 0]))
-    start = arena._nodes.ctypes.data
+    nodes = NodeArray(rows)
+    assert nodes._nodes["index"].tolist() == [1, 3, -1, -1, 2, -1]
+    assert nodes._nodes["value"].tolist() == [1, 2, 0, 0, 3, 0]
+    addresses = nodes.pointers(np.array([2, 0, 0]))
+    start = nodes._nodes.ctypes.data
     assert ((addresses - start) // NODE.itemsize).tolist() == [4, 0, 0]
     assert NODE.itemsize == 16

@@ -1,4 +1,4 @@
-"""Pooled kernel sums: against plain numpy, and refusing what does not fit."""
+"""Pooled kernel sums: against plain numpy, and rejecting what does not fit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, pool
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS, Pool, Uses
-from resvm_cli.svm.weights import Weights
+from resvm_cli.svm.pool import BLOCK_ROWS, Pool, SupportIndex, Weights
 
 RNG = np.random.default_rng(5)
 
@@ -20,7 +19,7 @@ def pooled_sums(kernel, support, coefficients, queries, dense):
     """Through a Pool; ``coefficients`` is support rows x members."""
     rows = Rows.from_dense(support, first_index=0)
     row, member = np.nonzero(coefficients)
-    uses = Uses.of(row, member, coefficients[row, member], *coefficients.shape)
+    uses = SupportIndex.from_entries(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
     made = Pool([(kernel, uses)], rows, Columns(rows.indices), dense=dense)
     return made.sums(block)
@@ -51,7 +50,7 @@ def test_rbf_values_are_added_line_by_line_as_by_separate_passes():
     together, apart = np.zeros((5, 11)), np.zeros((5, 11))
     block = dots.copy()
     _blocks.exponents(block, queries, norms, 0.7)
-    _blocks.powers(block)
+    _blocks.exp(block)
     _blocks.add(block, starts, members, coefficients, apart, 11)
     _blocks.add_rbf(dots, queries, norms, 0.7, starts, members, coefficients, together)
     assert together.tobytes() == apart.tobytes()
@@ -63,7 +62,9 @@ def test_rbf_values_are_added_line_by_line_as_by_separate_passes():
 
 
 def test_an_entry_given_twice_counts_twice():
-    uses = Uses.of(np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1)
+    uses = SupportIndex.from_entries(
+        np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1
+    )
     assert uses.starts.tolist() == [0, 1, 3]
     assert uses.coefficients.tolist() == [5.0, 2.0, 3.0]
 
@@ -111,12 +112,12 @@ def entries(starts=(0, 1, 2), members=(0, 1)):
         (np.zeros(0, np.int64), np.zeros(2, np.int32), np.ones(2)),
     ],
 )
-def test_entries_out_of_range_are_refused(bad):
+def test_entries_out_of_range_are_rejected(bad):
     with pytest.raises(ValueError, match="does not fit"):
         _blocks.add(np.ones((2, 4)), *bad, np.zeros((2, 4)), 4)
 
 
-def test_blocks_of_other_sizes_are_refused():
+def test_blocks_of_other_sizes_are_rejected():
     starts, members, coefficients = entries()
     for block, sums, width in (
         (np.ones((3, 4)), np.zeros((2, 4)), 4),
@@ -144,18 +145,18 @@ def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):
     )
 
 
-def test_a_block_is_a_multiple_of_what_blas_takes_at_a_time():
+def test_block_sizes_are_multiples_of_blas_micro_kernels():
     assert BLOCK_ROWS % 24 == BLOCK_ROWS % 16 == pool.CHUNK % pool.COLUMN_STEP == 0
 
 
-def test_sparse_weights_of_a_row_a_member_are_those_that_are_added_up():
+def test_sparse_weights_of_one_row_per_member_equal_those_that_are_summed():
     rows = Rows.from_dense(np.array([[1.0, 0, -2, 0], [0, 3, 0, 0.1], [7, 0, 0, 0]]), first_index=0)
     queries = Rows.from_dense(RNG.standard_normal((5, 4)), first_index=0)
     numbers, members = np.array([2, 0, 1, 0]), np.arange(4)
     coefficients = np.array([0.3, 1.0, -1.0, 2.0])
-    alone = Uses.of(numbers, members, coefficients, 3, 4)
+    alone = SupportIndex.from_entries(numbers, members, coefficients, 3, 4)
     # a member of two rows has all added up
-    added = Uses.of(
+    added = SupportIndex.from_entries(
         np.append(numbers, [0, 1]),
         np.append(members, [4, 4]),
         np.append(coefficients, [1, 1]),

@@ -13,9 +13,9 @@ from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
+from resvm_cli.svm.solver_libraries import NodeArray
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)
@@ -34,18 +34,20 @@ def test_kernel_values_have_the_solution_that_libsvm_finds_from_rows(name, kind,
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)
     problem = Problem(positive, unlabeled, 2.0, 1.0, KERNELS[name], 1e-6, 100.0)
-    plain = libsvm.train(problem, Arena(rows), positive, unlabeled)
-    monkeypatch.setattr(products, "LEAST_DENSITY", 0.0 if kind is DenseBag else 2.0)
+    plain = libsvm.train(problem, NodeArray(rows), positive, unlabeled)
+    monkeypatch.setattr(products, "MIN_DENSITY", 0.0 if kind is DenseBag else 2.0)
     bag = whole_bag(rows)
     assert isinstance(bag, kind)
     values = kernel_values(KERNELS[name], bag.dot_products())
-    pooled = smo.solve(values, smo.Bags.of([(positive, unlabeled)]), [[problem]]).solution(0)
+    pooled = smo.solve(values, smo.Bags.from_parts([(positive, unlabeled)]), [[problem]]).solution(
+        0
+    )
     assert np.array_equal(pooled.support, plain.support)
     np.testing.assert_allclose(pooled.coefficients, plain.coefficients, atol=1e-4)
     assert pooled.rho == pytest.approx(plain.rho, abs=1e-4)
 
 
-def test_only_features_that_are_present_take_room():
+def test_only_features_that_are_present_take_memory():
     rows = Rows(np.array([0, 2, 3]), np.array([5, 900, 5], np.int32), np.array([1.0, 2.0, 3.0]))
     bag = whole_bag(rows)
     assert bag.features.tolist() == [5, 900]
@@ -59,7 +61,7 @@ def test_sparse_bags_have_the_same_products_and_sums(monkeypatch):
     rows = Rows.from_dense(X * (RNG.random(X.shape) < 0.3), first_index=4)
     coefficients = RNG.standard_normal(60)
     dense = whole_bag(rows)
-    monkeypatch.setattr(products, "LEAST_DENSITY", 2.0)
+    monkeypatch.setattr(products, "MIN_DENSITY", 2.0)
     sparse = whole_bag(rows)
     assert isinstance(dense, DenseBag)
     assert isinstance(sparse, SparseBag)
@@ -75,18 +77,18 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
     assert isinstance(whole_bag(Rows.from_dense(np.eye(200))), SparseBag)
     few = Rows.from_dense(X)
     assert isinstance(whole_bag(few), DenseBag)
-    monkeypatch.setattr(products, "MOST_ROWS", 59)
+    monkeypatch.setattr(products, "MAX_ROWS", 59)
     assert whole_bag(few) is None
-    monkeypatch.setattr(products, "MOST_ROWS", 200)
-    monkeypatch.setattr(products, "MOST_CELLS", 60 * 9 - 1)
+    monkeypatch.setattr(products, "MAX_ROWS", 200)
+    monkeypatch.setattr(products, "MAX_CELLS", 60 * 9 - 1)
     assert whole_bag(few) is None
-    monkeypatch.setattr(products, "MOST_ENTRIES", 199)
+    monkeypatch.setattr(products, "MAX_ENTRIES", 199)
     assert whole_bag(Rows.from_dense(np.eye(200))) is None
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, kernel, monkeypatch):
+def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kernel, monkeypatch):
     positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
     bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
     params = MethodParameters(method=method, kernel=kernel, tolerance=1e-7, **bags)
@@ -94,8 +96,8 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
     tasks = list(problems(plan, range(plan.n_models)))
     drawn = fitting.rows_drawn(tasks)
 
-    def judged():
-        fitted = fitting.fit(
+    def predicted():
+        ensemble, converged = fitting.fit(
             tasks,
             positives,
             unlabeled.take(drawn),
@@ -103,17 +105,17 @@ def test_an_ensemble_judges_alike_whichever_way_its_bags_were_trained(method, ke
             Run(jobs=1),
             single=method == "cwsvm",
         )
-        assert fitted.n_unconverged == 0
-        return Predictor(fitted.ensemble).member_values(Rows.from_dense(X))
+        assert all(converged)
+        return Predictor(ensemble).member_values(Rows.from_dense(X))
 
-    by_product = judged()
-    monkeypatch.setattr(products, "MOST_ROWS", 0)
+    by_product = predicted()
+    monkeypatch.setattr(products, "MAX_ROWS", 0)
     monkeypatch.setattr(smo, "solve", None)  # must not be used now
-    by_rows = judged()
+    by_rows = predicted()
     np.testing.assert_allclose(by_rows, by_product, atol=1e-5)
 
 
-def test_rows_drawn_twice_take_no_more_room(monkeypatch):
+def test_rows_drawn_twice_take_no_more_memory(monkeypatch):
     params = MethodParameters(n_models=2, n_pos=50, n_unl=150)
     plan = settle(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(2)))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
-from resvm_cli.svm import deadline, libsvm, smo
+from resvm_cli.svm import libsvm, smo
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.nodes import Arena
 from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.solver_libraries import NodeArray
 
 GIVEN = Kernel("precomputed")
 
@@ -31,11 +31,11 @@ def by_libsvm(values: np.ndarray, bag: np.ndarray, n_positive: int, given: Probl
     indices = np.tile(np.arange(count + 1, dtype=np.int32), count)
     rows = Rows(np.arange(0, count * (count + 1) + 1, count + 1), indices, lines.reshape(-1))
     places = np.arange(count)
-    return libsvm.train(given, Arena(rows), places[:n_positive], places[n_positive:])
+    return libsvm.train(given, NodeArray(rows), places[:n_positive], places[n_positive:])
 
 
 def solve(values: np.ndarray, bag: np.ndarray, n_positive: int, given: Problem) -> Solution:
-    bags = smo.Bags.of([(bag[:n_positive], bag[n_positive:])])
+    bags = smo.Bags.from_parts([(bag[:n_positive], bag[n_positive:])])
     solved = smo.solve(values, bags, [[given]])
     solved.require_sound(0)
     return solved.solution(0)
@@ -99,7 +99,7 @@ def test_lines_that_differ_from_columns_in_their_last_bits_are_read_as_libsvm_re
     assert_same_bits(solve(values, bag, 40, given_problem), expected)
 
 
-def test_lines_that_make_way_for_others_change_nothing():
+def test_replacing_cached_lines_changes_nothing():
     rng = np.random.default_rng(6)
     values = kernel_of("rbf", rng.standard_normal((160, 4)))
     wide = problem(8.0, 4.0, 1e-4)
@@ -120,7 +120,7 @@ ENSEMBLES = [[problem(4.0, 1.0)] * 3, [problem(0.1, 0.2), problem(2.0, 9.0), pro
 
 
 def test_many_problems_of_one_call_have_the_solutions_they_have_alone():
-    solved = smo.solve(VALUES, smo.Bags.of(PARTS), ENSEMBLES)
+    solved = smo.solve(VALUES, smo.Bags.from_parts(PARTS), ENSEMBLES)
     for line, ensemble in enumerate(ENSEMBLES):
         for number, (part, each) in enumerate(zip(PARTS, ensemble, strict=True)):
             alone = solve(VALUES, np.concatenate(part), len(part[0]), each)
@@ -132,15 +132,15 @@ def test_many_problems_of_one_call_have_the_solutions_they_have_alone():
 
 
 def test_members_whose_time_is_limited_are_solved_and_timed_one_by_one(monkeypatch):
-    expected = smo.solve(VALUES, smo.Bags.of(PARTS), ENSEMBLES)
-    monkeypatch.setattr(deadline, "_limited", True)
+    expected = smo.solve(VALUES, smo.Bags.from_parts(PARTS), ENSEMBLES)
+    monkeypatch.setattr(smo, "members_are_limited", lambda: True)
     named = [
         [replace(each, name=f"{line}-{number}") for number, each in enumerate(ensemble)]
         for line, ensemble in enumerate(ENSEMBLES)
     ]
     real, timed = smo.timed, []
     monkeypatch.setattr(smo, "timed", lambda name: timed.append(name) or real(name))
-    found = smo.solve(VALUES, smo.Bags.of(PARTS), named)
+    found = smo.solve(VALUES, smo.Bags.from_parts(PARTS), named)
     assert timed == ["0-0", "0-1", "0-2", "1-0", "1-1", "1-2"]
     assert found.coefficients.tobytes() == expected.coefficients.tobytes()
     assert found.rhos.tobytes() == expected.rhos.tobytes()
@@ -148,9 +148,9 @@ def test_members_whose_time_is_limited_are_solved_and_timed_one_by_one(monkeypat
 
 
 def test_pieces_of_bags_hold_each_bag_once_and_keep_its_rows(monkeypatch):
-    bags = smo.Bags.of(PARTS)
+    bags = smo.Bags.from_parts(PARTS)
     assert list(bags.pieces(2)) == [range(3)]
-    monkeypatch.setattr(smo, "MOST_COEFFICIENTS", 2 * 2 * 93)
+    monkeypatch.setattr(smo, "MAX_COEFFICIENTS", 2 * 2 * 93)
     assert list(bags.pieces(2)) == [range(2), range(2, 3)]
     part = bags.part(range(1, 3))
     assert part.numbers.tolist() == np.concatenate([*PARTS[1], *PARTS[2]]).tolist()
@@ -158,17 +158,17 @@ def test_pieces_of_bags_hold_each_bag_once_and_keep_its_rows(monkeypatch):
     assert part.n_positive.tolist() == [25, 3]
 
 
-def test_a_solution_that_hits_the_limit_of_steps_did_not_converge(monkeypatch):
+def test_a_solution_at_the_iteration_limit_did_not_converge(monkeypatch):
     monkeypatch.setattr(smo, "iteration_limit", lambda n_rows: 10)
     assert not solve(VALUES, np.arange(90), 30, problem()).converged
 
 
-def test_what_is_no_solution_is_an_error():
+def test_an_invalid_solution_is_an_error():
     with pytest.raises(SolverError, match="before it found a support vector"):
         solve(VALUES, np.arange(90), 30, problem(tolerance=3.0))
     with pytest.raises(SolverError, match="before it found a support vector"):
         solve(np.full((4, 4), np.nan), np.arange(4), 2, problem(tolerance=3.0))
-    solved = smo.solve(VALUES, smo.Bags.of(PARTS), ENSEMBLES)
+    solved = smo.solve(VALUES, smo.Bags.from_parts(PARTS), ENSEMBLES)
     solved.rhos[1, 2] = np.inf
     solved.require_sound(0)
     with pytest.raises(SolverError, match="not finite"):

@@ -14,7 +14,8 @@ from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training import train as training
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.train import train_on
+from resvm_cli.training.expected_performance import ExpectedPerformance
+from resvm_cli.training.train import make_plan, train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(77)
@@ -26,7 +27,12 @@ def trained(positives, unlabeled, params=None, **settings):
     run = Run()
     data = MemoryData.from_matrix(features, known, **settings)
     choice = TrainingChoice.from_params(params or MethodParameters(n_models=20))
-    return train_on(data, choice, run), " / ".join(map(str, run.notes))
+    _, model = train_on(data, choice, run)
+    return model, " / ".join(map(str, run.notes))
+
+
+def expected(model):
+    return ExpectedPerformance.from_table(model.decision, model.out_of_bag)
 
 
 def clouds(shift=1.5, n_pos=40, n_unl=200, width=4):
@@ -36,8 +42,8 @@ def clouds(shift=1.5, n_pos=40, n_unl=200, width=4):
 def test_ordinary_data_is_not_warned_of():
     found, notes = trained(*clouds())
     assert notes == ""
-    assert found.outlook.threshold.chosen
-    assert found.outlook.roc_auc.low > 0.5
+    assert expected(found).threshold.chosen
+    assert expected(found).roc_auc.low > 0.5
 
 
 def test_the_area_and_its_interval_are_those_of_delong():
@@ -63,15 +69,15 @@ def test_features_on_different_scales_are_named_until_they_are_scaled():
     unlabeled[:, 0] *= 1000
     _, notes = trained(positives, unlabeled)
     assert "not scaled: the widest feature is" in notes
-    assert "--scale auto" in notes
+    assert 'scale="auto"' in notes
     found, notes = trained(positives, unlabeled, scale="auto")
     assert "not scaled" not in notes
-    assert found.description["scaling"]["kind"] == "standard"
+    assert found.manifest["scaling"]["kind"] == "standard"
 
 
 def test_auto_scaling_leaves_features_of_one_scale_alone():
     found, _ = trained(*clouds(), scale="auto")
-    assert found.description["scaling"] is None
+    assert found.manifest["scaling"] is None
 
 
 def test_sparse_features_are_scaled_so_that_they_stay_sparse():
@@ -81,13 +87,13 @@ def test_sparse_features_are_scaled_so_that_they_stay_sparse():
     positives[:, 0] *= 1000
     unlabeled[:, 0] *= 1000
     found, _ = trained(positives, unlabeled, scale="auto")
-    assert found.description["scaling"]["kind"] == "maxabs"
+    assert found.manifest["scaling"]["kind"] == "maxabs"
 
 
 def test_too_few_rows_leave_the_papers_threshold_and_say_so():
     found, notes = trained(*clouds(n_pos=6))
-    assert found.outlook.threshold.value == 0.5
-    assert not found.outlook.threshold.chosen
+    assert expected(found).threshold.value == 0.5
+    assert not expected(found).threshold.chosen
     assert "T is 0.5: only 6 rows of P" in notes
 
 
@@ -107,13 +113,12 @@ def test_near_empty_rows_that_lead_the_ranking_are_named():
 def test_a_member_that_takes_long_is_told_of_once(monkeypatch):
     clock = iter(np.arange(0.0, 100_000.0, 30.0))
     monkeypatch.setattr(training.time, "monotonic", lambda: float(next(clock)))
-    plan = train_on(
+    plan = make_plan(
         MemoryData.from_matrix(np.concatenate(clouds()), np.arange(240) < 40),
         TrainingChoice.from_params(MethodParameters(n_models=2)),
-        Run(),
-    ).plan
+    )
     run = Run()
-    tick = training.watched(plan, 2, run)
+    tick = training.watch_members(plan, 2, run)
     for done in (0, 0, 0, 0, 1, 1, 1, 1, 1):
         tick(done)
     assert len(run.notes) == 1
@@ -154,9 +159,9 @@ def test_groups_keep_a_threshold_honest(rows):
     params = MethodParameters(n_models=30, gamma=2.0)
     plain, _ = trained(positives, unlabeled, params)
     grouped, _ = trained(positives, unlabeled, params, groups=groups)
-    assert grouped.outlook.n_positives <= plain.outlook.n_positives
-    if grouped.outlook.roc_auc is not None:
-        assert grouped.outlook.roc_auc.value < plain.outlook.roc_auc.value
+    assert expected(grouped).n_positives <= expected(plain).n_positives
+    if expected(grouped).roc_auc is not None:
+        assert expected(grouped).roc_auc.value < expected(plain).roc_auc.value
 
 
 def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):

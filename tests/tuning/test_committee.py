@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from resvm_cli.commands.rank.out_of_bag_scores import MemberResamples
 from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
 from resvm_cli.model.out_of_bag import decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.rank_intervals import MemberResamples
 from resvm_cli.model_files import directory
 from resvm_cli.model_files.members import format_members
-from resvm_cli.parameters import MAX_MEMBERS, MethodParameters, Setting
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.merge import merge
-from resvm_cli.training.parts import train_members
+from resvm_cli.training.parts import merge
 from resvm_cli.training.train import save, train_on
 from resvm_cli.tuning.committee import (
     KEPT,
@@ -37,6 +36,7 @@ from resvm_cli.tuning.committee import (
 from resvm_cli.tuning.search import Result, Task
 from resvm_cli.tuning.space import default_space, parse_axis
 from tests.libsvm_oracle import predict_values
+from tests.training.test_parts import train_members
 
 RNG = np.random.default_rng(31)
 FEATURES = np.concatenate([RNG.normal(0.8, 1.0, (30, 5)), RNG.normal(0.0, 1.0, (120, 5))])
@@ -56,7 +56,7 @@ def data():
 
 @pytest.fixture
 def trained():
-    return train_on(data(), TrainingChoice(SETTINGS, "mean"), Run())
+    return train_on(data(), TrainingChoice(SETTINGS, "mean"), Run())[1]
 
 
 def candidates(**given):
@@ -77,9 +77,9 @@ def assert_same_files(first, second):
 
 
 def test_the_first_informed_setting_is_the_untuned_one():
-    plain = train_on(
-        data(), TrainingChoice.from_params(MethodParameters(n_models=2)), Run()
-    ).plan.plans[0]
+    plain = train_on(data(), TrainingChoice.from_params(MethodParameters(n_models=2)), Run())[
+        0
+    ].plan.plans[0]
     space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
     first = informed_candidates(informed_settings(RBF), space, 30, 120, plain.kernel.gamma)[0]
     assert first["n_pos"] == plain.n_pos
@@ -138,7 +138,7 @@ def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
     results = results_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
     found = pooled(results, candidates()[0])
     assert [one.result.number for one in found] == [0, 7, 6, 5]
-    assert sum(one.n_models for one in found) == 110 == MAX_MEMBERS
+    assert sum(one.n_models for one in found) == 110
     assert f"informed {KEPT}, else 1" in " ".join(resvm("tune", "--help").out.decode().split())
 
 
@@ -164,7 +164,7 @@ def test_the_single_best_must_beat_the_untuned_one_by_its_error():
 def test_members_are_numbered_through_all_settings(trained):
     plan = trained.plan
     assert plan.n_models == 12
-    alone = train_on(data(), TrainingChoice.from_params(SETTINGS[0].params), Run())
+    _, alone = train_on(data(), TrainingChoice.from_params(SETTINGS[0].params), Run())
     first, again = trained.ensemble.members[0], alone.ensemble.members[0]
     assert first.coefficients.tobytes() == again.coefficients.tobytes()
     bags = [tuple(problem.positive.tolist()) for problem in plan.problems(range(12))]
@@ -192,7 +192,8 @@ def test_its_mean_value_is_that_of_standardised_groups(trained, tmp_path):
 
 
 def test_groups_are_standardised_by_their_values_on_unlabeled_rows(trained):
-    by_row = trained.part.values.T
+    part, _ = train_on(data(), TrainingChoice(SETTINGS, "mean"), Run())
+    by_row = part.values.T
     of_u = slice(30, 150)
     for group in trained.ensemble.groups:
         own = by_row[of_u, group.members.start : group.members.stop]
@@ -247,7 +248,7 @@ def test_a_committee_reads_back_to_the_same_bits(trained, tmp_path):
     stored = directory.load_model(str(tmp_path / "m"))
     assert stored.plan == trained.plan
     assert stored.ensemble.groups == trained.ensemble.groups
-    assert stored.decision == trained.conclusion.rule
+    assert stored.decision == trained.decision
     rows = Rows.from_dense(TEST)
     first, again = Predictor(trained.ensemble), Predictor(stored.ensemble)
     assert first.member_values(rows).tobytes() == again.member_values(rows).tobytes()
@@ -326,7 +327,7 @@ def test_auto_on_one_known_positive_says_to_train_without(problem, resvm, tmp_pa
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_committee_has_the_same_bytes_whatever_the_threads(jobs, trained, tmp_path):
-    again = train_on(data(), TrainingChoice(SETTINGS, "mean"), Run(jobs=jobs))
+    _, again = train_on(data(), TrainingChoice(SETTINGS, "mean"), Run(jobs=jobs))
     save(again, str(tmp_path / "m"), force=False)
     save(trained, str(tmp_path / "n"), force=False)
     assert_same_files(tmp_path / "m", tmp_path / "n")

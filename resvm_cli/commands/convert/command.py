@@ -13,7 +13,7 @@ from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, command_run, output_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import terminal
-from resvm_cli.report.json_output import print_json
+from resvm_cli.report.terminal import print_json
 
 if TYPE_CHECKING:
     from resvm_cli.commands.convert.convert import ConvertResult

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resvm_cli.commands.predict import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.array_tasks import Task, parse_task
 from resvm_cli.options.data import ZeroBased
@@ -14,12 +14,12 @@ from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, output_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
-from resvm_cli.report import json_output as machine
-from resvm_cli.report import terminal
+from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
-    from resvm_cli.commands.predict.predict import ThresholdRule
+    from resvm_cli.commands.predict.predict import FilesResult, PredictResult
+    from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
     from resvm_cli.files.predictions import FormatName
     from resvm_cli.parameters import RuleName
     from resvm_cli.running.array_tasks import Share
@@ -133,8 +133,9 @@ def predict(
     sources = files or ["-"]
     _check_outputs(sources, output, out_dir, share)
     from resvm_cli.commands.predict import predict as job
+    from resvm_cli.commands.predict.scoring import PredictRequest
 
-    request = job.PredictRequest(
+    request = PredictRequest(
         model=model,
         source=sources[0],
         target=output,
@@ -149,23 +150,21 @@ def predict(
         zero_based=zero_based,
     )
     if out_dir is not None:
-        from resvm_cli.commands.predict.many_files import predict_files
-
         with running.run(cluster) as run:
-            result = predict_files(request, sources, out_dir, share, run)
+            result = job.predict_files(request, sources, out_dir, share, run)
         if not running.quiet:
-            report.show_files(result)
+            _show_files(result)
         if json:
-            machine.print_result("predict-files", result)
+            print_result("predict-files", result)
         return
     if sources == ["-"] and not running.quiet:
-        terminal.announce_stdin()
+        announce_stdin()
     if output != "-" and not json:
         interruption.done_when(output)
     with running.run(cluster) as run:
-        judged = job.predict(request, run)
+        predicted = job.predict(request, run)
     if json:
-        report.print_prediction(judged, request)
+        _print_prediction(predicted, request)
 
 
 def _check_outputs(
@@ -191,7 +190,7 @@ def _threshold(text: str) -> float | ThresholdRule:
     kind, equals, amount = text.partition("=")
     if not equals:
         return parse_number(option, text, "a number, recall=R, top=K or fraction=F")
-    from resvm_cli.commands.predict.predict import ThresholdRule
+    from resvm_cli.commands.predict.scoring import ThresholdRule
 
     if kind == "top":
         if not (amount.isdecimal() and len(amount) < 17 and 0 < int(amount) < 2**53):
@@ -205,3 +204,29 @@ def _threshold(text: str) -> float | ThresholdRule:
     if not 0 < share <= 1:
         raise CommandLineError(f"{option} is '{text}'; a share above 0, up to 1, was expected")
     return ThresholdRule(kind, share)  # type: ignore[arg-type]
+
+
+def _show_files(result: FilesResult) -> None:
+    """How many files were predicted, and how many were not."""
+    text = f"{result.n_predicted:,} predicted"
+    if result.n_skipped:
+        text += f", {result.n_skipped:,} finished before"
+    if result.n_elsewhere:
+        text += f", {result.n_elsewhere:,} left to other tasks"
+    say(f"{'files':>10}  {text}")
+    say(f"{'written to':>10}  {result.path}")
+
+
+def _print_prediction(result: PredictResult, request: PredictRequest) -> None:
+    """How many rows were predicted, and how many are unlike those of training."""
+    share = None if result.n_unlike is None else result.n_unlike / max(1, result.n_rows)
+    print_json(
+        "predict",
+        {
+            "model": request.model,
+            "file": request.source,
+            "output": request.target,
+            **asdict(result),
+            "share_unlike": share,
+        },
+    )

@@ -1,84 +1,118 @@
-"""A model and rows to labels and decision values, block by block."""
+"""A model and rows to labels and decision values, block by block: one file, or many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from resvm_cli.commands.predict.scoring import (
+    BlockScorer,
+    PredictRequest,
+    ScoredBlock,
+    ThresholdRule,
+)
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import output
 from resvm_cli.files.predictions import (
     BlockSpool,
-    FormatName,
     PredictionBlock,
     format_block,
     format_header,
     labeled,
 )
-from resvm_cli.files.streams import STDOUT, name_of, same_source
+from resvm_cli.files.run_directory import OutputDirectory, output_names
+from resvm_cli.files.streams import STDIN, STDOUT, file_digest, name_of, same_source
 from resvm_cli.files.svmlight import map_blocks
-from resvm_cli.model.decisions import threshold_for_recall
+from resvm_cli.model.decisions import are_unlike, threshold_for_recall
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
-from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
+from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
-from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, Answer, BlockJudge, values_seen
 
-LoadedModel: TypeAlias = "tuple[StoredModel, OutOfBag | None]"
-
-# A rare feature that training happened to miss is no sign of other data.
-STRANGE_SHARE = 0.01
-MOST_CELLS = 1 << 22  # of members' values of the rows that are judged at a time: 32 MB
-
-
-@dataclass(frozen=True)
-class ThresholdRule:
-    """A threshold by what it is to reach: a recall, or how many rows of the file to call."""
-
-    kind: Literal["recall", "top", "fraction"]
-    amount: float
-
-
-@dataclass(frozen=True)
-class PredictRequest:
-    """What to predict and what to write of it."""
-
-    model: str
-    source: str = "-"
-    target: str = "-"
-    form: FormatName = "text"
-    threshold: float | ThresholdRule | None = None  # None: the model's own
-    decision: RuleName | None = None  # None: the model's own
-    contamination_pos: float = 0.0  # with a recall: this share of P is false
-    break_ties: bool = False
-    votes: bool = False
-    member_values: bool = False
-    ids: bool = False
-    zero_based: bool = False
+# A rare feature that training happened to miss does not mean that the data is different.
+FRACTION_NEW = 0.01
+MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
+SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
+# What a line of output does not depend on.
+PATHS = ("model", "source", "target")
 
 
 @dataclass(frozen=True)
 class PredictResult:
-    """How many rows were judged, by which threshold, and how many of them positive."""
+    """How many rows were scored, by which threshold, and how many of them are positive."""
 
     n_rows: int
     n_positive: int
     decision: RuleName
-    threshold: float | None  # None: the best rows were called, however many were asked for
+    threshold: float | None  # None: the top rows are positive, as many as were asked for
     n_unlike: int | None  # rows unlike those of training; None where the model cannot tell
     notes: tuple[Text, ...]
 
 
-def predict(request: PredictRequest, run: Run, model: LoadedModel | None = None) -> PredictResult:
-    """Judge every row of the source and write one line for each, in order.
+@dataclass(frozen=True)
+class FilesResult:
+    """How many files were predicted, for the report."""
 
-    The model is read unless it is given.
+    path: str
+    n_predicted: int
+    n_skipped: int  # finished before
+    n_elsewhere: int  # of other tasks
+
+
+def predict_files(
+    request: PredictRequest,
+    sources: Sequence[str],
+    target: str,
+    share: Share | None,
+    run: Run,
+) -> FilesResult:
+    """Predict every file, or a share of them, into a directory; finished outputs are skipped."""
+    if STDIN in sources:
+        raise ParameterError("{out_dir} takes files: stdin has no name for its output")
+    names = output_names(list(sources), SUFFIXES[request.form])
+    model = load_model(request, run)
+    outputs = OutputDirectory(target)
+    own = share.of(len(sources)) if share is not None else range(len(sources))
+    n_skipped = 0
+    for number in own:
+        made_from = _made_from(request, model, sources[number])
+        if outputs.is_finished(names[number], made_from):
+            n_skipped += 1
+            continue
+        one = replace(request, source=sources[number], target=outputs.output_path(names[number]))
+        predict(one, run.with_own_notes(), model)
+        outputs.finish(names[number], made_from)
+    return FilesResult(target, len(own) - n_skipped, n_skipped, len(sources) - len(own))
+
+
+def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict[str, Any]:
+    """Everything that an output depends on: the model, the input and the options."""
+    options = {name: value for name, value in asdict(request).items() if name not in PATHS}
+    return {
+        "model": model.manifest["manifest_sha256"],
+        "input": file_digest(source),
+        "options": options,
+    }
+
+
+def load_model(request: PredictRequest, run: Run) -> StoredModel:
+    """The model with its out-of-bag values, which a threshold for a recall requires."""
+    rule = request.threshold
+    required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
+    stored, table = load_with_out_of_bag(request.model, required=required, workers=run.threads)
+    return replace(stored, out_of_bag=table)
+
+
+def predict(request: PredictRequest, run: Run, model: StoredModel | None = None) -> PredictResult:
+    """Score every row of the source and write one line for each, in order.
+
+    The model is loaded unless it is given.
     """
     if request.target != STDOUT and same_source(request.source, request.target):
         raise ParameterError(
@@ -86,97 +120,74 @@ def predict(request: PredictRequest, run: Run, model: LoadedModel | None = None)
             "choose another file for {output}",
             source=request.source,
         )
-    stored, table = model or load_model(request, run)
-    if request.zero_based and not stored.zero_based:
+    model = model or load_model(request, run)
+    if request.zero_based and not model.zero_based:
         raise ParameterError(
             "the model was trained on features counted from 1, not with {zero_based:True}",
             "train it with {zero_based:True} too, or leave that out",
         )
-    if request.decision == "mean" and stored.ensemble.single:
+    if request.decision == "mean" and model.ensemble.single:
         raise ParameterError("{decision:mean} has no meaning for cwsvm, which has one member")
-    decision = request.decision or stored.decision.rule
+    decision = request.decision or model.decision.rule
     rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
-    threshold = stored.decision.thresholds[decision].value
+    threshold = model.decision.thresholds[decision].value
     if isinstance(request.threshold, float | int):
         threshold = request.threshold
     elif rule is not None and rule.kind == "recall":
-        assert table is not None
-        threshold = _threshold_for_recall(request, table, decision, rule.amount, run)
+        threshold = _threshold_for_recall(request, model, decision, rule.amount, run)
         rule = None
-    job = _Judging(request, stored, table, decision, run)
+    scorer = BlockScorer.for_model(request, model, decision, threshold, formatted=rule is None)
+    job = _Pass(scorer, run)
     with parallel.inner_threads_held(), output(request.target) as write:
         if rule is None:
-            for answer in job.answers(threshold, formatted=True):
-                job.write(write, answer.written, answer.text)
+            for block in job.blocks():
+                job.write(write, block.predictions, block.text)
         else:
-            _predict_best(job, rule, write, run)
+            _predict_top(job, rule, write, run)
     job.finish()
     return PredictResult(
         job.n_rows,
         job.n_positive,
         decision,
         threshold if rule is None else None,
-        job.n_unlike,
+        None if scorer.usual is None else job.n_unlike,
         tuple(run.notes),
     )
 
 
-def load_model(request: PredictRequest, run: Run) -> LoadedModel:
-    """The model, with its out-of-bag values: they must be there where a recall is asked for."""
-    rule = request.threshold
-    required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    return load_with_out_of_bag(request.model, required=required, workers=run.threads)
+class _Pass:
+    """One pass over the rows, scored block by block, with what is counted on the way."""
 
-
-class _Judging:
-    """One pass over the rows: judged block by block, with what is counted on the way."""
-
-    def __init__(
-        self,
-        request: PredictRequest,
-        stored: StoredModel,
-        table: OutOfBag | None,
-        decision: RuleName,
-        run: Run,
-    ) -> None:
-        self._request = request
-        self._decision = decision
-        self._stored = stored
+    def __init__(self, scorer: BlockScorer, run: Run) -> None:
+        self._scorer = scorer
+        self._request = scorer.request
         self._run = run
-        self._last_feature = stored.last_feature
-        self._n_strange = self._n_named = self._n_written = self._n_far = 0
-        self._seen = values_seen(table, stored)
-        self._largest = -1
-        self.n_rows = self.n_positive = 0
+        self._n_new = self._n_named = self._n_written = 0
+        self._max_index = -1
+        self.n_rows = self.n_positive = self.n_unlike = 0
 
-    @property
-    def n_unlike(self) -> int | None:
-        """How many rows were unlike those of training, where the model can tell."""
-        return None if self._seen is None else self._n_far
-
-    def answers(self, threshold: float, *, formatted: bool) -> Iterator[Answer]:
-        """What is to be written of every block of rows, as they arrive."""
-        request = self._request
-        judge = BlockJudge(request, self._stored, self._decision, threshold, formatted, self._seen)
-        multiple, n_members = judge.predictor.rows_multiple, len(self._stored.ensemble.members)
-        for block, answer in map_blocks(
-            BlockJudge.judge,
-            judge,
+    def blocks(self) -> Iterator[ScoredBlock]:
+        """Every block of rows with its scores, as they arrive."""
+        request, model = self._request, self._scorer.model
+        multiple = self._scorer.predictor.rows_multiple
+        for block, scored in map_blocks(
+            BlockScorer.score,
+            self._scorer,
             request.source,
             self._run,
-            zero_based=self._stored.zero_based,
+            zero_based=model.zero_based,
             with_comments=request.ids,
             multiple=multiple,
-            max_rows=max(1, MOST_CELLS // (multiple * n_members)) * multiple,
+            max_rows=max(1, MAX_CELLS // (multiple * len(model.ensemble.members))) * multiple,
         ):
-            if answer.first_bad is not None:
-                raise _not_finite(name_of(request.source), int(block.lines[answer.first_bad]))
+            if scored.first_bad is not None:
+                raise _not_finite(name_of(request.source), int(block.lines[scored.first_bad]))
             self.n_rows += len(block)
-            self._n_strange += answer.n_strange
-            self._n_far += answer.n_far
-            self._largest = max(self._largest, answer.largest)
+            self.n_unlike += scored.n_unlike
+            self._n_new += scored.n_new_features
+            self._max_index = max(self._max_index, scored.max_index)
             self._n_named += sum(map(bool, block.comments or ()))
-            yield answer
+            yield scored
             self._run.progress("predicting", self.n_rows, None)
 
     def write(
@@ -189,31 +200,28 @@ class _Judging:
         self.n_positive += int((block.labels == 1).sum())
 
     def finish(self) -> None:
-        """Say what looked wrong."""
-        if self._n_strange > STRANGE_SHARE * self.n_rows:
+        """Tell the user what looked wrong."""
+        if self._n_new > FRACTION_NEW * self.n_rows:
             self._run.notice(
-                f"{self._n_strange:,} of {self.n_rows:,} rows have features up to {self._largest};"
-                f" the model was trained on features up to {self._last_feature}"
+                f"{self._n_new:,} of {self.n_rows:,} rows have features up to {self._max_index};"
+                f" the model was trained on features up to {self._scorer.model.last_feature}"
             )
-        if self._n_far >= LEAST_FAR and self._n_far > FAR_SHARE * self.n_rows:
+        if are_unlike(self.n_unlike, self.n_rows):
             self._run.notice(
-                f"{self._n_far:,} of {self.n_rows:,} rows are unlike what the model was trained on:"
-                " their values lie beyond those of 99 % of the training rows, judged out of bag, or"
-                " they are far from every support row; were they prepared in the same way?"
+                f"{self.n_unlike:,} of {self.n_rows:,} rows are unlike the training rows: their"
+                " values lie outside the range of 99 % of the training rows out of bag, or they are"
+                " far from every support vector; were they prepared in the same way?"
             )
         if self._request.ids and not self._n_named:
             self._run.notice("no row has a trailing comment (# name) to take its id from")
 
 
 def _threshold_for_recall(
-    request: PredictRequest,
-    table: OutOfBag,
-    decision: RuleName,
-    recall: float,
-    run: Run,
+    request: PredictRequest, model: StoredModel, decision: RuleName, recall: float, run: Run
 ) -> float:
-    """The highest threshold above which this share of the true positives lies, out of bag."""
-    values = table.by(decision)
+    """The highest threshold that reaches this recall of the true positives, out of bag."""
+    assert model.out_of_bag is not None
+    values = model.out_of_bag.by(decision)
     if values is None:
         raise ModelError(
             f"{request.model}: holds no out-of-bag values by the mean: an older version wrote it",
@@ -237,19 +245,16 @@ def _threshold_for_recall(
     return threshold.value
 
 
-def _predict_best(
-    job: _Judging,
-    rule: ThresholdRule,
-    write: Callable[[bytes], object],
-    run: Run,
+def _predict_top(
+    job: _Pass, rule: ThresholdRule, write: Callable[[bytes], object], run: Run
 ) -> None:
-    """Call the best rows of the file positive: all are judged and kept before any is written."""
+    """Predict the top rows of the file positive: all are scored before any is written."""
     with BlockSpool() as spool:
         best: FloatArray = np.zeros(0)
-        for answer in job.answers(0.0, formatted=False):
-            spool.add(answer.written)
+        for scored in job.blocks():
+            spool.add(scored.predictions)
             if rule.kind == "top":
-                best = _largest(best, answer.written.decision_values, int(rule.amount))
+                best = _largest(best, scored.predictions.decision_values, int(rule.amount))
         wanted = int(rule.amount)
         if rule.kind == "fraction":
             wanted = max(1, ceil(round(rule.amount * job.n_rows, 9)))
@@ -260,15 +265,17 @@ def _predict_best(
             job.write(write, labeled(block, least))
     if job.n_positive > wanted:
         run.notice(
-            f"{job.n_positive:,} rows are called positive, not {wanted:,}:"
-            f" those that tie at {least:.6g} are called together"
+            f"{job.n_positive:,} rows are predicted positive, not {wanted:,}: several tie at"
+            f" {least:.6g}"
         )
     elif job.n_positive < wanted:
-        run.notice(f"all {job.n_rows:,} rows are called positive: there are no {wanted:,}")
+        run.notice(
+            f"only {job.n_rows:,} rows: all of them are predicted positive ({wanted:,} requested)"
+        )
 
 
 def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
-    """The largest so many of both."""
+    """The ``count`` largest of both."""
     both = np.concatenate([kept, values])
     return both if len(both) <= count else np.partition(both, len(both) - count)[-count:]
 
@@ -276,5 +283,5 @@ def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
 def _not_finite(name: str, line: int) -> DataError:
     return DataError(
         f"{name}:{line}: the row's decision value is not finite",
-        "its values are far outside what the model was trained on: scale them as then",
+        "its values are far from those of the training rows: scale both in the same way",
     )

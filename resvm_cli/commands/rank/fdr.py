@@ -11,6 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    OutOfBagScorer,
+    TrustedNegatives,
+    benjamini_hochberg,
+)
 from resvm_cli.commands.rank.ranked_rows import CONFORMAL, EXPECTED_FALSE, PRECISION, Listing
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
@@ -22,10 +27,8 @@ from resvm_cli.metrics.class_mixture import (
     IntervalsByDepth,
 )
 from resvm_cli.metrics.intervals import Interval
-from resvm_cli.model.out_of_bag import OutOfBagJudge
-from resvm_cli.model.trusted_negatives import TrustedNegatives, benjamini_hochberg
+from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.rows import FloatArray, IntArray, Rows
-from resvm_cli.training.block_scoring import FAR_SHARE, LEAST_FAR, range_seen
 
 ROUNDING = 1e-12
 
@@ -95,7 +98,7 @@ def read_negatives(path: str, *, zero_based: bool) -> Rows:
     return rows
 
 
-def scored_negatives(rows: Rows, judge: OutOfBagJudge) -> TrustedNegatives:
+def scored_negatives(rows: Rows, judge: OutOfBagScorer) -> TrustedNegatives:
     """Trusted negatives, scored by every member."""
     values = judge.predictor.member_values(rows)
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
@@ -108,10 +111,10 @@ def scored_negatives(rows: Rows, judge: OutOfBagJudge) -> TrustedNegatives:
 
 
 def negatives_unlike(
-    judge: OutOfBagJudge, known: FloatArray | None, unlabeled: FloatArray
+    judge: OutOfBagScorer, known: FloatArray | None, unlabeled: FloatArray
 ) -> int | None:
     """How many trusted negatives lie beyond the values of P and U out of bag; None: unknown."""
-    seen = range_seen(unlabeled if known is None else known, unlabeled)
+    seen = usual_range(unlabeled if known is None else known, unlabeled)
     if judge.negatives is None or seen is None:
         return None
     decisions = judge.predictor.decide(judge.negatives.member_values)
@@ -122,7 +125,7 @@ def negatives_unlike(
 def doubtful_negatives(promise: Promise) -> list[str]:
     """What to say of trusted negatives that are no sample of those in U."""
     count, n_unlike = promise.n_negatives, promise.n_unlike
-    if count is None or n_unlike is None or n_unlike < max(LEAST_FAR, FAR_SHARE * count):
+    if count is None or n_unlike is None or not are_unlike(n_unlike, count):
         return []
     return [
         f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their values"

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from resvm_cli.commands.rank.fdr import conformal_columns, with_expected_false, with_precision
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScores, rank_bounds
 from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.commands.rank.request import RankRequest
 from resvm_cli.metrics.class_mixture import ClassMixture
-from resvm_cli.model.out_of_bag import OutOfBagValues
 from resvm_cli.model.plan import ModelPlan
-from resvm_cli.model.rank_intervals import rank_bounds
 from resvm_cli.rows import IntArray
 
 
@@ -23,12 +22,12 @@ class Recovery:
     depths: IntArray  # for each of them, ascending: how many rows of U come before it
 
     @classmethod
-    def of(cls, known: OutOfBagValues, unlabeled: OutOfBagValues) -> Recovery | None:
+    def of(cls, known: OutOfBagScores, unlabeled: OutOfBagScores) -> Recovery | None:
         """From out-of-bag values of P and U; None where no row of P was judged."""
-        values = known.values[known.judged]
+        values = known.values[known.scored]
         if not len(values):
             return None
-        ascending = np.sort(unlabeled.values[unlabeled.judged])
+        ascending = np.sort(unlabeled.values[unlabeled.scored])
         before = len(ascending) - np.searchsorted(ascending, values, "right")
         return cls(np.sort(before))
 
@@ -45,8 +44,8 @@ def listings(
     request: RankRequest,
     ids: list[str],
     plan: ModelPlan,
-    known: OutOfBagValues | None,
-    unlabeled: OutOfBagValues,
+    known: OutOfBagScores | None,
+    unlabeled: OutOfBagScores,
     classes: ClassMixture | None,
 ) -> tuple[Listing, Listing | None]:
     """The list that was asked for, and P audited where that is shown."""
@@ -59,7 +58,7 @@ def listings(
     judged, n_known = unlabeled, 0
     if request.with_known:
         assert known is not None
-        judged, n_known = OutOfBagValues.joined(known, unlabeled), plan.rows_pos
+        judged, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
     first = plan.rows_pos - n_known
     listing = _list(ids[first:], judged, n_known, first, lowest_first=False)
     if known is not None:
@@ -68,7 +67,7 @@ def listings(
 
 
 def _list(
-    ids: list[str], judged: OutOfBagValues, n_known: int, first: int = 0, *, lowest_first: bool
+    ids: list[str], judged: OutOfBagScores, n_known: int, first: int = 0, *, lowest_first: bool
 ) -> Listing:
     """Rows, numbered from ``first``, in order; equal ones by number, those without a value last."""
     order = np.argsort(judged.values if lowest_first else -judged.values, kind="stable")
@@ -91,7 +90,7 @@ def _list(
     )
 
 
-def _audit(ids: list[str], known: OutOfBagValues, classes: ClassMixture | None) -> Listing:
+def _audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -> Listing:
     if known.resampled is not None:  # ranks take the place of values, which others may need
         known = replace(known, resampled=known.resampled.copy())
     return with_expected_false(_list(ids, known, len(ids), lowest_first=True), classes)

@@ -17,6 +17,13 @@ from resvm_cli.commands.rank.fdr import (
     scored_negatives,
 )
 from resvm_cli.commands.rank.listing import Recovery, listings
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    MemberResamples,
+    OutOfBagScorer,
+    OutOfBagScores,
+    n_resamples,
+    ranking_threads,
+)
 from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.commands.rank.request import RankRequest
@@ -24,11 +31,11 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import rows_drawn
-from resvm_cli.model.out_of_bag import Absences, OutOfBagJudge, OutOfBagValues, TrainingRows
+from resvm_cli.model.members import Part, rows_drawn
+from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model.rank_intervals import MemberResamples, n_resamples
+from resvm_cli.model_files import directory as model_dir
 from resvm_cli.model_files.directory import StoredModel, load_model, stored_plan
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import IntArray, Rows
@@ -36,9 +43,9 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import memory
 from resvm_cli.training.data import TrainingData, as_stored, require_same_data
-from resvm_cli.training.train import Trained, save, train_on
+from resvm_cli.training.resource_budget import kept_nonzeros
+from resvm_cli.training.train import make_plan, save, train_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +87,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, run, memory.kept_nonzeros(run.memory_mb)) as data,
+        TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
     ):
         return rank_on(data, request, run, stored, negatives)
 
@@ -116,37 +123,37 @@ def _trained(
     data: PUData,
     groups: IntArray | None,
     run: Run,
-) -> tuple[ModelPlan, OutOfBagJudge]:
-    trained = train_on(
-        data,
-        request.choice,
-        run,
-        ranked=lambda plan: memory.ranking_stage(plan, data, request.intervals),
-    )
+) -> tuple[ModelPlan, OutOfBagScorer]:
+    choice = request.choice
+    if choice.auto is not None:
+        from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
+
+        choice = choose_settings(data, choice, run)
+    if run.memory_mb is not None:  # before training, which takes long
+        _scoring_run(request, make_plan(data, choice), data, run)
+    part, model = train_on(data, choice, run)
     if request.target is not None:
-        save(trained, request.target, force=request.force)
-    within = _judging_run(request, trained.plan, data, run)
-    return trained.plan, judge_of(trained, data, groups, request.rule, within)
+        save(model, request.target, force=request.force)
+    within = _scoring_run(request, part.plan, data, run)
+    return part.plan, judge_of(part, model, data, groups, request.rule, within)
 
 
-def _judging_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """With as many threads as there is room for while every row is judged."""
-    stage = memory.ranking_stage(plan, data, request.intervals)
-    need = memory.training_need(plan, data, plan.n_models, [stage])
-    return replace(run, jobs=max(1, need.threads_within(run.memory_mb, run.threads())))
+def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
+    """The run with the threads that its memory allows while every row is scored."""
+    return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
 
 
 def judge_of(
-    trained: Trained,
+    part: Part,
+    model: model_dir.StoredModel,
     data: PUData,
     groups: IntArray | None,
     rule: RuleName,
     run: Run,
-) -> OutOfBagJudge:
+) -> OutOfBagScorer:
     """Judges the rows that a model was trained on."""
-    part = trained.part
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
-    predictor = Predictor(trained.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble, data.scaling)
     return _judge(predictor, part.problems, training_rows, rule, run)
 
 
@@ -156,7 +163,7 @@ def _loaded(
     data: PUData,
     groups: IntArray | None,
     run: Run,
-) -> tuple[ModelPlan, OutOfBagJudge]:
+) -> tuple[ModelPlan, OutOfBagScorer]:
     assert request.model is not None
     plan = stored_plan(stored, request.model)
     require_same_data(stored, request.model, data, run)
@@ -167,7 +174,7 @@ def _loaded(
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
-    within = _judging_run(request, plan, data, run)
+    within = _scoring_run(request, plan, data, run)
     return plan, _judge(predictor, tasks, training_rows, request.rule, within)
 
 
@@ -177,24 +184,24 @@ def _judge(
     training_rows: TrainingRows,
     rule: RuleName,
     run: Run,
-) -> OutOfBagJudge:
+) -> OutOfBagScorer:
     absences = Absences(tasks, training_rows)
-    return OutOfBagJudge(predictor, absences, training_rows.n_positives, rule, run)
+    return OutOfBagScorer(predictor, absences, training_rows.n_positives, rule, run)
 
 
 def _ranked(
     request: RankRequest,
     data: PUData,
     plan: ModelPlan,
-    judge: OutOfBagJudge,
+    judge: OutOfBagScorer,
     run: Run,
 ) -> RankResult:
     known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
     classes = None
     if known is not None and unlabeled is not None:
         classes = ClassMixture.fit(
-            known.values[known.judged],
-            unlabeled.values[unlabeled.judged],
+            known.values[known.scored],
+            unlabeled.values[unlabeled.scored],
             request.contamination_pos,
             request.contamination_unl,
             REPLICATES if request.intervals else 0,
@@ -217,8 +224,8 @@ def _ranked(
     if known is not None or judge.negatives is not None:
         n_unlike = negatives_unlike(
             judge,
-            None if known is None else known.values[known.judged],
-            unlabeled.values[unlabeled.judged],
+            None if known is None else known.values[known.scored],
+            unlabeled.values[unlabeled.scored],
         )
         promise = Promise.of(classes, judge.negatives, n_unlike)
         for text in doubtful_negatives(promise):
@@ -229,9 +236,9 @@ def _ranked(
                 run.notice(doubt)
     histogram = None
     if request.page and known is not None and unlabeled is not None:
-        both = OutOfBagValues.joined(known, unlabeled)
+        both = OutOfBagScores.joined(known, unlabeled)
         of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.from_scores(of_pos[both.judged], both.values[both.judged])
+        histogram = Histogram.from_scores(of_pos[both.scored], both.values[both.scored])
     return RankResult(
         listing if request.top is None else listing.head(request.top),
         n_listed,
@@ -252,8 +259,8 @@ def _ranked(
 
 
 def _judged_sets(
-    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagJudge
-) -> tuple[OutOfBagValues | None, OutOfBagValues, int]:
+    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagScorer
+) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
     """P, where that can be judged, and U, and how many resamples their ranks have."""
     n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
         0 if request.audit else plan.rows_unl

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.explanations import Part, PartsOfValues
 from resvm_cli.model.members import rows_drawn
-from resvm_cli.model.out_of_bag import OutOfBagJudge
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.rows import IntArray, Rows
@@ -67,7 +67,7 @@ def reasons_of(
     count: int,
     data: PUData,
     plan: ModelPlan,
-    judge: OutOfBagJudge,
+    judge: OutOfBagScorer,
     names: list[str] | None,
     run: Run,
 ) -> tuple[Reasons, ...]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.json_output import finite
-from resvm_cli.report.terminal import say, with_unicode_names
+from resvm_cli.report.terminal import finite, say, with_unicode_names
 
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.reasons import Reasons

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.json_output import finite, print_json
-from resvm_cli.report.terminal import say
+from resvm_cli.report.terminal import finite, print_json, say
 from resvm_cli.report.training import bags_of
 
 if TYPE_CHECKING:

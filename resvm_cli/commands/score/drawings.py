@@ -129,11 +129,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
             "positive": histogram.positive.tolist(),
             "other": histogram.other.tolist(),
         },
-        "band": band
-        and {
-            name: _numbers(getattr(band, name))
-            for name in ("grid", "precision_low", "precision_high", "tpr_low", "tpr_high")
-        },
+        "band": band and {name: _numbers(array) for name, array in vars(band).items()},
         "corrected": curve
         and {
             "thresholds": [_finite(value) for value in curve.thresholds.tolist()],

@@ -8,8 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.json_output import finite, print_json
-from resvm_cli.report.terminal import harmless, in_options, print_data, print_table
+from resvm_cli.report.terminal import (
+    finite,
+    harmless,
+    in_options,
+    print_data,
+    print_json,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.compare import CompareResult

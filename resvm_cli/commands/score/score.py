@@ -56,10 +56,7 @@ class Figures:
     values: dict[str, float] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def put(self, name: str, value: float) -> None:
-        self.values[name] = value
-
-    def put_interval(self, name: str, interval: Interval, bounded: bool = True) -> None:
+    def put(self, name: str, interval: Interval, bounded: bool = True) -> None:
         """A figure with its bounds; ``bounded`` is false where there were no replicates."""
         self.values[name] = interval.value
         if bounded:
@@ -282,15 +279,13 @@ def figures_of_labels(
 ) -> Figures:
     """All figures where true labels are known."""
     ranking = ScoredLabels.from_scores(positive, scores)
-    figures = Figures()
-    figures.put("n_rows", len(scores))
-    figures.put("n_positives", int(ranking.n_positives))
-    figures.put("n_negatives", int(ranking.n_negatives))
+    n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
+    figures = Figures({"n_rows": len(scores), "n_positives": n_pos, "n_negatives": n_neg})
     _put_statistics(figures, ranking, lambda some: _ranking_statistics(some, settings), settings)
     _put_at_threshold(figures, Confusion.at(positive, scores, threshold), threshold, settings)
     best, block = ranking.best_f1()
-    figures.put("best_f1", float(best))
-    figures.put("best_f1_from", float(ranking.thresholds[int(block)]))
+    figures.values["best_f1"] = float(best)
+    figures.values["best_f1_from"] = float(ranking.thresholds[int(block)])
     return figures
 
 
@@ -303,25 +298,23 @@ def _put_statistics(
     if settings.n_replicates:
         drawn = intervals.bootstrap(ranking, statistics, settings.n_replicates, settings.seed)
         for name, interval in drawn.items():
-            figures.put_interval(name, interval)
+            figures.put(name, interval)
     else:
         for name, value in statistics(ranking).items():
-            figures.put(name, float(value))
+            figures.values[name] = float(value)
 
 
 def _put_at_threshold(
     figures: Figures, table: Confusion, threshold: float, settings: ScoreSettings
 ) -> None:
-    figures.put("threshold", threshold)
-    for name in ("tp", "fp", "fn", "tn"):
-        figures.put(name, getattr(table, name))
+    figures.values.update(threshold=threshold, **vars(table))
     drawn = intervals.confusion_intervals(table, settings.n_replicates, settings.seed)
     for name, interval in drawn.items():
-        figures.put_interval(name, interval, bool(settings.n_replicates))
+        figures.put(name, interval, bool(settings.n_replicates))
     if settings.prevalence is not None:
         tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
         hit, miss = settings.prevalence * tpr, (1 - settings.prevalence) * fpr
-        figures.put("precision_at_prevalence", hit / (hit + miss) if hit + miss else 0.0)
+        figures.values["precision_at_prevalence"] = hit / (hit + miss) if hit + miss else 0.0
 
 
 def figures_of_unlabeled(
@@ -335,20 +328,19 @@ def figures_of_unlabeled(
     ranking = ScoredLabels.from_scores(positive, scores)
     n_pos, n_unl = int(ranking.n_positives), int(ranking.n_negatives)
     table = Confusion.at(positive, scores, threshold)
-    figures = Figures()
-    figures.put("n_rows", len(scores))
-    figures.put("n_positives", n_pos)
-    figures.put("n_unlabeled", n_unl)
+    figures = Figures({"n_rows": len(scores), "n_positives": n_pos, "n_unlabeled": n_unl})
     _put_statistics(figures, ranking, _roc_auc_pu, settings)
-    figures.put("threshold", threshold)
-    figures.put_interval("recall", intervals.clopper_pearson(table.tp, n_pos))
+    figures.values["threshold"] = threshold
+    figures.put("recall", intervals.clopper_pearson(table.tp, n_pos))
     fraction = (table.tp + table.fp) / len(scores)
-    figures.put("fraction_positive", fraction)
-    figures.put("fraction_positive_unlabeled", table.fp / n_unl)
-    figures.put("pu_score", float(pu_score(table.recall, fraction)))
     best, at = best_pu_score(positive, scores)
-    figures.put("pu_score_max", best)
-    figures.put("pu_score_max_from", at)
+    figures.values.update(
+        fraction_positive=fraction,
+        fraction_positive_unlabeled=table.fp / n_unl,
+        pu_score=float(pu_score(table.recall, fraction)),
+        pu_score_max=best,
+        pu_score_max_from=at,
+    )
     if known is None:
         return figures, []
     if known.b is None:
@@ -378,7 +370,7 @@ def _put_estimate(
             Message("give a range instead: {contamination_unl:0.1..0.3}"),
         )
     estimate = mixture.contamination_unl
-    figures.put_interval("contamination_unl_estimate", estimate, bool(settings.n_replicates))
+    figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
     # a + b must stay below 1, or P would be no richer in positives than U
     most = 1 - max(known.a) - 1e-6
     bounds = (min(estimate.low, most), min(estimate.high, most))
@@ -397,12 +389,11 @@ def _put_corrected(
     n_replicates, seed = settings.n_replicates, settings.seed
     found = corrected_areas(ranking, cases, n_replicates, seed)
     found |= corrected_at_threshold(table, cases, n_replicates, seed)
-    figures.put("contamination_pos", cases[0].a)
-    figures.put("contamination_unl", cases[0].b)
+    figures.values.update(contamination_pos=cases[0].a, contamination_unl=cases[0].b)
     for name, figure in found.items():
         bounded = len(cases) > 1 or bool(n_replicates)
-        figures.put_interval(f"corrected_{name}", figure, bounded)
+        figures.put(f"corrected_{name}", figure, bounded)
         if len(cases) > 1:
-            figures.put(f"corrected_{name}_least", figure.least)
-            figures.put(f"corrected_{name}_most", figure.most)
+            figures.values[f"corrected_{name}_least"] = figure.least
+            figures.values[f"corrected_{name}_most"] = figure.most
     return cases

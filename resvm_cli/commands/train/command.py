@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from resvm_cli.commands.train import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.array_tasks import Members, Task, parse_members, parse_task
 from resvm_cli.options.data import DataOptions, Groups, data_option
@@ -21,9 +20,11 @@ from resvm_cli.options.running import (
     output_option,
 )
 from resvm_cli.report import training
+from resvm_cli.report.terminal import print_json, say
 from resvm_cli.running import interruption
 
 if TYPE_CHECKING:
+    from resvm_cli.commands.train.train import PartResult
     from resvm_cli.training.train import TrainResult
 
 
@@ -77,29 +78,25 @@ def train(
     """
     explicit = explicit_options(context)
     _check_together(explicit)
-    if grow is not None:
-        from resvm_cli.training import parts
+    from resvm_cli.commands.train import train as job
 
+    if grow is not None:
         source = data.training_input(None, groups=groups)
         with running.run(cluster) as run:
-            result = parts.grow(source, output, grow, run)
+            result = job.grow(source, output, grow, run)
         _show(result, json, running)
         return
     choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
     source = data.training_input(scale, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
-        from resvm_cli.training import parts
-
         with running.run(cluster) as run:
-            part = parts.train_share(source, choice, wanted, output, run)
+            part = job.train_share(source, choice, wanted, output, run)
         if not running.quiet:
-            report.show_part(part)
+            _show_part(part)
         if json:
-            report.print_part(part)
+            _print_part(part)
         return
-    from resvm_cli.training import train as job
-
     if not json:
         interruption.done_when(output)
     with running.run(cluster) as run:
@@ -138,3 +135,25 @@ def _show(result: TrainResult, json: bool, running: TrainingRunOptions) -> None:
         training.show_training(result)
     if json:
         training.print_training(result)
+
+
+def _show_part(part: PartResult) -> None:
+    """Which members a part holds, and what comes next."""
+    if not part.members:
+        return
+    first, last = part.members[0], part.members[-1]
+    say(f"{'members':>10}  {first} to {last} of {part.n_models}, {part.n_trained} of them new")
+    say(f"{'part':>10}  {part.path}")
+
+
+def _print_part(part: PartResult) -> None:
+    print_json(
+        "part",
+        {
+            "part": part.path,
+            "first": part.members.start,
+            "last": part.members.stop - 1,
+            "n_trained": part.n_trained,
+            "n_members": part.n_models,
+        },
+    )

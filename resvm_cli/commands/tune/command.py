@@ -138,8 +138,7 @@ def tune(
     from resvm_cli.commands.tune import figure, report
     from resvm_cli.commands.tune import report as tuning_table
     from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.report import json_output as machine
-    from resvm_cli.report import plots
+    from resvm_cli.report import plots, terminal
     from resvm_cli.tuning import tune as job
     from resvm_cli.tuning.settings import tuning_settings
     from resvm_cli.tuning.tune import TuneRequest
@@ -166,7 +165,7 @@ def tune(
             if not running.quiet:
                 tuning_table.show_task(shared)
             if json:
-                machine.print_result("tune-task", shared)
+                terminal.print_result("tune-task", shared)
             return
         result = job.tune(request, run, watcher)
     if plot is not None and kind is not None:

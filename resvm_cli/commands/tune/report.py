@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.json_output import print_json
-from resvm_cli.report.terminal import in_options, rendered, say
+from resvm_cli.report.terminal import in_options, print_json, rendered, say
 from resvm_cli.running.array_tasks import as_ranges
 
 if TYPE_CHECKING:

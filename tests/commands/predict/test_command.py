@@ -121,7 +121,7 @@ def test_rows_judged_a_few_at_a_time_get_the_same_lines(
 ):
     """So that the memory of many members is bounded."""
     judged = []
-    judge = predict_job.BlockJudge.judge
+    judge = predict_job.BlockScorer.score
 
     def counted(self, block):
         judged.append(len(block))
@@ -141,8 +141,8 @@ def test_rows_judged_a_few_at_a_time_get_the_same_lines(
         return (tmp_path / name).read_bytes()
 
     whole = written("whole")
-    monkeypatch.setattr(predict_job.BlockJudge, "judge", counted)
-    monkeypatch.setattr(predict_job, "MOST_CELLS", cells)
+    monkeypatch.setattr(predict_job.BlockScorer, "score", counted)
+    monkeypatch.setattr(predict_job, "MAX_CELLS", cells)
     assert written("parts") == whole
     assert sum(judged) == 300
     assert len(judged) > 1
@@ -506,13 +506,13 @@ def test_ties_at_the_last_place_are_called_together_and_said_so(model, problem, 
     least = np.sort(values)[::-1][59]
     assert np.array_equal(labels == 1, values >= least)
     assert (labels == 1).sum() > 60
-    assert "rows are called positive, not 60: those that tie" in ran.err
+    assert "rows are predicted positive, not 60: several tie" in ran.err
 
 
 def test_more_rows_than_there_are_means_all(model, problem, resvm):
     ran = resvm("predict", model, problem / "test.svm", "-T", "top=1000")
     assert (called(ran)[0] == 1).all()
-    assert "all 300 rows are called positive" in ran.err
+    assert "only 300 rows: all of them are predicted positive" in ran.err
 
 
 @pytest.mark.parametrize("method", ["bagging", "cwsvm"])
@@ -546,7 +546,7 @@ def test_rows_unlike_those_of_training_are_told_once(scale, problem, resvm, tmp_
     write_svm(tmp_path / "new.svm", dense[:, 1:])
     ran = resvm("predict", tmp_path / "m", tmp_path / "new.svm")
     assert ran.code == 0
-    assert ran.err.count("rows are unlike what the model was trained on") == (scale > 1)
+    assert ran.err.count("rows are unlike the training rows") == (scale > 1)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
@@ -564,9 +564,7 @@ def test_json_counts_the_rows_unlike_those_of_training(scale, problem, model, re
     assert (told["n_rows"], told["n_positive"]) == (300, labels.count("1"))
     assert told["share_unlike"] == told["n_unlike"] / 300
     assert (told["share_unlike"] > 0.5) == (scale > 1)
-    assert sum("unlike what the model was trained on" in text for text in told["notes"]) == (
-        scale > 1
-    )
+    assert sum("unlike the training rows" in text for text in told["notes"]) == (scale > 1)
 
 
 def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):

@@ -47,19 +47,19 @@ def test_finished_files_are_skipped_and_changed_ones_are_not(
 ):
     target = tmp_path / "preds"
     command = ["predict", model, *files, "--out-dir", target]
-    assert "5 judged\n" in resvm(*command).err
-    assert "0 judged, 5 finished before" in resvm(*command).err
+    assert "5 predicted\n" in resvm(*command).err
+    assert "0 predicted, 5 finished before" in resvm(*command).err
     (target / "rows-1.svm.pred").write_bytes(b"half")
     (target / "rows-2.svm.pred").unlink()
     (target / ".rows-3.svm.pred.json").write_bytes(b"{}")
     files[4].write_bytes(files[4].read_bytes() + b"1 1:1\n")
-    assert "4 judged, 1 finished before" in resvm(*command).err
+    assert "4 predicted, 1 finished before" in resvm(*command).err
     for path in files:
         assert (target / f"{path.name}.pred").read_bytes() == expected(resvm, model, path)
-    assert "5 judged\n" in resvm(*command, "-T", 0.3).err
+    assert "5 predicted\n" in resvm(*command, "-T", 0.3).err
     other = tmp_path / "other"
     assert resvm(*train_arguments(problem), "--n-models", 3, "-o", other).code == 0
-    assert "5 judged\n" in resvm("predict", other, *files, "--out-dir", target, "-T", 0.3).err
+    assert "5 predicted\n" in resvm("predict", other, *files, "--out-dir", target, "-T", 0.3).err
 
 
 def test_a_bad_file_leaves_the_finished_ones_and_no_half_output(model, files, resvm, tmp_path):

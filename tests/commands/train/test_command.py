@@ -299,33 +299,36 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
     ("arguments", "message"),
     [
         ([], "-P (known positives) is missing"),
-        (["-P", "pos.svm"], "-U (unlabeled) is missing"),
-        (["-P", "x", "-U", "x"], "-P and -U are the same: x"),
-        (["-P", "-", "-U", "-"], "-P and -U are the same: stdin"),
+        (["-P", "pos.svm"], "-U (unlabeled rows) is missing"),
+        (["-P", "x", "-U", "x"], "-P and -U are the same file: x"),
+        (["-P", "-", "-U", "-"], "-P and -U are the same file: stdin"),
         (["-P", "x", "-U", "y", "-o", ""], "-o is ''"),
         (["-P", "x", "-U", "y", "-o", "-", "--force"], "-o is '-'"),
         (["--data", "x"], "--data needs --positive-label"),
-        (["--data", "x", "--positive-label", "1", "-P", "y"], "exclude each other"),
+        (["--data", "x", "--positive-label", "1", "-P", "y"], "not both"),
         (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label goes with --data"),
         (["-P", "x", "-U", "y", "-t", "fourier"], "-t/--kernel is 'fourier'"),
-        (["-P", "x", "-U", "y", "-g", "wide"], "-g/--gamma is 'wide'; a number, scale or auto"),
-        (["-P", "x", "-U", "y", "--method", "forest"], "--method is 'forest'"),
-        (["-P", "x", "-U", "y", "-c", "0"], "--c-unl is 0; it must be positive"),
-        (["-P", "x", "-U", "y", "--n-models", "0"], "--n-models is 0; it must be at least 1"),
-        (["-P", "x", "-U", "y", "--n-pos", "0"], "--n-pos is 0"),
-        (["-P", "x", "-U", "y", "--n-unl", "0"], "--n-unl is 0"),
-        (["-P", "x", "-U", "y", "--no-check"], "--no-check needs --features N"),
-        (["-P", "x", "-U", "y", "--no-check", "--features", "5"], "--no-check needs -g NUMBER"),
+        (["-P", "x", "-U", "y", "-g", "wide"], "--gamma must be a number, 'scale' or 'auto'"),
+        (["-P", "x", "-U", "y", "--method", "forest"], "or 'cwsvm', got 'forest'"),
+        (["-P", "x", "-U", "y", "-c", "0"], "--c-unl must be positive and finite, got 0"),
+        (["-P", "x", "-U", "y", "--n-models", "0"], "--n-models must be at least 1, got 0"),
+        (["-P", "x", "-U", "y", "--n-pos", "0"], "--n-pos must be at least 1, got 0"),
+        (["-P", "x", "-U", "y", "--n-unl", "0"], "--n-unl must be at least 1, got 0"),
+        (["-P", "x", "-U", "y", "--no-check"], "--no-check needs --features"),
+        (
+            ["-P", "x", "-U", "y", "--no-check", "--features", "5"],
+            "needs a number for --gamma",
+        ),
         (
             ["-P", "x", "-U", "y", "--no-check", "--features", "5", "-g", "1", "--scale", "minmax"],
             "--no-check needs --scale none",
         ),
         (["--data", "x", "--positive-label", "1", "--no-check"], "--no-check goes with -P and -U"),
-        (["-P", "x", "-U", "y", "--features", "0"], "--features is 0"),
-        (["-P", "x", "-U", "y", "--scale", "log"], "--scale is 'log'"),
-        (["-P", "x", "-U", "y", "--solver", "magic"], "--solver is 'magic'"),
+        (["-P", "x", "-U", "y", "--features", "0"], "--features must be at least 1, got 0"),
+        (["-P", "x", "-U", "y", "--scale", "log"], "or 'auto', got 'log'"),
+        (["-P", "x", "-U", "y", "--solver", "magic"], "or 'liblinear', got 'magic'"),
         (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains linear members only"),
-        (["-P", "x", "-U", "y", "-B", "1"], "-B/--bias is for LIBLINEAR"),
+        (["-P", "x", "-U", "y", "-B", "1"], "--bias is for LIBLINEAR"),
         (["-P", "x", "-U", "y", "--no-such-option"], "has no option --no-such-option"),
         (["-P", "x", "-U", "y", "-c", "much"], "a number was expected"),
     ],
@@ -436,7 +439,7 @@ def test_an_existing_model_needs_force_and_other_directories_are_safe(problem, r
     before = snapshot(target)
     ran = resvm(*common, "--seed", 1)
     assert ran.code == 2
-    assert "add --force" in ran.err
+    assert "use --force" in ran.err
     assert snapshot(target) == before
     assert resvm(*common, "--seed", 1, "--force").code == 0
     assert snapshot(target) != before

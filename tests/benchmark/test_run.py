@@ -10,10 +10,8 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.svm import SVC
 
-from resvm_cli.benchmark.data import BenchmarkData
-from resvm_cli.benchmark.draws import Cell, LabelledRows, draw
-from resvm_cli.benchmark.grids import default_text
-from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
+from resvm_cli.benchmark.cells import default_grids_text
+from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, LabeledRows, draw
 from resvm_cli.model.drawing import Sizes
 from resvm_cli.rows import Rows
 from tests.conftest import write_svm
@@ -55,7 +53,7 @@ def plan(grid):
 
 @pytest.fixture(scope="module")
 def whole(plan, resvm, tmp_path_factory):
-    """The results of a run that nothing came between."""
+    """The results of an uninterrupted run."""
     target = tmp_path_factory.mktemp("whole") / "bench"
     ran = resvm(*plan, "-j", 1, "-o", target)
     assert ran.code == 0, ran.err
@@ -85,7 +83,7 @@ def test_every_method_of_every_cell_has_a_line_in_the_order_of_the_plan(whole):
     assert "seconds" not in first
 
 
-def test_areas_are_those_of_scikit_learn_on_the_same_rows(whole):
+def test_areas_match_scikit_learn_on_the_same_rows(whole):
     data = BenchmarkData(".", PAPER_TASKS, None, 0)
     for line in lines(whole):
         if line["method"] != "cwsvm":
@@ -95,7 +93,7 @@ def test_areas_are_those_of_scikit_learn_on_the_same_rows(whole):
         dense = [rows_of(part) for part in (drawn.positives, drawn.unlabeled, drawn.test)]
         assert [len(part) for part in dense] == [100, 200, 10_000]
         labels = np.repeat([0, 1], [100, 200])  # the first class is the one LIBSVM calls positive
-        # the penalties of both classes weigh the same in all: w_pos is 1
+        # w_pos is 1: the total penalties of both classes are equal
         theirs = SVC(C=1.0, gamma=0.1, class_weight={0: 2.0, 1: 1.0}, tol=1e-3)
         values = -theirs.fit(np.concatenate(dense[:2]), labels).decision_function(dense[2])
         precision = average_precision_score(drawn.truth, values)
@@ -109,11 +107,11 @@ def rows_of(rows):
     return dense
 
 
-def test_the_curve_is_the_best_precision_from_each_recall_on(whole):
+def test_the_curve_is_the_best_precision_at_each_recall_or_higher(whole):
     for line in lines(whole):
         curve = np.array(line["curve"])
         assert (np.diff(curve) <= 0).all()
-        # between the steps and what they interpolate to
+        # the interpolated curve lies above the steps
         assert line["average_precision"] <= curve.mean() + 0.02
 
 
@@ -123,7 +121,7 @@ def test_threads_change_no_byte(plan, whole, resvm, tmp_path):
     assert (tmp_path / "b/results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
-def test_a_run_that_was_cut_off_anywhere_goes_on_to_the_same_file(plan, whole, resvm, tmp_path):
+def test_a_run_truncated_anywhere_resumes_to_the_same_file(plan, whole, resvm, tmp_path):
     wanted = (whole / "results.jsonl").read_bytes()
     target = tmp_path / "b"
     for name in ("settings.json", "run.json"):
@@ -162,26 +160,26 @@ def test_damaged_lines_are_named_and_run_again(plan, whole, copied, resvm):
     ran = resvm(*words, "--resume", "-o", target)
     assert ran.code == 0, ran.err
     for number in (3, 5, 8):
-        assert f"results.jsonl:{number}: was damaged; what it held is run again" in ran.err
+        assert f"results.jsonl:{number}: was damaged; its cell is run again" in ran.err
     assert "3 of them new" in ran.err
     assert (target / "results.jsonl").read_bytes() == wanted
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
-def test_lines_that_cannot_be_of_this_run_are_refused_by_number(plan, copied, resvm):
+def test_lines_of_another_run_are_reported_by_number(plan, copied, resvm):
     target, before = copied
     first = json.loads(before[0])
     for changes, said in (
-        ({"roc_auc": 0.5}, "13: the same cell stands there before with other figures"),
+        ({"roc_auc": 0.5}, "13: an earlier line has other values for the same cell"),
         ({"protocol": "fast"}, "13: a result of protocol fast in a run of paper"),
-        ({"roc_auc": None}, "13: is no result of a benchmark"),
+        ({"roc_auc": None}, "13: not a result of a benchmark"),
     ):
         line = json.dumps({**first, **changes}).encode() + b"\n"
         (target / "results.jsonl").write_bytes(b"".join(before) + line)
         ran = resvm(*plan, "--resume", "-o", target)
         assert ran.code == 3
         assert f"results.jsonl:{said}" in ran.err
-        assert "take that line out" in ran.err
+        assert "remove the line" in ran.err
     (target / "results.jsonl").write_bytes(b"".join(before))
     ran = resvm(*plan, "--seed", 1, "--resume", "-o", target)
     assert ran.code == 2
@@ -201,7 +199,7 @@ def test_directories_of_parts_are_joined_to_the_same_file(plan, whole, resvm, tm
     assert json.loads(ran.out)["n_run"] == 0
 
 
-def test_a_directory_that_is_there_is_not_overwritten(plan, whole, resvm):
+def test_an_existing_directory_is_not_overwritten(plan, whole, resvm):
     ran = resvm(*plan, "-o", whole)
     assert ran.code == 2
     assert "--resume" in ran.err
@@ -223,7 +221,7 @@ def test_tasks_of_an_array_job_join_to_the_same_file(plan, whole, resvm, tmp_pat
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
 
 
-def test_a_task_leaves_alone_what_a_run_has_logged(plan, whole, resvm, tmp_path):
+def test_an_array_task_skips_what_a_run_has_finished(plan, whole, resvm, tmp_path):
     target = tmp_path / "b"
     loud = [word for word in plan if word != "-q"]
     few = [*plan, "--methods", "cwsvm"]
@@ -242,7 +240,7 @@ def test_a_task_leaves_alone_what_a_run_has_logged(plan, whole, resvm, tmp_path)
     assert (ran.code, "other settings: seed" in ran.err) == (2, True)
 
 
-def test_tasks_on_other_rows_are_refused(resvm, tmp_path):
+def test_array_tasks_on_other_rows_fail(resvm, tmp_path):
     words = ["benchmark", "run", "--data", tmp_path / "own.svm", *OWN, "--methods", "cwsvm", "-q"]
     words += ["--repetitions", 2, "-o", tmp_path / "b"]
     write_svm(tmp_path / "own.svm", FEATURES, LABELS)
@@ -250,11 +248,11 @@ def test_tasks_on_other_rows_are_refused(resvm, tmp_path):
     write_svm(tmp_path / "own.svm", FEATURES + 1, LABELS)
     for more in (["--task", "2/2"], []):
         ran = resvm(*words, *more)
-        assert (ran.code, "was begun with other rows of own" in ran.err) == (2, True)
+        assert (ran.code, "was started with other rows of own" in ran.err) == (2, True)
     assert not (tmp_path / "b" / "results.jsonl").exists()
 
 
-def test_results_of_another_plan_are_refused(plan, whole, resvm, tmp_path):
+def test_results_of_another_seed_are_not_mixed_in(plan, whole, resvm, tmp_path):
     target = tmp_path / "b"
     assert resvm(*plan, "--task", "1/3", "-o", target).code == 0
     ran = resvm(*plan, "--seed", 1, "-o", target)
@@ -277,7 +275,7 @@ def test_a_directory_takes_more_repetitions_settings_and_methods_later(
         assert plans[0][name] == plans[1][name], name
 
 
-def test_missing_files_are_named_with_where_to_fetch_them_and_the_rest_runs(grid, resvm, tmp_path):
+def test_missing_files_are_named_with_their_address_and_the_rest_runs(grid, resvm, tmp_path):
     words = ["benchmark", "run", "--data-dir", tmp_path, "--methods", "cwsvm", "--grid", grid]
     words += ["--settings", "supervised", "--repetitions", 1, "-o", tmp_path / "b"]
     ran = resvm(*words, "--tasks", "synthetic,cancer,mnist-3")
@@ -311,7 +309,7 @@ def test_own_data_at_several_contaminations(resvm, tmp_path):
     assert resvm("benchmark", "report", tmp_path / "b").code == 0
 
 
-def test_the_recommended_way_pools_settings_and_tells_the_heaviest(resvm, tmp_path):
+def test_the_fast_protocol_pools_settings_and_records_the_heaviest(resvm, tmp_path):
     data = write_svm(tmp_path / "mine.svm", FEATURES, LABELS)
     ran = resvm(
         "benchmark", "run", "--data", data, *OWN, "--methods", "resvm", "--repetitions", 1,
@@ -323,12 +321,12 @@ def test_the_recommended_way_pools_settings_and_tells_the_heaviest(resvm, tmp_pa
     assert {"gamma", "c_unl", "n_pos", "n_unl"} <= set(line["parameters"])
 
 
-def test_groups_are_never_both_learned_from_and_tested_on(resvm, tmp_path):
+def test_no_group_is_both_trained_and_tested_on(resvm, tmp_path):
     groups = np.arange(600) // 10
     features = np.column_stack([np.arange(1, 601), FEATURES])  # the first tells rows apart
-    labelled = LabelledRows(Rows.from_dense(features), LABELS == 1, groups)
+    labeled = LabeledRows(Rows.from_dense(features), LABELS == 1, groups)
     for repetition in range(5):
-        drawn = draw(labelled, Sizes(20, 60, 0.1, 0.1), Cell("own", "a", repetition, 0.1, 0.1), 0)
+        drawn = draw(labeled, Sizes(20, 60, 0.1, 0.1), Cell("own", "a", repetition, 0.1, 0.1), 0)
         numbers = [
             part.values[part.indices == 1].astype(int) - 1
             for part in (drawn.positives, drawn.unlabeled, drawn.test)
@@ -345,10 +343,10 @@ def test_groups_are_never_both_learned_from_and_tested_on(resvm, tmp_path):
     (tmp_path / "groups.txt").write_text("a\nb\n")
     ran = resvm(*words, "-o", tmp_path / "c")
     assert ran.code == 3
-    assert "2 groups, and" in ran.err
+    assert "2 groups, but" in ran.err
 
 
-def test_draws_are_of_their_cell_alone():
+def test_draws_depend_on_their_cell_alone():
     data = BenchmarkData(".", PAPER_TASKS, None, 0)
     cells = [Cell("pu", "synthetic", number, 0.0, 0.3) for number in (0, 1)]
     cells += [Cell("semi-supervised", "synthetic", 0, 0.3, 0.3)]
@@ -374,10 +372,10 @@ def test_the_sizes_are_the_papers():
     assert len(PAPER_TASKS) == 17
 
 
-def test_our_grids_can_be_given_back(resvm, tmp_path):
+def test_the_printed_grids_can_be_used(resvm, tmp_path):
     shown = resvm("benchmark", "grids")
     assert shown.code == 0
-    assert shown.out.decode() == default_text()
+    assert shown.out.decode() == default_grids_text()
     (tmp_path / "g.json").write_bytes(shown.out)
     ran = resvm(
         "benchmark", "run", "--tasks", "synthetic", "--settings", "pu", "--methods", "cwsvm",
@@ -394,19 +392,22 @@ def changed_grid(**changes):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[]", "is not JSON that resvm wrote"),
+        ("[]", "not JSON written by resvm"),
         ("{}", "holds no grids"),
         (changed_grid(kernel="cubic"), "default: kernel is 'cubic'"),
-        (changed_grid(gamma="0.1..1"), "a grid lists its values"),
-        (changed_grid(gamma=0.1), "'gamma' is no axis with its values"),
+        (changed_grid(gamma="0.1..1"), "a grid lists values"),
+        (changed_grid(gamma=0.1), "'gamma' is not an axis with its values"),
         (changed_grid(c_unl="x"), "default: "),
         (changed_grid(c_unl="-1"), "values must be positive"),
         (changed_grid(bagging={}), "bagging: unl_per_pos is missing"),
-        (changed_grid(bagging=[]), "bagging is no object"),
-        (changed_grid(c_unl=",".join(map(str, range(1, 50)))), "49 candidates, and 48 are allowed"),
+        (changed_grid(bagging=[]), "bagging is not an object"),
+        (
+            changed_grid(c_unl=",".join(map(str, range(1, 50)))),
+            "49 candidates; at most 48",
+        ),
     ],
 )
-def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
+def test_invalid_grids_are_errors(text, said, resvm, tmp_path):
     (tmp_path / "g.json").write_text(text)
     ran = resvm("benchmark", "run", "--grid", tmp_path / "g.json", "-o", tmp_path / "b")
     assert ran.code in (3, 5), ran.err
@@ -417,22 +418,22 @@ def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tasks", "iris"], "there is no 'iris'"),
+        (["--tasks", "iris"], "--tasks is 'iris'; "),
         (["--settings", "pu,none"], "--settings is 'none'"),
         (["--methods", "svm"], "--methods is 'svm'"),
-        (["--repetitions", 0], "--repetitions is 0"),
-        (["--seed", -1], "--seed is -1"),
+        (["--repetitions", 0], "--repetitions must be from 1 to 10,000, got 0"),
+        (["--seed", -1], "--seed must not be negative, got -1"),
         (["--protocol", "slow"], "--protocol is 'slow'"),
         (["--protocol", "fast", "--grid", "g"], "--grid is for --protocol paper"),
         (["--protocol", "search", "--grid", "g"], "--grid is for --protocol paper"),
         (["--trials", 5], "--trials is for --protocol search"),
-        (["--protocol", "search", "--trials", 0], "--trials is 0"),
+        (["--protocol", "search", "--trials", 0], "--trials must be at least 1, got 0"),
         (["--contamination-pos", 0.1], "go with --data, or with --tasks"),
         (
             ["--contamination-pos", 0.1, "--tasks", "cancer", "--settings", "pu"],
             "without --settings",
         ),
-        (["--contamination-unl", 2, "--tasks", "synthetic"], "--contamination-unl is 2"),
+        (["--contamination-unl", 2, "--tasks", "synthetic"], "--contamination-unl must be"),
         (["--n-pos", 5], "--n-pos goes with --data"),
         (["--groups", "g"], "--groups goes with --data"),
         (["--data", "mine.svm"], "--data needs --positive-label"),
@@ -440,19 +441,19 @@ def test_grids_that_make_no_sense_are_refused(text, said, resvm, tmp_path):
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1"], "LOW:HIGH:STEP"),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1:0"], "LOW:HIGH:STEP"),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1:1e-9"], "more than 1000"),
-        (["--data", "mine.svm", *OWN, "--contamination-unl", "0,2"], "--contamination-unl is 2"),
-        (["--data", "mine.svm", *OWN, "--n-pos", 0], "--n-pos is 0"),
+        (["--data", "mine.svm", *OWN, "--contamination-unl", "0,2"], "must be from 0 to 1, got 2"),
+        (["--data", "mine.svm", *OWN, "--n-pos", 0], "--n-pos must be at least 1, got 0"),
         (["--task", "3/2"], "--task is '3/2'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_read(words, said, resvm, tmp_path):
+def test_bad_options_fail_before_anything_is_read(words, said, resvm, tmp_path):
     ran = resvm("benchmark", "run", "-o", "b", *words, cwd=tmp_path)
     assert ran.code == 2, ran.err
     assert said in ran.err
     assert not (tmp_path / "b").exists()
 
 
-def test_sets_that_are_too_large_for_the_data_are_refused(resvm, tmp_path):
+def test_sets_too_large_for_the_data_are_errors(resvm, tmp_path):
     data = write_svm(tmp_path / "mine.svm", FEATURES, LABELS)
     words = ["benchmark", "run", "--data", data, "--positive-label", 1, "-q", "-o", tmp_path / "b"]
     ran = resvm(*words, "--n-pos", 500, "--n-unl", 50)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from resvm_cli.errors import CommandLineError, ModelError
+from resvm_cli.commands.train.train import train
+from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import Trainer
+from resvm_cli.model.members import OutOfBagSample, Trainer, train_part
 from resvm_cli.model.methods import problems, settle
 from resvm_cli.model.out_of_bag import stored_values
-from resvm_cli.model.parts import JudgedNumbers, train_part
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
@@ -26,9 +26,9 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.merge import merge
-from resvm_cli.training.parts import train_members
-from resvm_cli.training.train import save, train, train_on
+from resvm_cli.training.parts import merge, open_part, train_missing
+from resvm_cli.training.resource_budget import ResourceBudget
+from resvm_cli.training.train import make_plan, save, train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(12)
@@ -55,9 +55,17 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def trained_whole(target: Path, params: MethodParameters, **settings) -> dict[str, bytes]:
-    trained = train_on(data(**settings), TrainingChoice.from_params(params), Run())
-    save(trained, str(target), force=False)
+    _, model = train_on(data(**settings), TrainingChoice.from_params(params), Run())
+    save(model, str(target), force=False)
     return files(target)
+
+
+def train_members(data, settings, members, target, run, decision="votes"):
+    """Train these members into a part, and return how many were missing."""
+    plan = make_plan(data, TrainingChoice(tuple(settings), decision))
+    part = open_part(target, plan, data, decision, members)
+    budget = ResourceBudget(run.jobs or 1)
+    return sum(len(one.members) for one in train_missing(part, plan, budget, data, run))
 
 
 def cuts(n_models: int, n_parts: int) -> list[range]:
@@ -97,7 +105,7 @@ def test_threads_that_share_the_judged_rows_change_no_value(name):
     given = data()
     params = MethodParameters(n_models=9, n_unl=20, **SETTINGS[name][0])
     plan = ModelPlan.settled([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
-    ensemble = train_part(plan, range(9), given, Run(jobs=1)).fitted.ensemble
+    ensemble = train_part(plan, range(9), given, Run(jobs=1)).ensemble
     rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
     absent = RNG.random((len(rows), 9)) < 0.7
     judge = Predictor.apart_from_others(ensemble, rows, 7)
@@ -169,7 +177,7 @@ def test_gaps_and_overlaps_are_named(tmp_path):
     a, b, c = (str(tmp_path / name) for name in "abc")
     with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
         merge([a, b], str(tmp_path / "m"), Run())
-    with pytest.raises(ModelError, match="holds members from 6, and another part those below 8"):
+    with pytest.raises(ModelError, match="members from 6 on, and another part has those up to 7"):
         merge([a, b, c], str(tmp_path / "m"), Run())
 
 
@@ -211,7 +219,7 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
 def test_another_part_is_not_written_over(tmp_path):
     params = MethodParameters(n_models=4, n_unl=20)
     train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
-    with pytest.raises(CommandLineError, match="part of another model"):
+    with pytest.raises(ParameterError, match="part of another model"):
         train_members(data(), [Setting(params)], range(3), str(tmp_path / "a"), Run())
 
 
@@ -258,7 +266,7 @@ def _edit(path: Path, change) -> None:
 )
 def test_all_rows_of_small_sets_are_judged_and_some_of_large_ones(rows_pos, rows_unl, expected):
     plan = ModelPlan.settled([Setting(MethodParameters())], rows_pos, rows_unl, 9, lambda: 1.0)
-    judged = JudgedNumbers.of(plan)
+    judged = OutOfBagSample.from_plan(plan)
     assert (len(judged.positive), len(judged.unlabeled)) == expected
     for numbers, n_rows in ((judged.positive, rows_pos), (judged.unlabeled, rows_unl)):
         assert (np.diff(numbers) > 0).all()

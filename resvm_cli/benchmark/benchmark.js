@@ -1,4 +1,4 @@
-/* The page of resvm benchmark: sections of sentences, figures and tables that sort. */
+/* The page of resvm benchmark: sections of text, charts and sortable tables. */
 
 const main = document.getElementById("page");
 const SERIES = {resvm: 0, bagging: 1, cwsvm: 2, "cwsvm-published": 3};
@@ -9,7 +9,7 @@ main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.made)
 main.append(make("nav", {class: "contents", "aria-label": "sections"}, ...DATA.sections.map((section, number) =>
   make("a", {href: `#section-${number}`}, section.title))));
 
-/* A table whose columns sort: first click the largest first, names from the beginning. */
+/* A table whose columns sort by a click: numbers in descending order first, names alphabetically. */
 function sortTable(content) {
   const order = content.rows.map((_, i) => i);
   const numeric = content.columns.map((_, c) => c >= content.names && content.rows.some((row) => row[c][1] !== null));
@@ -51,7 +51,7 @@ function keyOf(methods, more = []) {
   ...more);
 }
 
-/* Every task a row: our means with their intervals, each above the published interval in grey. */
+/* One row per task: our means with their intervals, each over the published interval in gray. */
 function intervalChart(figure) {
   const line = 13, gap = 12, left = 118, right = 20, top = 10, bottom = 46, width = 860;
   const heights = figure.tasks.map((task) => task.cells.length * line + gap);
@@ -59,7 +59,7 @@ function intervalChart(figure) {
   const values = figure.tasks.flatMap((task) => task.cells.flatMap((cell) =>
     [cell.mean, cell.low ?? cell.mean, cell.high ?? cell.mean, ...(cell.published || [])]));
   const low = Math.max(0, Math.floor(Math.min(...values) / 5) * 5), high = Math.min(100, Math.ceil(Math.max(...values) / 5) * 5);
-  // two repetitions make intervals far beyond 0 and 100
+  // intervals of two repetitions extend far beyond 0 and 100
   const px = (value) => left + (Math.min(high, Math.max(low, value)) - low) / (high - low || 1) * (width - left - right);
   const svg = draw("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title});
   for (const tick of ticks(low, high)) {
@@ -94,7 +94,7 @@ function intervalChart(figure) {
   return make("figure", {class: "wide"}, make("figcaption", {}, figure.title), keyOf(figure.methods, grey), svg);
 }
 
-/* Average ranks on a line, best on the left; a bar joins methods that the test does not tell apart. */
+/* Average ranks on a line, best on the left; a bar joins methods that do not differ significantly. */
 function rankChart(figure) {
   const n = figure.methods.length, width = 460, left = 130, right = 130;
   const order = figure.methods.map((name, i) => [figure.ranks[i], name]).sort((a, b) => a[0] - b[0]);
@@ -127,7 +127,7 @@ function rankChart(figure) {
   return make("figure", {class: "ranks"}, make("figcaption", {}, figure.title), svg);
 }
 
-/* Curves whose colours follow the methods and not their order. */
+/* Curves colored by method, whatever their order. */
 function methodChart(figure, options) {
   const chart = lineChart({...options, label: figure.title, hint: "Point at the chart to read it."});
   figure.methods.forEach((method, number) => {

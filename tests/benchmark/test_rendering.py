@@ -1,4 +1,4 @@
-"""resvm benchmark report by its real entry point."""
+"""resvm benchmark report, as a user runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 import pytest
 
 from resvm_cli.benchmark.report import report
-from resvm_cli.benchmark.report_sections import sections
+from resvm_cli.benchmark.sections import sections
 from tests import fake_benchmark as fake
 from tests.conftest import ROOT
 
@@ -26,12 +26,13 @@ def folder(tmp_path_factory):
     fake.write(folder / "fast", quick, fake.plan(protocol="fast"), fake.times_of(quick, 2.0))
     own = [{**line, "task": HOSTILE} for line in fake.own_results([0.0, 0.2])]
     planned = fake.plan(tasks=[HOSTILE], settings=["own"], missing=[], command=HOSTILE,
-                        data={HOSTILE: {"file": HOSTILE}})  # fmt: skip
+                        data={HOSTILE: {"file": HOSTILE, "digest": ""}},
+                        repetitions={})  # fmt: skip
     fake.write(folder / "own", own, planned)
     return folder
 
 
-def test_data_without_a_file_are_said_to_be_drawn(resvm, tmp_path):
+def test_data_without_a_file_is_reported_as_drawn(resvm, tmp_path):
     lines = fake.results(repetitions=2, tasks=["synthetic"])
     data = {"synthetic": {"file": "", "digest": ""}}
     fake.write(tmp_path / "run", lines, fake.plan(tasks=["synthetic"], missing=[], data=data))
@@ -53,7 +54,7 @@ def test_the_terminal_gets_every_chapter(folder, resvm):
         assert f"\n{title}\n" in f"\n{text}", title
     assert "resvm benchmark run -o <bench> --seed 7" in text
     assert "numpy 2.0" in text
-    assert re.search(r"^all +sensit-1 +all .*combined_scale was not there", text, re.M)
+    assert re.search(r"^all +sensit-1 +all .*combined_scale was missing", text, re.M)
     assert re.search(r"^mnist-8, cwsvm-published +3 .* 56\.5-58\.9 ", text, re.M)
 
 
@@ -84,7 +85,7 @@ def test_json_holds_the_whole_report_and_no_nan(folder, resvm):
     assert len(content["comparison"]["rows"]) == 12
 
 
-def test_markdown_tables_are_whole_and_names_are_no_markup(folder, resvm):
+def test_markdown_tables_are_valid_and_names_are_escaped(folder, resvm):
     ran = resvm("benchmark", "report", folder / "own", "--markdown", "-")
     assert ran.code == 0, ran.err
     text = ran.out.decode()
@@ -96,7 +97,7 @@ def test_markdown_tables_are_whole_and_names_are_no_markup(folder, resvm):
         assert len(columns) == 1, block
 
 
-def test_names_do_not_steer_a_terminal(folder, resvm):
+def test_names_cannot_send_escape_sequences_to_the_terminal(folder, resvm):
     text = resvm("benchmark", "report", folder / "own").out.decode()
     assert "\x1b" not in text
     assert "\\x1b[31m" in text
@@ -113,7 +114,7 @@ def test_the_page_is_self_contained_and_escapes_names(folder, resvm, tmp_path):
     assert "default-src 'none'" in text
 
 
-def test_files_and_the_same_bytes_twice(folder, resvm, tmp_path):
+def test_reports_are_reproducible(folder, resvm, tmp_path):
     for name in ("a", "b"):
         options = [
             f"--{kind}={tmp_path / f'{name}.{kind}'}" for kind in ("markdown", "csv", "html")
@@ -126,7 +127,7 @@ def test_files_and_the_same_bytes_twice(folder, resvm, tmp_path):
         assert len(first) > 10_000
 
 
-def test_a_half_line_ends_with_3_and_names_the_place(folder, resvm, tmp_path):
+def test_a_truncated_line_exits_with_3_and_its_location(folder, resvm, tmp_path):
     broken = fake.write(tmp_path / "broken", [fake.line()])
     with (broken / "results.jsonl").open("a") as handle:
         handle.write('{"protocol": "pap')
@@ -140,15 +141,15 @@ def test_a_half_line_ends_with_3_and_names_the_place(folder, resvm, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["nowhere"], 5, "there is no such directory"),
-        (["paper", "paper"], 2, "the first directory once more"),
+        (["nowhere"], 5, "no such directory"),
+        (["paper", "paper"], 2, "is the same directory as"),
         (["paper", "fast", "own"], 2, "the directories are of 3 runs"),
         (["paper", "--csv", "-", "--json"], 2, "only one of"),
         (["paper", "own"], 3, "no cell in common"),
         ([], 2, "DIR"),
     ],
 )
-def test_what_cannot_be_reported_is_refused(folder, resvm, arguments, code, told):
+def test_directories_that_cannot_be_reported_fail(folder, resvm, arguments, code, told):
     ran = resvm("benchmark", "report", *arguments, cwd=folder)
     assert (ran.code, ran.out) == (code, b"")
     assert told in ran.err
@@ -167,25 +168,26 @@ def test_benchmark_alone_shows_its_commands(resvm):
     assert "report" in ran.out.decode() + ran.err
 
 
-def test_the_published_tables_are_part_of_the_wheel():
+def test_the_published_tables_and_the_script_are_part_of_the_wheel():
     settings = (ROOT / "pyproject.toml").read_text()
     assert '"benchmark/*.csv"' in settings
+    assert '"benchmark/*.js"' in settings
 
 
 def test_own_data_answers_which_method_and_how_much_contamination(resvm, tmp_path):
     lines = fake.own_results([0.0, 0.1, 0.2], repetitions=4)
-    planned = fake.plan(tasks=["mine"], settings=["own"], missing=[], repetitions=4)
+    planned = fake.plan(tasks=["mine"], settings=["own"], missing=[], repetitions={"mine/own": 4})
     folder = fake.write(tmp_path / "own", lines, planned)
     html = tmp_path / "own.html"
     ran = resvm("benchmark", "report", folder, "--html", html, "--markdown", tmp_path / "own.md")
     assert ran.code == 0, ran.err
     texts = [" ".join(ran.out.decode().split()), (tmp_path / "own.md").read_text()]
     for text in (*texts, html.read_text()):
-        assert "Which method: resvm, with an average precision of 8" in text
+        assert "Which method: resvm, with a mean average precision of 8" in text
         assert re.search(r"at which each is best: resvm [23], bagging [01], cwsvm 0\.", text)
-        assert "of P, with 10 % of U: resvm bears all that was tried, 20 %." in text
+        assert "of P, with 10 % of U: resvm tolerates all that was tried, 20 %." in text
         assert re.search(
-            r"cwsvm bears \d+ %; at \d+ % it has lost \d+\.\d points of its \d\d", text
+            r"cwsvm tolerates \d+ %; at \d+ % it has lost \d+\.\d points of its \d\d", text
         )
         assert "fewer than 5 repetitions no difference can be significant" in text
 
@@ -199,7 +201,7 @@ def test_bands_of_few_repetitions_stay_within_the_chart(tmp_path):
         for number, area in enumerate(pair)
     ]  # fmt: skip
     told = report([str(fake.write(tmp_path / "own", lines))])
-    (figure,) = next(one for one in sections(told) if one.title == "Own data: mine").figures
+    (figure,) = next(one for one in sections(told) if one.title == "Own data: mine").charts
     (band,) = figure.data["series"]
     assert band["low"] == [0.0, 0.0]
     assert band["high"] == [100.0, 100.0]

@@ -10,17 +10,17 @@ import pytest
 from scipy.stats import binom
 from sklearn.metrics import auc
 
-from resvm_cli.benchmark import figures as benchmark_figures
-from resvm_cli.benchmark import plots as benchmark_plots
-from resvm_cli.benchmark.figures import CurvesRequest, contamination, curves
-from resvm_cli.benchmark.grids import default_grids, read_grids
-from resvm_cli.benchmark.paper_tasks import PAPER_TASKS
-from resvm_cli.benchmark.protocol import Protocol
-from resvm_cli.benchmark.run import BenchmarkRequest, run
+from resvm_cli.benchmark import figures
+from resvm_cli.benchmark.cells import Protocol, default_grids, read_grids
+from resvm_cli.benchmark.contamination import contamination_figure
+from resvm_cli.benchmark.data import PAPER_TASKS
+from resvm_cli.benchmark.figures import CurvesRequest, curves, render_figure
+from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
+from resvm_cli.errors import DataError
 from resvm_cli.metrics.significance import student_interval
 from resvm_cli.model.drawing import negative_density, positive_density, synthetic
 from resvm_cli.running.run import Run
-from tests.benchmark.test_run_command import ONE_CANDIDATE
+from tests.benchmark.test_run import ONE_CANDIDATE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -62,7 +62,7 @@ def varied(tmp_path):
 
 
 def test_intervals_of_resamples_are_those_of_the_binomial_distribution():
-    result = benchmark_figures.resampling()
+    result = figures.resampling()
     assert result.contamination == 0.1  # the paper's
     for one in result.sizes:
         law = binom(one.size, 0.1)
@@ -73,7 +73,7 @@ def test_intervals_of_resamples_are_those_of_the_binomial_distribution():
     assert widths == sorted(widths, reverse=True)
 
 
-def test_a_figure_asks_for_nothing_from_elsewhere_and_is_the_same_again(resvm, tmp_path):
+def test_a_figure_is_self_contained_and_reproducible(resvm, tmp_path):
     for name in ("a.svg", "b.svg"):
         ran = resvm("benchmark", "figure", "resampling", "-o", tmp_path / name)
         assert (ran.code, ran.out) == (0, b""), ran.err
@@ -89,14 +89,14 @@ def test_a_figure_asks_for_nothing_from_elsewhere_and_is_the_same_again(resvm, t
     assert "contamination of the set: 10 %" in texts(content)
 
 
-def test_the_numbers_of_a_figure_can_be_had(resvm, tmp_path):
+def test_json_has_the_numbers_of_a_figure(resvm, tmp_path):
     ran = resvm("benchmark", "figure", "resampling", "-o", tmp_path / "a.svg", "--json")
     assert ran.code == 0, ran.err
     sizes = {one["size"]: one for one in json.loads(ran.out)["sizes"]}
     assert (sizes[10]["low"], sizes[10]["high"]) == (0.0, 0.3)
 
 
-def test_densities_are_those_of_the_synthetic_problem():
+def test_densities_match_samples_of_the_synthetic_problem():
     points = synthetic(200_000, 200_000, np.random.default_rng(3))
     edges = np.linspace(0, 7, 15)
     fine = np.linspace(0, 7, 14_001)
@@ -113,7 +113,7 @@ def test_densities_are_those_of_the_synthetic_problem():
 
 @pytest.mark.thorough
 def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
-    result = benchmark_figures.densities()
+    result = figures.densities()
     shown = {(one.setting, one.name): one for one in result.panels}
     assert len(shown) == 6
     assert [one.contamination for one in result.panels] == [0, 0, 0, 0.3, 0.3, 0.3]
@@ -122,13 +122,13 @@ def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
     assert mixed["P"] == pytest.approx(0.7 * clean + 0.3 * ring)
     assert mixed["U"] == pytest.approx(0.3 * clean + 0.7 * ring)
     assert [len(one.points) for one in result.panels] == [100, 200] * 3
-    svg = benchmark_plots.drawn(result, "svg")
+    svg = render_figure(result, "svg")
     assert "semi-supervised: U, 30 % contaminated" in texts(svg)
-    assert benchmark_figures.densities(1).panels[0].points != result.panels[0].points
+    assert figures.densities(1).panels[0].points != result.panels[0].points
 
 
 @pytest.mark.thorough
-def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
+def test_curves_agree_with_the_results_of_a_run(tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(ONE_CANDIDATE))
     protocol = Protocol("paper", read_grids(str(tmp_path / "g.json")))
     result = curves(CurvesRequest(protocol, repetition=1), Run(jobs=1))
@@ -136,7 +136,7 @@ def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
         str(tmp_path / "b"), protocol, tasks=("synthetic",), settings=("semi-supervised",),
         repetitions=2,
     )  # fmt: skip
-    run(request, Run(jobs=1))
+    run_benchmark(request, Run(jobs=1))
     written = [json.loads(one) for one in (tmp_path / "b/results.jsonl").read_text().splitlines()]
     wanted = {one["method"]: one for one in written if one["repetition"] == 1}
     assert [one.method for one in result.curves] == list(wanted)
@@ -145,29 +145,29 @@ def test_curves_are_those_of_the_line_that_a_run_writes(tmp_path):
             assert getattr(one, area) == wanted[one.method][area]
         area = auc([0, *one.fpr, 1], [0, *one.recall, 1])
         assert area == pytest.approx(one.roc_auc, abs=0.002)
-        # the best precision from half of all positives on, as the line has it
+        # the best precision at recall 0.5 or higher, as in the results
         beyond = [p for p, r in zip(one.precision, one.recall, strict=True) if r >= 0.5]
         assert max(beyond) == pytest.approx(wanted[one.method]["curve"][49], abs=0.01)
-    assert "repetition 1, protocol paper" in texts(benchmark_plots.drawn(result, "svg"))
+    assert "repetition 1, protocol paper" in texts(render_figure(result, "svg"))
 
 
-def test_no_interval_is_drawn_beyond_the_ends_of_an_area(tmp_path):
+def test_intervals_are_drawn_within_0_and_100_percent(tmp_path):
     lines = [
         line(level, 0.3, repetition=repetition, area=area)
         for level in (0.0, 0.3)
         for repetition, area in enumerate((1.0, 0.2))
     ]
-    result = contamination([str(write_run(tmp_path / "run", lines))])
+    result = contamination_figure([str(write_run(tmp_path / "run", lines))])
     (panel,) = result.panels
     assert panel.methods[0].means[0].area.high > 400
-    (axes,) = benchmark_plots._contamination(result).axes
+    (axes,) = figures._draw_contamination(result).axes
     assert -6 < axes.get_ylim()[0] < 0
     assert 100 < axes.get_ylim()[1] < 106
 
 
 def test_the_effect_of_contamination_has_a_panel_for_u_and_one_for_p(varied, resvm, tmp_path):
     names = [str(one) for one in varied]
-    result = contamination(names)
+    result = contamination_figure(names)
     assert [(one.axis, one.held) for one in result.panels] == [
         ("contamination_unl", 0.3),
         ("contamination_pos", 0.3),
@@ -180,7 +180,7 @@ def test_the_effect_of_contamination_has_a_panel_for_u_and_one_for_p(varied, res
         last = resvm_means[-1].area
         assert (last.n, last.mean) == (3, pytest.approx(83.0))
         assert (last.low, last.high) == pytest.approx(student_interval(sample))
-    assert contamination(names[::-1]) == result
+    assert contamination_figure(names[::-1]) == result
     ran = resvm("benchmark", "figure", "contamination", *varied, "-o", tmp_path / "c.svg")
     assert ran.code == 0, ran.err
     shown = texts((tmp_path / "c.svg").read_bytes())
@@ -189,28 +189,28 @@ def test_the_effect_of_contamination_has_a_panel_for_u_and_one_for_p(varied, res
     assert "3 repetitions" in shown
 
 
-def test_one_run_that_varied_both_in_turn_has_both_panels(tmp_path):
+def test_a_run_that_varied_both_contaminations_has_two_panels(tmp_path):
     levels = (0.0, 0.3, 0.6)
     cross = dict.fromkeys([(0.3, one) for one in levels] + [(one, 0.3) for one in levels])
     both = write_run(tmp_path / "b", [line(*place) for place in cross])
-    result = contamination([str(both)])
+    result = contamination_figure([str(both)])
     assert [one.axis for one in result.panels] == ["contamination_unl", "contamination_pos"]
-    assert benchmark_plots.drawn(result, "png").startswith(b"\x89PNG")
+    assert render_figure(result, "png").startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ([line(0.3, 0.3)], "no contamination is varied"),
-        ([line(0.3, 0.3, setting="semi-supervised")], "no contamination is varied"),
+        ([line(0.3, 0.3)], "varies no contamination"),
+        ([line(0.3, 0.3, setting="semi-supervised")], "varies no contamination"),
         (
             [line(p, u) for p in (0.0, 0.3) for u in (0.0, 0.3)],
-            "contamination_unl is varied at several contamination_pos",
+            "varies contamination_unl at several contamination_pos",
         ),
         ([line(0.3, 0.0), line(0.3, 0.3, task="mine")], "mine by search and synthetic by search"),
     ],
 )
-def test_runs_that_show_no_effect_are_refused(lines, said, resvm, tmp_path):
+def test_a_figure_needs_runs_that_vary_one_contamination(lines, said, resvm, tmp_path):
     target = write_run(tmp_path / "b", lines)
     ran = resvm("benchmark", "figure", "contamination", target, "-o", tmp_path / "c.svg")
     assert ran.code == 3, ran.err
@@ -218,43 +218,47 @@ def test_runs_that_show_no_effect_are_refused(lines, said, resvm, tmp_path):
     assert not (tmp_path / "c.svg").exists()
 
 
-def test_runs_that_do_not_belong_together_are_refused(varied, tmp_path):
+def test_a_figure_needs_runs_of_one_task_and_protocol(varied, tmp_path):
     copy = write_run(tmp_path / "again", [line(0.3, 0.0), line(0.3, 0.6)])
     other = write_run(tmp_path / "fast", [line(p, 0.3, protocol="fast") for p in (0.0, 0.6)])
-    for second, said in ((copy, "contamination_unl is varied there as in"), (other, "by fast and")):
-        with pytest.raises(benchmark_figures.DataError, match=said):
-            contamination([str(varied[0]), str(second)])
+    for second, said in ((copy, "varies contamination_unl, as does"), (other, "by fast and")):
+        with pytest.raises(DataError, match=said):
+            contamination_figure([str(varied[0]), str(second)])
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (["resample", "-o", "a.svg"], 2, "NAME is 'resample'; resampling, densities, curves or"),
-        (["resampling", "-o", "a.gif"], 2, "-o is 'a.gif'; a name in .png, .svg or .pdf"),
-        (["resampling", "-o", "-"], 2, "-o is '-'"),
+        (["resampling", "-o", "a.gif"], 2, "-o must end in .png, .svg or .pdf"),
+        (["resampling", "-o", "-"], 2, "-o must end in"),
         (["resampling", "b", "-o", "a.svg"], 2, "DIR is for contamination, not for resampling"),
         (["resampling", "--seed", 1, "-o", "a.svg"], 2, "--seed is for curves and densities"),
         (["densities", "--task", "cancer", "-o", "a.svg"], 2, "--task is for curves, not for"),
-        (["densities", "--repetition", -1, "-o", "a.svg"], 2, "--repetition is -1"),
+        (
+            ["densities", "--repetition", -1, "-o", "a.svg"],
+            2,
+            "--repetition must not be negative, got -1",
+        ),
         (["curves", "--task", "iris", "-o", "a.svg"], 2, "--task is 'iris'"),
         (["curves", "--setting", "none", "-o", "a.svg"], 2, "--setting is 'none'"),
         (["curves", "--protocol", "slow", "-o", "a.svg"], 2, "--protocol is 'slow'"),
         (["curves", "--task", "mnist-7", "-o", "a.svg"], 3, "mnist.scale.bz2"),
         (["contamination", "-o", "a.svg"], 2, "contamination needs the DIR of a run"),
-        (["contamination", "b", "b", "-o", "a.svg"], 2, "the first directory once more"),
-        (["contamination", "a", "b", "c", "-o", "a.svg"], 2, "one or two were expected"),
-        (["contamination", "b", "-o", "a.svg"], 5, "b: there is no such directory"),
+        (["contamination", "b", "b", "-o", "a.svg"], 2, "is the same directory as"),
+        (["contamination", "a", "b", "c", "-o", "a.svg"], 2, "needs one or two directories, got 3"),
+        (["contamination", "b", "-o", "a.svg"], 5, "b: no such directory"),
         (["resampling", "-o", "missing/a.svg"], 5, "missing"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words, code, said, resvm, tmp_path):
+def test_bad_options_fail(words, code, said, resvm, tmp_path):
     ran = resvm("benchmark", "figure", *words, cwd=tmp_path)
     assert ran.code == code, ran.err
     assert said in ran.err
     assert not (tmp_path / "a.svg").exists()
 
 
-def test_random_search_at_contaminations_of_ones_choice(resvm, tmp_path):
+def test_random_search_at_chosen_contaminations(resvm, tmp_path):
     words = ["benchmark", "run", "--protocol", "search", "--trials", 1, "--tasks", "synthetic"]
     words += ["--methods", "cwsvm", "--repetitions", 1, "--contamination-unl", 0.3, "-q", "-j", 1]
     ran = resvm(*words, "--contamination-pos", "0:0.6:0.6", "-o", tmp_path / "p")
@@ -275,7 +279,7 @@ def test_random_search_at_contaminations_of_ones_choice(resvm, tmp_path):
     assert "other settings: trials" in ran.err
 
 
-def test_random_search_judges_as_the_paper_does():
+def test_random_search_scores_as_the_paper_does():
     protocol = Protocol("search", default_grids())
     settings = protocol.search("resvm", "synthetic", 0, 1.0, PAPER_TASKS["synthetic"].n_pos)
     assert (settings.search, settings.trials, settings.folds) == ("random", 100, 10)

@@ -1,0 +1,239 @@
+"""The effect of contamination: what each method achieves at each level, and tolerates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from resvm_cli.benchmark.data import OWN
+from resvm_cli.benchmark.join import read_directories
+from resvm_cli.benchmark.results import CellResult
+from resvm_cli.benchmark.tables import (
+    Estimate,
+    MethodCell,
+    MethodRow,
+    compared_methods,
+    method_cells,
+    p_greater,
+    paired_areas,
+    wins_of,
+)
+from resvm_cli.errors import DataError, Message, ParameterError
+
+AXES = ("contamination_pos", "contamination_unl")
+PANELS = AXES[::-1]  # in the order of the paper's figure
+TOLERATED_POINTS = 5.0  # of average precision that contamination may cost
+EXAMPLE = (
+    "resvm benchmark run {protocol:search} {tasks:synthetic} {contamination_pos:0.3}"
+    " {contamination_unl:0:0.6:0.1} {output:DIR} makes one"
+)
+
+
+@dataclass(frozen=True)
+class LevelRow(MethodRow):
+    """All methods at one contamination; wins and tests use average precision."""
+
+    contamination_pos: float
+    contamination_unl: float
+    n_compared: int
+    cells: tuple[MethodCell, ...]
+    best: str | None
+    p_resvm_over_bagging: float | None
+    p_resvm_over_cwsvm: float | None
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The highest contamination at which a method loses less than 5 points."""
+
+    method: str
+    axis: str
+    other: float  # contamination of the other set
+    level: float
+    clean: float  # mean average precision in percent at the lowest contamination
+    lost: float  # points at ``level``
+    next_level: float | None  # None: it tolerates all levels that were tried
+    next_lost: float | None
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """One task at every contamination that was tried."""
+
+    task: str
+    methods: tuple[str, ...]
+    rows: tuple[LevelRow, ...]
+    borne: tuple[Tolerance, ...]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Average precision over the contaminations that all methods have, best first."""
+        rows = [row for row in self.rows if all(row.cell(method) for method in self.methods)]
+        found = {}
+        for method in self.methods if rows else ():
+            cells = [cell for row in rows if (cell := row.cell(method))]
+            found[method] = sum(cell.average_precision.mean for cell in cells) / len(cells)
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def other_axis(axis: str) -> str:
+    return AXES[1 - AXES.index(axis)]
+
+
+def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, list[LevelRow]]]:
+    """Rows that differ along one axis, for each contamination of the other set."""
+    other = other_axis(axis)
+    for fixed in sorted({getattr(row, other) for row in rows}):
+        along = [row for row in rows if getattr(row, other) == fixed]
+        if len(along) > 1:
+            yield fixed, along
+
+
+def own_tables(results: Sequence[CellResult]) -> tuple[OwnTable, ...]:
+    """The table of every task at contaminations that the user chose."""
+    found = []
+    for task in dict.fromkeys(one.cell.task for one in results):
+        own = [one for one in results if one.cell.task == task]
+        methods = compared_methods(own)
+        rows = tuple(
+            _level_row(level, [one for one in own if one.cell.contamination == level], methods)
+            for level in sorted({one.cell.contamination for one in own})
+        )
+        found.append(OwnTable(task, methods, rows, _tolerances(rows, methods)))
+    return tuple(found)
+
+
+def _level_row(
+    level: tuple[float, float], results: Sequence[CellResult], methods: Sequence[str]
+) -> LevelRow:
+    table = paired_areas(results, methods, "average_precision")
+    wins = wins_of(table, methods)
+    best = methods[int(table.mean(axis=0).argmax())] if wins else None
+    return LevelRow(
+        *level, len(table), tuple(method_cells(results, methods, wins)), best,
+        p_greater(table, methods, "resvm", "bagging"), p_greater(table, methods, "resvm", "cwsvm"),
+    )  # fmt: skip
+
+
+def _tolerances(rows: Sequence[LevelRow], methods: Sequence[str]) -> tuple[Tolerance, ...]:
+    """How far each method gets along each axis, level by level, before it loses 5 points."""
+    found = []
+    for axis in AXES:
+        for fixed, along in rows_along(axis, rows):
+            for method in methods:
+                means = [
+                    (getattr(row, axis), cell.average_precision.mean)
+                    for row in along
+                    if (cell := row.cell(method))
+                ]
+                if not means:
+                    continue
+                level, clean = means[0]
+                lost, beyond = 0.0, None
+                for further, mean in means[1:]:
+                    if mean < clean - TOLERATED_POINTS:
+                        beyond = further, clean - mean
+                        break
+                    level, lost = further, clean - mean
+                found.append(
+                    Tolerance(method, axis, fixed, level, clean, lost, *(beyond or (None, None)))
+                )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class LevelMean:
+    """The area under the PR curve at one contamination, in percent."""
+
+    level: float
+    area: Estimate
+
+
+@dataclass(frozen=True)
+class MethodLevels:
+    """One method at the levels of one contamination."""
+
+    method: str
+    means: tuple[LevelMean, ...]
+
+
+@dataclass(frozen=True)
+class ContaminationPanel:
+    """The effect of one contamination while the other is held."""
+
+    axis: str
+    held: float
+    methods: tuple[MethodLevels, ...]
+
+
+@dataclass(frozen=True)
+class ContaminationFigure:
+    """The effect of contamination of U and of P, where the runs varied them."""
+
+    task: str
+    protocol: str
+    panels: tuple[ContaminationPanel, ...]
+
+
+def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
+    """The figure of runs that varied one contamination each, or of one run that varied both."""
+    if not directories:
+        raise ParameterError("contamination needs the DIR of a run, or of two", EXAMPLE)
+    if len(directories) > len(AXES):
+        raise ParameterError("contamination needs one or two directories, got {n}",
+                             n=len(directories))  # fmt: skip
+    panels: dict[str, ContaminationPanel] = {}
+    kinds: set[tuple[str, str]] = set()
+    for files in read_directories(directories):
+        directory = files.path
+        results = [one for one in files.results if one.cell.setting == OWN]
+        kinds |= {(one.cell.task, one.protocol) for one in results}
+        if len(kinds) > 1:
+            listed = " and ".join(f"{task} by {protocol}" for task, protocol in sorted(kinds))
+            raise DataError(
+                f"{directory}: one figure cannot show results of {listed}",
+                "give runs of one task and one protocol",
+            )
+        tables = own_tables(results)
+        found = [_panel(directory, axis, own.rows) for own in tables for axis in PANELS]
+        varied = [panel for panel in found if panel is not None]
+        if not varied:
+            raise DataError(f"{directory}: varies no contamination", Message(EXAMPLE))
+        for panel in varied:
+            if panel.axis in panels:
+                raise DataError(
+                    f"{directory}: varies {panel.axis}, as does {directories[0]}",
+                    "give a run that varies contamination_unl, and one that varies"
+                    " contamination_pos",
+                )
+            panels[panel.axis] = panel
+    ((task, protocol),) = kinds
+    in_order = tuple(panels[axis] for axis in PANELS if axis in panels)
+    return ContaminationFigure(task, protocol, in_order)
+
+
+def _panel(directory: str, axis: str, rows: Sequence[LevelRow]) -> ContaminationPanel | None:
+    """The panel of one contamination; None if it is not varied."""
+    varied = list(rows_along(axis, rows))
+    if not varied:
+        return None
+    if len(varied) > 1:
+        other = other_axis(axis)
+        raise DataError(
+            f"{directory}: varies {axis} at several {other}",
+            Message(f"a figure shows one: run with a single {{{other}}}"),
+        )
+    ((held, along),) = varied
+    methods = dict.fromkeys(cell.method for row in along for cell in row.cells)
+    levels = [
+        MethodLevels(
+            method,
+            tuple(
+                LevelMean(getattr(row, axis), cell.pr_auc_trapezoid)
+                for row in along
+                if (cell := row.cell(method)) is not None
+            ),
+        )
+        for method in methods
+    ]
+    return ContaminationPanel(axis, held, tuple(levels))

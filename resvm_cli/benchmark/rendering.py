@@ -1,0 +1,272 @@
+"""The sections of a report, and how they are written: terminal, Markdown, CSV, JSON and a page."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from resvm_cli import __version__
+from resvm_cli.benchmark.results import AREAS
+from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.streams import as_unicode
+from resvm_cli.report.html import page
+from resvm_cli.report.terminal import finite, harmless, print_json, print_table
+
+if TYPE_CHECKING:
+    from resvm_cli.benchmark.report import BenchmarkReport, RunReport
+    from resvm_cli.benchmark.tables import Estimate, MethodCell
+
+TITLES = {
+    "supervised": "Supervised",
+    "pu": "PU learning",
+    "semi-supervised": "Semi-supervised",
+    "own": "Own data",
+}
+CSV_COLUMNS = (
+    "run", "protocol", "setting", "task", "method", "contamination_pos", "contamination_unl", "n",
+    *(f"{area}{bound}" for area in AREAS for bound in ("", "_low", "_high")),
+    "wins", "published_low", "published_high", "published_wins", "verdict",
+    "p_resvm_over_bagging", "stars", "published_stars",
+)  # fmt: skip
+# Characters that Markdown would take for markup, or for the end of a table's cell.
+MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """Text of a table, the value it is sorted by, and a mark that highlights it."""
+
+    text: str
+    value: float | None = None
+    mark: str = ""
+
+
+NOTHING = TableCell("-")
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """Rows under column names."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+    n_names: int = 1  # leading columns that hold names
+    prose: bool = False  # cells hold sentences
+
+    def is_numeric(self, column: int) -> bool:
+        values = [row[column].value for row in self.rows]
+        return column >= self.n_names and any(value is not None for value in values)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What the page draws; the other formats have the same in tables."""
+
+    kind: str
+    title: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter of the report."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
+    charts: tuple[Chart, ...] = ()
+
+
+def cells(*parts: TableCell | str | int | None) -> tuple[TableCell, ...]:
+    """A row of cells: numbers sort by value, None is a dash."""
+    row = []
+    for part in parts:
+        if part is None:
+            row.append(NOTHING)
+        elif isinstance(part, TableCell):
+            row.append(part)
+        else:
+            row.append(TableCell(str(part), part if isinstance(part, int) else None))
+    return tuple(row)
+
+
+def number(value: float | None, digits: int = 1, sign: bool = False) -> TableCell:
+    if value is None or math.isnan(value):
+        return NOTHING
+    return TableCell(f"{value:{'+' if sign else ''}.{digits}f}", value)
+
+
+def count(value: float | None) -> TableCell:
+    """A count; shared first places may make it fractional."""
+    if value is None:
+        return NOTHING
+    return number(value, 0 if abs(value - round(value)) < 1e-9 else 1)
+
+
+def p_value(value: float | None) -> TableCell:
+    if value is None or math.isnan(value):
+        return NOTHING
+    return TableCell(f"{value:.2g}", value, "best" if value < 0.05 else "")
+
+
+def interval(value: Estimate, mark: str = "") -> TableCell:
+    text = f"{value.mean:.1f}"
+    if value.low is not None and value.high is not None:
+        dash = "-" if value.low >= 0 else " to "  # few repetitions may give a negative bound
+        text += f" ({value.low:.1f}{dash}{value.high:.1f})"
+    return TableCell(text, value.mean, mark)
+
+
+def show(sections: Sequence[Section]) -> None:
+    """Print everything on stdout, for people."""
+    print_table("\n".join(_text_lines(sections)) + "\n")
+
+
+def _text_lines(sections: Sequence[Section]) -> Iterator[str]:
+    for index, section in enumerate(sections):
+        if index:
+            yield ""
+        yield section.title.upper()
+        for sentence in section.sentences:
+            yield from _wrapped(sentence) or [""]
+        for table in section.tables:
+            yield ""
+            if table.title:
+                yield table.title
+            yield from _prose_lines(table) if table.prose else _table_lines(table)
+
+
+def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(
+        harmless(text), 100, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
+    )
+
+
+def _prose_lines(table: ReportTable) -> Iterator[str]:
+    for row in table.rows:
+        for start, cell in zip(("- ", "  ", "  "), row, strict=False):
+            yield from _wrapped(cell.text, start, "  ")
+
+
+def _table_lines(table: ReportTable) -> Iterator[str]:
+    lines = [table.columns, *([cell.text for cell in row] for row in table.rows)]
+    texts = [[harmless(text) for text in line] for line in lines]
+    columns = range(len(table.columns))
+    widths = [max(len(line[column]) for line in texts) for column in columns]
+    aligned = [">" if table.is_numeric(column) else "<" for column in columns]
+    for line in texts:
+        padded = [f"{line[column]:{aligned[column]}{widths[column]}}" for column in columns]
+        yield "  ".join(padded).rstrip()
+
+
+def markdown(sections: Sequence[Section]) -> bytes:
+    """The whole report as GitHub's Markdown."""
+    lines = ["# Benchmark", ""]
+    for section in sections:
+        lines += [f"## {_escaped(section.title)}", ""]
+        for sentence in section.sentences:
+            lines += [_escaped(sentence), ""]
+        for table in section.tables:
+            if table.title:
+                lines += [f"### {_escaped(table.title)}", ""]
+            rule = ["---:" if table.is_numeric(c) else "---" for c in range(len(table.columns))]
+            lines += [_markdown_row(map(_escaped, table.columns)), f"|{'|'.join(rule)}|"]
+            for row in table.rows:
+                lines.append(_markdown_row(map(_markdown_cell, row)))
+            lines.append("")
+    return as_unicode("\n".join(lines)).encode()
+
+
+def _markdown_row(texts: Iterator[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _markdown_cell(cell: TableCell) -> str:
+    text = _escaped(cell.text)
+    return f"**{text}**" if cell.mark in ("best", "below") and text else text
+
+
+def _escaped(text: str) -> str:
+    return MARKUP.sub(r"\\\1", harmless(text))
+
+
+def html(report: BenchmarkReport, sections: Sequence[Section]) -> bytes:
+    """A self-contained page with sortable tables and charts."""
+    title = f"resvm benchmark: {' and '.join(run.name for run in report.runs)}"
+    data = {
+        "heading": title,
+        "made": f"Made by resvm {__version__}. Click on a column's name to sort by it.",
+        "sections": [_section_data(section) for section in sections],
+    }
+    return page(title, "benchmark/benchmark.js", finite(data))
+
+
+def _section_data(section: Section) -> dict[str, Any]:
+    return {
+        "title": section.title,
+        "sentences": list(section.sentences),
+        "tables": [
+            {
+                "title": table.title,
+                "columns": list(table.columns),
+                "names": table.n_names,
+                "prose": table.prose,
+                "rows": [[[one.text, one.value, one.mark] for one in row] for row in table.rows],
+            }
+            for table in section.tables
+        ],
+        "figures": [
+            {"kind": chart.kind, "title": chart.title, **chart.data} for chart in section.charts
+        ],
+    }
+
+
+def csv(report: BenchmarkReport) -> Iterator[bytes]:
+    """One line for each setting, task, contamination and method."""
+    line = line_writer(",")
+    yield line(CSV_COLUMNS).encode()
+    for run in report.runs:
+        for record in _csv_records(run):
+            texts = ("" if value is None else value for value in record)
+            yield line(texts).encode("utf-8", "surrogateescape")
+
+
+def _csv_records(run: RunReport) -> Iterator[list[Any]]:
+    for table in run.tables:
+        for row in table.rows:
+            for cell in row.cells:
+                theirs = cell.published
+                published = (theirs.low, theirs.high, theirs.wins) if theirs else (None,) * 3
+                yield [
+                    run.name, run.protocol, table.setting, row.task, cell.method, None, None,
+                    *_areas(cell), *published, cell.verdict, row.p_resvm_over_bagging, row.stars,
+                    row.published_stars,
+                ]  # fmt: skip
+    for own in run.own:
+        for level in own.rows:
+            for cell in level.cells:
+                yield [
+                    run.name, run.protocol, "own", own.task, cell.method, level.contamination_pos,
+                    level.contamination_unl, *_areas(cell), *(None,) * 4,
+                    level.p_resvm_over_bagging, None, None,
+                ]  # fmt: skip
+
+
+def _areas(cell: MethodCell) -> list[Any]:
+    values: list[Any] = [cell.pr_auc_trapezoid.n]
+    for area in AREAS:
+        estimate = getattr(cell, area)
+        values += [estimate.mean, estimate.low, estimate.high]
+    return [*values, cell.wins]
+
+
+def print_report(report: BenchmarkReport) -> None:
+    """Print the whole report as versioned JSON."""
+    content: dict[str, Any] = finite(asdict(report))
+    print_json("benchmark-report", content)

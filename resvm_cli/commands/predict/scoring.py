@@ -1,0 +1,187 @@
+"""Blocks of rows scored by a model, in threads here or on workers elsewhere."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from resvm_cli.errors import DataError, ModelError
+from resvm_cli.files.predictions import FormatName, PredictionBlock, format_block
+from resvm_cli.files.streams import name_of
+from resvm_cli.files.svmlight import Block
+from resvm_cli.model.decisions import usual_range
+from resvm_cli.model.ensemble import Decisions, Predictor
+from resvm_cli.model_files.directory import StoredModel, load_model
+from resvm_cli.parameters import RuleName
+from resvm_cli.rows import FloatArray, distinct
+from resvm_cli.svm import kernels
+
+# All support vectors together add less than this fraction of a member's constant.
+NEGLIGIBLE = 1e-3
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """A threshold by what it is to reach: a recall, or how many rows are predicted positive."""
+
+    kind: Literal["recall", "top", "fraction"]
+    amount: float
+
+
+@dataclass(frozen=True)
+class PredictRequest:
+    """Which rows to predict by which model, and what to write about them."""
+
+    model: str
+    source: str = "-"
+    target: str = "-"
+    form: FormatName = "text"
+    threshold: float | ThresholdRule | None = None  # None: the model's own
+    decision: RuleName | None = None  # None: the model's own
+    contamination_pos: float = 0.0  # with a recall: the fraction of P that is mislabeled
+    break_ties: bool = False
+    votes: bool = False
+    member_values: bool = False
+    ids: bool = False
+    zero_based: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredBlock:
+    """A block of rows with its output, as the worker that parsed it returns it."""
+
+    predictions: PredictionBlock
+    text: bytes
+    first_bad: int | None  # a row whose value is not finite
+    n_new_features: int  # rows with features that training did not see
+    n_unlike: int  # rows unlike those of training
+    max_index: int
+
+
+@dataclass(frozen=True, eq=False)
+class BlockScorer:
+    """Scores blocks of rows; it may be sent to other processes."""
+
+    request: PredictRequest
+    model: StoredModel
+    decision: RuleName
+    threshold: float
+    formatted: bool
+    usual: tuple[float, float] | None  # range of the mean values out of bag, without its tails
+
+    @classmethod
+    def for_model(
+        cls,
+        request: PredictRequest,
+        model: StoredModel,
+        decision: RuleName,
+        threshold: float,
+        *,
+        formatted: bool,
+    ) -> BlockScorer:
+        """With the range of values that the model's out-of-bag table tells."""
+        usual = None
+        if model.out_of_bag is not None and not model.ensemble.single:
+            means = model.out_of_bag.by("mean")
+            usual = None if means is None else usual_range(*means)
+        return cls(request, model, decision, threshold, formatted, usual)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return Predictor(self.model.ensemble, self.model.scaling)
+
+    def __getstate__(self) -> dict[str, Any]:
+        computed = ("predictor", "_rho")
+        return {name: value for name, value in self.__dict__.items() if name not in computed}
+
+    def reference(self) -> ModelReference:
+        """The same for workers that read the model by its path."""
+        path = os.path.realpath(self.request.model)
+        options = (self.request, self.decision, self.threshold, self.formatted, self.usual)
+        return ModelReference(path, self.model.manifest["manifest_sha256"], options)
+
+    def score(self, block: Block) -> ScoredBlock:
+        if self.model.ensemble.is_precomputed:
+            self._require_kernel_values(block)
+        member_values = self.predictor.member_values(block.rows)
+        decisions = self.predictor.decide(member_values)
+        predictions = self._predictions(decisions, member_values, block)
+        max_index = block.rows.max_index
+        n_new = 0
+        if max_index > self.model.last_feature:
+            new = block.rows.indices > self.model.last_feature
+            n_new = len(distinct(block.rows.row_numbers[new]))
+        bad = np.flatnonzero(~np.isfinite(decisions.sums))
+        return ScoredBlock(
+            predictions,
+            format_block(self.request.form, predictions) if self.formatted else b"",
+            int(bad[0]) if len(bad) else None,
+            n_new,
+            self._count_unlike(decisions, member_values),
+            max_index,
+        )
+
+    @cached_property
+    def _rho(self) -> FloatArray | None:
+        """What members say of rows that are far from every support vector."""
+        ensemble = self.model.ensemble
+        if ensemble.groups[0].kernel.name != "rbf":
+            return None
+        return np.array([member.rho for member in ensemble.members])
+
+    def _count_unlike(self, decisions: Decisions, member_values: FloatArray) -> int:
+        """Rows outside the usual range, or so far away that no support vector counts."""
+        if self.usual is None:
+            return 0
+        low, high = self.usual
+        unlike = (decisions.means < low) | (decisions.means > high)
+        if self._rho is not None:
+            counts = np.abs(member_values + self._rho).max(axis=1)
+            unlike |= counts < NEGLIGIBLE * np.abs(self._rho).max()
+        return int(np.count_nonzero(unlike))
+
+    def _require_kernel_values(self, block: Block) -> None:
+        """Refuse rows of features; which serial number a row has makes no difference here."""
+        unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
+        if len(unnumbered):
+            raise DataError(
+                f"{name_of(self.request.source)}:{block.lines[unnumbered[0]]}: the model has a"
+                " precomputed kernel, and index 0 is missing",
+                f"{kernels.ROW_FORMAT}; here any number will do as serial",
+            )
+
+    def _predictions(
+        self, decisions: Decisions, member_values: FloatArray, block: Block
+    ) -> PredictionBlock:
+        request, values = self.request, decisions.by(self.decision)
+        # means, and one SVM's own values, have no ties
+        if request.break_ties and self.decision == "votes" and not self.model.ensemble.single:
+            values = decisions.values_without_ties()
+        return PredictionBlock(
+            labels=decisions.labels(self.threshold, self.decision),
+            decision_values=values,
+            votes=decisions.votes if request.votes else None,
+            member_values=member_values if request.member_values else None,
+            ids=block.comments,
+        )
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A scorer by the path of its model."""
+
+    path: str
+    digest: str
+    options: tuple[PredictRequest, RuleName, float, bool, tuple[float, float] | None]
+
+    def load(self) -> BlockScorer:
+        """The scorer; ModelError where there is no model at the path, or another one."""
+        model = load_model(self.path)
+        if model.manifest["manifest_sha256"] != self.digest:
+            raise ModelError(f"{self.path}: is another model than the one to predict with")
+        request, decision, threshold, formatted, usual = self.options
+        return BlockScorer(request, model, decision, threshold, formatted, usual)

@@ -1,0 +1,343 @@
+"""Out-of-bag scores of every row: decision values, resampled values and p-values.
+
+Resampled values show how far a row's rank depends on which members were drawn. A resample draws as
+many members as there are, with replacement, and scores every row by those of them that have not
+seen it. Values are kept in single precision and replaced by ranks, so that memory stays
+proportional to the rows.
+
+P-values compare a row with trusted negatives. To the members that have not seen the row, these are
+as new as the row itself: if it is a negative like them, every rank among their values is equally
+likely. So the fraction of values at or above its own, counting itself, is a p-value that assumes
+nothing about the model (Vovk; Bates et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli import randomness
+from resvm_cli.errors import DataError, Message
+from resvm_cli.model.ensemble import (
+    Decisions,
+    Group,
+    Predictor,
+    cut,
+    decision_values,
+    mean_values,
+)
+from resvm_cli.model.out_of_bag import Absences, decide_out_of_bag
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.parameters import RuleName
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
+from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
+from resvm_cli.svm import _blocks
+from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.training.resource_budget import (
+    MemoryEstimate,
+    limit_too_small,
+    training_estimate,
+)
+
+SingleArray: TypeAlias = npt.NDArray[np.float32]
+
+CELLS_AT_ONCE = 1 << 21  # rows times members of one task
+LEVEL = 0.95
+MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
+MAX_CELLS = 50_000_000  # rows times resamples: 200 MB
+COLUMNS_AT_ONCE = 1 << 14
+ROUNDING = 1e-9  # values that differ by less are equal: sums are taken in another order
+SCORE_BYTES = 24  # for each value of a member on a row
+LISTED_BYTES = 150  # for each row of a ranking
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagScores:
+    """Scores of rows by the members that have not seen them; nan where every member has."""
+
+    values: FloatArray  # by the scorer's rule
+    votes: FloatArray
+    n_members: IntArray
+    resampled: SingleArray | None  # resamples x rows
+    p_values: FloatArray | None = None  # where there are trusted negatives
+
+    @property
+    def scored(self) -> BoolArray:
+        return self.n_members > 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def joined(cls, first: OutOfBagScores, second: OutOfBagScores) -> OutOfBagScores:
+        resampled = None
+        if first.resampled is not None and second.resampled is not None:
+            resampled = np.concatenate([first.resampled, second.resampled], axis=1)
+        return cls(
+            np.concatenate([first.values, second.values]),
+            np.concatenate([first.votes, second.votes]),
+            np.concatenate([first.n_members, second.n_members]),
+            resampled,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagScorer:
+    """An ensemble with what its members have seen; scores sets of any size, block by block."""
+
+    predictor: Predictor
+    absences: Absences
+    n_positives: int
+    rule: RuleName
+    run: Run
+    break_ties: bool = True  # so that rows can be put in order
+    negatives: TrustedNegatives | None = None  # to compare rows of U with
+
+    def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagScores:
+        """The rows of P."""
+        return self._score(iter([rows]), len(rows), 0, resamples, "P")
+
+    def unlabeled(
+        self, blocks: Iterator[Rows], n_rows: int, resamples: MemberResamples | None
+    ) -> OutOfBagScores:
+        """The rows of U, all of them in order."""
+        return self._score(blocks, n_rows, self.n_positives, resamples, "U")
+
+    def _score(
+        self,
+        blocks: Iterator[Rows],
+        n_rows: int,
+        first: int,
+        resamples: MemberResamples | None,
+        name: str,
+    ) -> OutOfBagScores:
+        scores = OutOfBagScores(
+            np.empty(n_rows),
+            np.empty(n_rows),
+            np.empty(n_rows, np.int64),
+            None if resamples is None else np.empty((resamples.count, n_rows), np.float32),
+            np.empty(n_rows) if name == "U" and self.negatives is not None else None,
+        )
+
+        def work(task: tuple[int, Rows]) -> OutOfBagScores:
+            return self._block(task[1], first, task[0], resamples, name)
+
+        done = 0
+        tasks = _tasks(blocks, self.absences.n_models)
+        for block in parallel.stream(work, tasks, self.run.threads):
+            part = slice(done, done + len(block))
+            scores.values[part] = block.values
+            scores.votes[part] = block.votes
+            scores.n_members[part] = block.n_members
+            if scores.resampled is not None and block.resampled is not None:
+                scores.resampled[:, part] = block.resampled
+            if scores.p_values is not None and block.p_values is not None:
+                scores.p_values[part] = block.p_values
+            done += len(block)
+            self.run.progress(f"scoring {name} out of bag", done, n_rows)
+        return scores
+
+    def _block(
+        self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
+    ) -> OutOfBagScores:
+        numbers = np.arange(first + start, first + start + len(rows))
+        absent = self.absences.absent(numbers, rows)
+        member_values = self.predictor.member_values(rows)
+        bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
+                Message("its values are far from those that members were trained on: {scale} them"),
+            )
+        groups = self.predictor.ensemble.groups
+        decisions = decide_out_of_bag(member_values, absent, groups)
+        own = decisions.by(self.rule)
+        if self.break_ties and self.rule == "votes":
+            own = decisions.values_without_ties()
+        resampled = p_values = None
+        if resamples is not None:
+            resampled = resamples.values(own, member_values, absent, self.rule, groups)
+        if name == "U" and self.negatives is not None:
+            p_values = self.negatives.p_values(own, absent)
+        return OutOfBagScores(own, decisions.votes, decisions.n_members, resampled, p_values)
+
+
+def _tasks(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
+    """Blocks of a size that suits the members, each with the number of its first row."""
+    most = max(1, CELLS_AT_ONCE // n_models // BLOCK_ROWS) * BLOCK_ROWS
+    done = 0
+    for rows in blocks:
+        for start in range(0, len(rows), most):
+            part = rows.slice(start, min(start + most, len(rows)))
+            yield done, part
+            done += len(part)
+
+
+def ranking_threads(plan: ModelPlan, data: PUData, run: Run, *, intervals: bool) -> int:
+    """Threads within the run's limit while every row is scored."""
+    n_rows = plan.rows_pos + plan.rows_unl
+    held = training_estimate(plan, data, plan.n_models).held + LISTED_BYTES * n_rows
+    if intervals:
+        held += 4.0 * n_rows * n_resamples(n_rows)
+    estimate = MemoryEstimate(held, SCORE_BYTES * min(CELLS_AT_ONCE, plan.n_models * n_rows))
+    if threads := estimate.threads_within(run.memory_mb, run.threads()):
+        return threads
+    raise limit_too_small(run, estimate, "smaller bags ({n_pos}, {n_unl}), or {intervals:False}")
+
+
+def n_resamples(n_rows: int) -> int:
+    """How many resamples fit into memory for this many rows."""
+    return max(MIN_RESAMPLES, min(MAX_RESAMPLES, MAX_CELLS // max(1, n_rows)))
+
+
+class MemberResamples:
+    """Members drawn again with replacement, the same ones for every row."""
+
+    def __init__(self, n_models: int, n_resamples: int, seed: int) -> None:
+        bits = randomness.run_bits(seed, randomness.RESAMPLES)
+        drawn = randomness.below(bits, n_models, n_models * n_resamples)
+        self._weights = np.zeros((n_models, n_resamples))
+        for number, members in enumerate(drawn.reshape(n_resamples, n_models)):
+            self._weights[:, number] = np.bincount(members, minlength=n_models)
+
+    @property
+    def count(self) -> int:
+        return self._weights.shape[1]
+
+    def values(
+        self,
+        own: FloatArray,
+        member_values: FloatArray,
+        absent: BoolArray,
+        rule: RuleName = "votes",
+        groups: Sequence[Group] = (),
+    ) -> SingleArray:
+        """resamples x rows: decision values by this rule, without ties.
+
+        A row that every drawn member has seen keeps its own value.
+        """
+        result = np.empty((self.count, len(own)), np.float32)
+        for start in range(0, len(own), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            block = member_values[part], absent[part]
+            values = self._votes(*block) if rule == "votes" else self._means(*block, groups)
+            values = np.where(np.isnan(values), own[part, None], values)
+            with np.errstate(over="ignore"):  # infinities keep their order
+                result[:, part] = values.T
+        return result
+
+    def _votes(self, member_values: FloatArray, absent: BoolArray) -> FloatArray:
+        """rows x resamples: d without ties, nan where every member has seen the row."""
+        signs = np.where(absent, np.sign(member_values), 0.0)
+        admitted = np.where(absent, member_values, 0.0)
+        n_members, balance, sums = (self._drawn(part) for part in (absent, signs, admitted))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            votes = (n_members + balance) / (2 * n_members)
+            sums = sums * (absent.shape[1] / n_members)
+        values = decision_values(votes, sums)
+        return Decisions(
+            votes, sums, values, values, n_members.astype(np.int64)
+        ).values_without_ties()
+
+    def _means(
+        self, member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
+    ) -> FloatArray:
+        """rows x resamples: the groups' means, nan where every member has seen the row."""
+        admitted = np.where(absent, member_values, 0.0)
+        if len(groups) < 2:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return self._drawn(admitted) / self._drawn(absent)
+        sums = [self._drawn(admitted, cut(group)) for group in groups]
+        counts = [self._drawn(absent, cut(group)) for group in groups]
+        return mean_values(sums, counts, groups)
+
+    def _drawn(self, block: npt.NDArray[Any], members: slice = slice(None)) -> FloatArray:
+        """Sums over the drawn members among these: rows x resamples."""
+        weights = self._weights[members]
+        # one shape for every block: BLAS rounds by it
+        padded = np.zeros((BLOCK_ROWS, len(weights)))
+        padded[: len(block)] = block[:, members]
+        return (padded @ weights)[: len(block)]
+
+
+def rank_bounds(
+    resampled: SingleArray, ranks: IntArray, *, lowest_first: bool
+) -> tuple[IntArray, IntArray]:
+    """For each row the bounds of its rank; ``resampled`` (resamples x rows) is overwritten.
+
+    Bounds are widened to the row's own rank where resampling missed it.
+    """
+    n_resamples, n_rows = resampled.shape
+    all_ranks = resampled.view(np.int32)  # ranks overwrite the values they come from
+    buffer = np.empty(2 * n_rows, np.uint64)
+    for number in range(n_resamples):
+        _blocks.rank(resampled[number], not lowest_first, buffer, all_ranks[number])
+    tail = int((1 - LEVEL) / 2 * n_resamples)  # left out on either side
+    low, high = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    for start in range(0, n_rows, COLUMNS_AT_ONCE):
+        part = slice(start, start + COLUMNS_AT_ONCE)
+        sorted_ranks = np.sort(all_ranks[:, part].T.copy(), axis=1)
+        low[part], high[part] = sorted_ranks[:, tail], sorted_ranks[:, n_resamples - 1 - tail]
+    return np.minimum(low, ranks), np.maximum(high, ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class TrustedNegatives:
+    """The value of each member on each negative: negatives x members."""
+
+    member_values: FloatArray
+    rule: RuleName
+    groups: Sequence[Group]
+
+    def p_values(self, own: FloatArray, absent: BoolArray) -> FloatArray:
+        """For rows of these values, scored by the members where ``absent``; nan without any."""
+        result = np.full(len(own), np.nan)
+        for start in range(0, len(own), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            admitted = np.zeros((BLOCK_ROWS, absent.shape[1]))  # one shape: BLAS rounds by it
+            admitted[: len(own[part])] = absent[part]
+            values = self._values(admitted)[: len(own[part])]
+            least = own[part] - ROUNDING * (1 + np.abs(own[part]))
+            above = (values >= least[:, None]).sum(axis=1)
+            fractions = (1 + above) / (1 + len(self.member_values))
+            result[part] = np.where(absent[part].any(axis=1), fractions, np.nan)
+        return result
+
+    def _values(self, admitted: FloatArray) -> FloatArray:
+        """rows x negatives: the value of each negative by the members admitted to each row."""
+        counts = admitted.sum(axis=1, keepdims=True)
+        sums = admitted @ self.member_values.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.rule == "votes":
+                balance = admitted @ np.sign(self.member_values).T
+                votes = (counts + balance) / (2 * counts)
+                sums = sums * (admitted.shape[1] / counts)
+                values = decision_values(votes, sums)
+                return Decisions(
+                    votes, sums, values, values, counts.astype(np.int64)
+                ).values_without_ties()
+            if len(self.groups) < 2:
+                means: FloatArray = sums / counts
+                return means
+        parts = [cut(group) for group in self.groups]
+        return mean_values(
+            [admitted[:, part] @ self.member_values[:, part].T for part in parts],
+            [admitted[:, part].sum(axis=1, keepdims=True) for part in parts],
+            self.groups,
+        )
+
+
+def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
+    """For each p-value the least false discovery rate at which its row is listed; nan stays nan."""
+    result = np.full(len(p_values), np.nan)
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known], kind="stable")]
+    ratios = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    result[order] = np.minimum(np.minimum.accumulate(ratios[::-1])[::-1], 1.0)
+    return result

@@ -1,0 +1,368 @@
+"""P and U from files to a model directory, or to a part of one; models resumed and grown.
+
+What takes long, and what is resumed, is kept member by member in a part beside the target until the
+model is complete. A part in a directory of its own is a task of an array job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from resvm_cli.errors import FileError, Interrupted, Message, ModelError, ParameterError, Text
+from resvm_cli.files.atomic import remove_left_behind
+from resvm_cli.model.ensemble import Ensemble
+from resvm_cli.model.members import Part, rows_drawn
+from resvm_cli.model.out_of_bag import Absences, TrainingRows, stored_values
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.model_files.directory import (
+    StoredModel,
+    check_model_target,
+    load_model,
+    read_manifest,
+    stored_plan,
+)
+from resvm_cli.model_files.members import read_member
+from resvm_cli.model_files.parts import (
+    PartDirectory,
+    check_part_target,
+    is_blank,
+    join_parts,
+    remove_part,
+)
+from resvm_cli.parameters import MAX_MEMBERS
+from resvm_cli.rows import Rows
+from resvm_cli.running import parallel
+from resvm_cli.running.array_tasks import Share
+from resvm_cli.running.run import Run
+from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.data import TrainingData, as_stored, require_same_data
+from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.parts import assemble, open_part, train_missing
+from resvm_cli.training.resource_budget import ResourceBudget, kept_nonzeros
+from resvm_cli.training.train import (
+    TrainResult,
+    announce,
+    budget_for,
+    check,
+    make_plan,
+    save,
+    train_plan,
+    unfinished_note,
+    work_of,
+)
+
+# Multiplications; one to two and a half minutes on one core. From here on members are kept as they
+# are finished.
+LONG_WORK = 3e11
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """The part that was written, for the report."""
+
+    path: str
+    members: range
+    n_trained: int  # the others were there
+    n_models: int  # of the whole model
+
+
+def train(
+    source: TrainingInput,
+    choice: TrainingChoice,
+    target: str,
+    run: Run,
+    *,
+    force: bool = False,
+    resume: bool = False,
+) -> TrainResult:
+    """Read P and U, train the ensemble, write the model."""
+    check(source, choice)
+    _discard_finished_part(target)
+    check_model_target(target, force=force)
+    _check_unfinished_part(target, resume=resume, force=force)
+    with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
+        choice = _choose(data, choice, run)
+        plan = make_plan(data, choice)
+        announce(plan, data, run)
+        budget = budget_for(plan, data, run, in_rounds=not plan.single)
+        long = not plan.single and work_of(plan, data) >= LONG_WORK
+        if resume or budget.members_at_once or long:
+            part = open_part(_part_path(target), plan, data, choice.rule, range(plan.n_models))
+            return _finish(part, plan, budget, data, target, run, force=force)
+        trained, model = train_plan(plan, data, choice.rule, budget, run)
+        manifest = save(model, target, force=force)
+    expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
+    return TrainResult(target, manifest, plan, expected, trained.n_unconverged, tuple(run.notes))
+
+
+@contextmanager
+def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[TrainingData]:
+    """P and U, open while members are trained."""
+    keep_all = choice.params.method == "cwsvm"
+    with (
+        parallel.inner_threads_held(),
+        silenced(),
+        TrainingData(source, keep_all, run, kept_nonzeros(run.memory_mb)) as data,
+    ):
+        yield data
+
+
+def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
+    """The choice with its settings found by tuning, where it leaves them open."""
+    if choice.auto is None:
+        return choice
+    from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
+
+    return choose_settings(data, choice, run)
+
+
+def train_share(
+    source: TrainingInput,
+    choice: TrainingChoice,
+    wanted: Share | range,
+    target: str,
+    run: Run,
+) -> PartResult:
+    """Train some members of a model into a part; those that are there already are left alone."""
+    check(source, choice)
+    check_part_target(target)
+    if choice.auto is not None:
+        run.notice(
+            Message("every task repeats the search of {auto:True}: tune once, then use {params}")
+        )
+    with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
+        choice = _choose(data, choice, run)
+        plan = make_plan(data, choice)
+        announce(plan, data, run)
+        members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
+        if members.stop > plan.n_models:
+            raise ParameterError(
+                "{members} is {start}:{stop}, but the model has members 0 to {last}",
+                start=members.start,
+                stop=members.stop,
+                last=plan.n_models - 1,
+            )
+        if not members:
+            run.notice(
+                f"nothing to do: the model has {plan.n_models} members, fewer than there are tasks"
+                f" (this is {wanted})"
+            )
+            return PartResult(target, members, 0, plan.n_models)
+        share = wanted if isinstance(wanted, Share) else None
+        budget = budget_for(plan, data, run, in_rounds=not plan.single)
+        part = open_part(target, plan, data, choice.rule, members, share)
+        n_before = len(members) - len(part.unfinished())
+        with _say_what_is_kept(part, run, "the same command continues"):
+            for _ in train_missing(part, plan, budget, data, run):
+                pass
+    return PartResult(target, members, len(members) - n_before, plan.n_models)
+
+
+@contextmanager
+def _say_what_is_kept(part: PartDirectory, run: Run, advice: Text) -> Iterator[None]:
+    """Where the program is interrupted, say how much is kept and how to continue."""
+    try:
+        yield
+    except Interrupted:
+        n_members = len(part.members)
+        run.notice(
+            Message(
+                "{kept:,} of {total:,} members are kept in {path}; {advice}",
+                kept=n_members - len(part.missing()),
+                total=n_members,
+                path=part.path,
+                advice=advice,
+            )
+        )
+        raise
+
+
+def _part_path(target: str) -> str:
+    """Where the members of a training that may be interrupted are kept."""
+    return f"{target.rstrip(os.sep)}.part"
+
+
+def _discard_finished_part(target: str) -> None:
+    """Remove what a killed training left that holds nothing the model does not have.
+
+    The same command again would find the model there, and stop.
+    """
+    path = _part_path(target)
+    if not os.path.lexists(path):
+        return
+    with suppress(OSError):
+        if is_blank(Path(path)) or _is_part_of_model(path, target):
+            remove_part(path)
+    if os.path.lexists(target):
+        remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
+
+
+def _is_part_of_model(path: str, target: str) -> bool:
+    """Whether a part would become the model that is there, whatever members it has left."""
+    try:
+        description = PartDirectory.read(path).description
+        manifest = read_manifest(target)
+    except (ModelError, FileError):
+        return False
+    known = (name for name, value in description.items() if value is not None)
+    return all(manifest.get(name) == description[name] for name in known if name != "rule")
+
+
+def _check_unfinished_part(target: str, *, resume: bool, force: bool) -> None:
+    """Refuse to forget an interrupted training; with ``force`` it is removed."""
+    path = _part_path(target)
+    if resume or not os.path.lexists(path):
+        return
+    if not force:
+        raise ParameterError(
+            "{path}: an interrupted training is there",
+            "continue it with {resume:True}, or start again with {force:True}",
+            path=path,
+        )
+    remove_part(path)
+
+
+def _finish(
+    part: PartDirectory,
+    plan: ModelPlan,
+    budget: ResourceBudget,
+    data: PUData,
+    target: str,
+    run: Run,
+    *,
+    force: bool,
+) -> TrainResult:
+    """Train what a part beside the target lacks, and turn it into the model."""
+    last: Part | None = None
+    n_left = len(part.unfinished())
+    if n_left < plan.n_models:
+        run.notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
+    advice = Message("the same command with {resume:True} continues")
+    with _say_what_is_kept(part, run, advice):
+        for trained in train_missing(part, plan, budget, data, run):
+            last = trained
+    manifest, summary = assemble(join_parts([part.path]), target, force=force)
+    remove_part(part.path)
+    n_unconverged = manifest["unconverged"]
+    texts = unfinished_note(plan, n_unconverged)
+    if last is not None:
+        texts += warnings_about(data, last, summary)
+    for text in texts:
+        run.notice(text)
+    expected = ExpectedPerformance.from_table(summary.decision, summary.table)
+    return TrainResult(target, manifest, plan, expected, n_unconverged, tuple(run.notes))
+
+
+def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainResult:
+    """Add members to a model until it has ``n_models``."""
+    _discard_finished_part(target)
+    stored = load_model(target)
+    plan = _larger_plan(stored_plan(stored, target), target, n_models)
+    scaling = stored.scaling
+    source = as_stored(
+        replace(
+            source,
+            scale=None if scaling is None else scaling.kind,
+            features=source.features or stored.manifest["n_features"],
+        ),
+        stored,
+    )
+    source.check()
+    with _read(source, TrainingChoice(), run) as data:
+        require_same_data(stored, target, data, run)
+        plan = plan.with_weights(data.positive_weights)
+        for text in data.notes:
+            run.notice(text)
+        part = open_part(_part_path(target), plan, data, stored.decision.rule, range(n_models))
+        _require_same_model(part, stored, target, run)
+        _adopt_members(part, stored, target, plan, data)
+        budget = budget_for(plan, data, run, in_rounds=True)
+        return _finish(part, plan, budget, data, target, run, force=True)
+
+
+def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
+    if len(plan.plans) > 1:
+        raise ParameterError(
+            "{target}: pools {n} settings, so it cannot grow",
+            "train it again with a larger {n_models}",
+            target=target,
+            n=len(plan.plans),
+        )
+    if plan.single:
+        raise ParameterError("{target}: cwsvm is one model, so it cannot grow", target=target)
+    if not plan.n_models < n_models <= MAX_MEMBERS:
+        raise ParameterError(
+            "{grow} must be above {n}, the members of the model, and at most {most:,}, got {value}",
+            n=plan.n_models,
+            most=MAX_MEMBERS,
+            value=n_models,
+        )
+    return ModelPlan.of(replace(plan.plans[0], n_models=n_models))
+
+
+def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
+    """Refuse to add members that this model would not have had."""
+    for name in ("scaling", "n_features", "labels", "versions", "numeric_fingerprint"):
+        here, there = part.description[name], stored.manifest.get(name)
+        if here == there:
+            continue
+        if name == "numeric_fingerprint":
+            run.notice(
+                "the model was trained on another kind of machine: its bytes are not those of one"
+                " run"
+            )
+            continue
+        remove_part(part.path)
+        raise ModelError(
+            f"{target}: was trained with other {name}: {there} then, {here} now",
+            Message("train it again with a larger {n_models}"),
+        )
+
+
+def _adopt_members(
+    part: PartDirectory, stored: StoredModel, target: str, plan: ModelPlan, data: PUData
+) -> None:
+    """Put a model's members into a part of the larger one."""
+    entries = stored.manifest["members"]
+    if not set(part.unfinished()) & set(range(len(entries))):
+        return
+    problems = plan.problems(range(len(entries)))
+    drawn = rows_drawn(problems)
+    positive, unlabeled = (np.array(numbers, np.int64) for numbers in part.judged)
+    values = np.zeros((len(entries), 0))
+    if len(positive) + len(unlabeled):
+        fetched = data.fetch(unlabeled)
+        unscaled = Rows.concatenate([data.positives.take(positive), fetched])
+        rows = data.scaled(unscaled)
+        seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
+        numbers = np.concatenate([positive, len(data.positives) + unlabeled])
+        absent = Absences(problems, seen).absent(numbers, unscaled)
+        n_columns = data.n_features + (0 if data.zero_based else 1)
+        values = np.concatenate(
+            [
+                stored_values(_only(stored.ensemble, number), rows, absent[:, [number]], n_columns)
+                for number in range(len(entries))
+            ]
+        )
+    for number, entry in enumerate(entries):
+        text = read_member(target, number, entry)
+        # a manifest counts unconverged members without naming them, and so does the new one
+        converged = number >= stored.manifest["unconverged"]
+        part.add(number, text, converged, values[number])
+
+
+def _only(ensemble: Ensemble, number: int) -> Ensemble:
+    """One member, its support vectors in the order of training: sums round by their order."""
+    alone = ensemble.part(number, number + 1)
+    (member,) = alone.members
+    own = replace(member, support=np.arange(len(member.support)))
+    return replace(alone, pool=alone.pool.take(member.support), members=[own])
