@@ -97,7 +97,7 @@ def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
 
 
 def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
-    from tests.model.test_parts import _edit
+    from tests.training.test_parts import _edit
 
     parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
     _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))
