@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from resvm_cli.cli import COMMANDS, command_line
-from resvm_cli.options.help_order import panel_of
+from resvm_cli.options.option_groups import panel_of
 
 FOLDER = Path(__file__).parent / "commands"
 BEGIN = "<!-- reference: written by docs/write_reference.py -->"

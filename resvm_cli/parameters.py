@@ -76,6 +76,9 @@ class Parameter:
     shown: str | None = None  # how the default is described; None: as it is
     letter: str | None = None  # LIBSVM's
     metavar: str | None = None
+    panel: str = "Method"  # the heading under which --help lists it
+    advanced: bool = False  # listed last in --help
+    shared: bool = False  # tune takes it, and gives it to all candidates
     unused: Mapping[str, str] = field(default_factory=dict)  # method: why it has no use for this
     name: str = ""
 
@@ -159,6 +162,9 @@ def table(declared: Any) -> dict[str, Parameter]:
     }
 
 
+# Headings of --help.
+BASE_MODELS, ESTIMATE, SEARCH, RANKING = "Base models", "Estimate", "Search", "Ranking"
+SEARCH_SPACE = "Search space: a number, a list 1,10 or a range 1..10[:log|:linear]"
 ALL_OF_P = "bagging trains every member on all of P"
 ONE_MODEL = "cwsvm is one model of all of P against all of U"
 
@@ -217,6 +223,8 @@ class MethodParameters:
         "linear, poly, rbf, sigmoid or precomputed (rows are 0:serial 1:K(x,x1) ...), or LIBSVM's"
         " number 0 to 4; for fingerprints tanimoto (bits) or minmax (counts).",
         letter="t",
+        panel=BASE_MODELS,
+        shared=True,
     )
     gamma: float | Literal["scale", "auto"] = _number(
         "scale",
@@ -225,13 +233,25 @@ class MethodParameters:
         choices=("scale", "auto"),
         letter="g",
         metavar="G",
+        panel=BASE_MODELS,
     )
-    degree: int = _integer(3, "Degree of poly.", low=1, high=MAX_DEGREE, letter="d", metavar="D")
-    coef0: float = _number(0.0, "coef0 of poly and sigmoid.", letter="r", metavar="R")
+    degree: int = _integer(
+        3,
+        "Degree of poly.",
+        low=1,
+        high=MAX_DEGREE,
+        letter="d",
+        metavar="D",
+        panel=BASE_MODELS,
+    )
+    coef0: float = _number(
+        0.0, "coef0 of poly and sigmoid.", letter="r", metavar="R", panel=BASE_MODELS
+    )
     solver: SolverName | Literal["auto"] = _choice(
         "auto",
         ("auto", *SOLVER_NAMES),
         "auto, libsvm or liblinear; auto uses LIBLINEAR for linear bags above 5,000 rows.",
+        advanced=True,
     )
     bias: float | None = _number(
         None,
@@ -241,6 +261,7 @@ class MethodParameters:
         letter="B",
         metavar="B",
         shown="mean row norm of the bag",
+        advanced=True,
     )
     tolerance: float | None = _number(
         None,
@@ -249,11 +270,21 @@ class MethodParameters:
         letter="e",
         metavar="E",
         shown="0.001; LIBLINEAR 0.01",
+        advanced=True,
+        shared=True,
     )
     cache_mb: float = _number(
-        100.0, "LIBSVM's kernel cache, per thread.", positive=True, letter="m", metavar="MB"
+        100.0,
+        "LIBSVM's kernel cache, per thread.",
+        positive=True,
+        letter="m",
+        metavar="MB",
+        advanced=True,
+        shared=True,
     )
-    seed: int = _integer(0, "Same seed and data, same model, byte for byte.", low=0)
+    seed: int = _integer(
+        0, "Same seed and data, same model, byte for byte.", low=0, panel="Running", shared=True
+    )
 
     def check(self) -> None:
         """Refuse what cannot work or would be silently ignored, before any file is read."""
@@ -304,36 +335,51 @@ class TuningParameters:
         "roc_areas (the mean of four ROC areas: whole and partial, of votes and of means),"
         " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with _of_mean),"
         " pu_score (the paper's) or pu_score_pooled.",
+        panel=ESTIMATE,
     )
     up_to: float = _number(
-        0.2, "Fraction of U that partial_roc_auc covers.", positive=True, high=1, metavar="F"
+        0.2,
+        "Fraction of U that partial_roc_auc covers.",
+        positive=True,
+        high=1,
+        metavar="F",
+        advanced=True,
     )
     oob: bool = _declared(
         "flag",
         False,
         "Score out of bag: ten times cheaper than ten folds (resvm only).",
         shown="unless folds are given",
+        panel=ESTIMATE,
     )
-    folds: int = _integer(10, "Score by cross-validation with N folds.", low=2, letter="v")
-    repeats: int = _integer(1, "Repeat with other folds.", low=1)
+    folds: int = _integer(
+        10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
+    )
+    repeats: int = _integer(1, "Repeat N times with other folds.", low=1, advanced=True)
     outer: int = _integer(
         0,
         "An unbiased estimate: repeat the search without each of N outer folds.",
         low=2,
         also=0,
         shown="none",
+        panel=ESTIMATE,
     )
     search: SearchName = _choice(
         "random",
         SEARCH_NAMES,
         "informed (settings that do well on most data), random, grid or halving.",
         shown="informed out of bag without ranges, else random",
+        panel=SEARCH,
     )
     committee: int = _integer(
-        1, "Pool the K best settings.", low=1, metavar="K", shown="informed 4, else 1"
+        1, "Pool the K best settings.", low=1, metavar="K", shown="informed 4, else 1", panel=SEARCH
     )
-    trials: int = _integer(100, "Candidates of random and halving.", low=1)
-    max_extensions: int = _integer(3, "How often to extend a range whose edge wins.", low=0)
+    trials: int = _integer(
+        100, "Number of candidates that random and halving draw.", low=1, panel=SEARCH
+    )
+    max_extensions: int = _integer(
+        3, "How often to extend a range whose edge wins.", low=0, advanced=True
+    )
     n_models: int | Literal["auto"] | None = _integer(
         None,
         "Members; auto grows the winner until two halves of it agree.",
@@ -348,6 +394,7 @@ class TuningParameters:
         "Score candidates on at most N rows of U, drawn at random.",
         low=10,
         shown="5000; informed 1500",
+        advanced=True,
     )
     gram_mb: float = _number(
         1024.0,
@@ -355,6 +402,7 @@ class TuningParameters:
         low=0,
         metavar="MB",
         shown="1024; informed 150",
+        advanced=True,
     )
     contamination_pos: float | None = _number(
         None,
@@ -362,6 +410,7 @@ class TuningParameters:
         low=0,
         below=1,
         metavar="A",
+        panel=SEARCH_SPACE,
     )
     contamination_unl: float | None = _number(
         None,
@@ -369,6 +418,7 @@ class TuningParameters:
         low=0,
         below=1,
         metavar="B",
+        panel=SEARCH_SPACE,
     )
 
 
@@ -377,13 +427,25 @@ class RankingParameters:
     """Which rows a ranking lists, and what it says about each."""
 
     audit: bool = _declared(
-        "flag", False, "List the known positives instead, most suspicious first."
+        "flag", False, "List the known positives instead, most suspicious first.", panel=RANKING
     )
     contamination_pos: float | None = _number(
-        None, "Fraction of P that is negative.", low=0, below=1, metavar="A", shown="estimated"
+        None,
+        "Fraction of P that is negative.",
+        low=0,
+        below=1,
+        metavar="A",
+        shown="estimated",
+        panel=RANKING,
     )
     contamination_unl: float | None = _number(
-        None, "Fraction of U that is positive.", low=0, below=1, metavar="B", shown="estimated"
+        None,
+        "Fraction of U that is positive.",
+        low=0,
+        below=1,
+        metavar="B",
+        shown="estimated",
+        panel=RANKING,
     )
     fdr: float | None = _number(
         None,
@@ -391,15 +453,21 @@ class RankingParameters:
         positive=True,
         below=1,
         metavar="Q",
+        panel=RANKING,
     )
-    with_known: bool = _declared("flag", False, "Rank the rows of P among those of U.")
-    top: int | None = _integer(None, "Write the first N rows only.", low=1, letter="k")
+    with_known: bool = _declared(
+        "flag", False, "Rank the rows of P among those of U.", panel=RANKING
+    )
+    top: int | None = _integer(
+        None, "Write the first N rows only.", low=1, letter="k", panel=RANKING
+    )
     why: int | None = _integer(
         None,
         "For the top N rows, show which known positives support them and which rows of U count"
         " against them (linear: which features).",
         low=1,
         high=MAX_REASONS,
+        panel=RANKING,
     )
 
     def check_list(self) -> None:
@@ -427,16 +495,24 @@ class RankingParameters:
 METHOD_TABLE = table(MethodParameters)
 RANKING_TABLE = table(RankingParameters)
 TUNING_TABLE = table(TuningParameters)
+SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
 # Parameters of training that are not a method's own.
 TRAINING_TABLE = {
-    "scale": Parameter(
+    "params": Parameter(
+        "text",
+        None,
+        "Parameters that resvm tune chose (best.json). Parameters given here win.",
+        metavar="FILE",
+        name="params",
+    ),
+    "auto": Parameter(
         "choice",
-        "none",
-        "none, minmax, maxabs, standard, or auto: as resvm check advises. Learned from P and U,"
-        " applied by predict.",
-        choices=("none", *SCALING_NAMES, "auto"),
-        metavar="NAME",
-        name="scale",
+        None,
+        "First score a dozen settings out of bag (seconds) and pool the best of them, or take the"
+        " single best. Parameters given here stay as they are.",
+        choices=AUTO_NAMES,
+        metavar="[single]",
+        name="auto",
     ),
     "decision": Parameter(
         "choice",
@@ -448,21 +524,15 @@ TRAINING_TABLE = {
         shown="votes; mean with {auto} and in rank",
         name="decision",
     ),
-    "auto": Parameter(
+    "scale": Parameter(
         "choice",
-        None,
-        "First score a dozen settings out of bag (seconds) and pool the best of them, or take the"
-        " single best. Parameters given here stay as they are.",
-        choices=AUTO_NAMES,
-        metavar="[single]",
-        name="auto",
-    ),
-    "params": Parameter(
-        "text",
-        None,
-        "Parameters that resvm tune chose (best.json). Parameters given here win.",
-        metavar="FILE",
-        name="params",
+        "none",
+        "none, minmax, maxabs, standard, or auto: as resvm check advises. Learned from P and U,"
+        " applied by predict.",
+        choices=("none", *SCALING_NAMES, "auto"),
+        metavar="NAME",
+        panel="Data",
+        name="scale",
     ),
 }
 # What tune searches: ranges of a method's parameters, and of one that only tuning has.

@@ -1,9 +1,9 @@
-"""Estimators for scikit-learn (1.6 and later) over the engine of the commands.
+"""Estimators for scikit-learn (1.6 and later) on the engine of the commands.
 
-``classes_[1]`` is the label of known positives, the other that of unlabeled rows: 1 and 0, 1 and
--1, True and False, or any two, of which ``positive_label`` says which is meant. Parameters are the
-options of ``resvm train``, and ``random_state`` is its seed: the same rows give the same model,
-byte for byte.
+``classes_[1]`` is the label of known positives and ``classes_[0]`` that of unlabeled rows: 1 and 0,
+1 and -1, True and False, or any two with ``positive_label``. The parameters are the options of
+``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same rows give the
+same model, byte for byte.
 """
 
 from __future__ import annotations
@@ -37,14 +37,20 @@ from resvm_cli.api.matrices import PathName
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.parameters import METHOD_TABLE, MethodName, MethodParameters, Setting
+from resvm_cli.model.methods import Plan
+from resvm_cli.parameters import (
+    METHOD_TABLE,
+    SHARED_NAMES,
+    MethodName,
+    MethodParameters,
+    Setting,
+)
 from resvm_cli.rows import FloatArray
-from resvm_cli.training import best_json as params_file
+from resvm_cli.training import best_json
 
-LARGEST_SEED = 2**31 - 1
-# Parameters of the estimators that are not options of the engine.
-OF_ESTIMATORS = ("random_state", "jobs", "oob", "positive_label")
-SHARED_WITH_TUNING = ("kernel", "tolerance", "cache_mb", "scale")
+MAX_SEED = 2**31 - 1
+# Parameters of the estimators that the engine does not have.
+ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label")
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
 
@@ -76,7 +82,7 @@ def _constructor(method: MethodName, **more: Any) -> Any:
 
 
 class _PUClassifier(ClassifierMixin, BaseEstimator):
-    """What the three methods have in common: all but their parameters."""
+    """What the three methods have in common."""
 
     method: ClassVar[MethodName]
 
@@ -87,10 +93,17 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
-        """Learn from rows of ``classes_[1]`` and unlabeled rows.
+        """Learn from known positives and unlabeled rows.
 
-        Rows of one group are never split between a bag and the rows that it judges. Of ``weights``,
-        a number from 0 to 1 a row, those of known positives count (resvm).
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of numbers
+        y : array of two labels
+        groups : sequence, optional
+            One name per row. Rows of one group are never split between a bag and the rows that it
+            scores.
+        weights : array, optional
+            How certain each known positive is, from 0 to 1; one number per row of X (resvm only).
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
@@ -124,13 +137,13 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         weights: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Estimator:
-        """Choose parameters without negatives, by the options of ``resvm tune``.
+        """Choose parameters without negatives and set ``params`` to them, for ``fit`` to use.
 
-        They go to ``params``, by which ``fit`` then trains; ``tuning_`` keeps the trials.
+        ``options`` are those of ``resvm_cli.tune``; ``tuning_`` keeps the trials.
         """
         X, labels, label = self._validated(X, y)
         given = self._options()
-        shared = {name: given[name] for name in SHARED_WITH_TUNING if name in given}
+        shared = {name: given[name] for name in (*SHARED_NAMES, "scale") if name in given}
         tuning = api.tune(
             X,
             labels,
@@ -144,11 +157,11 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> FloatArray:
-        """The decision value less the threshold: positive where the label is."""
+        """The decision value minus the threshold."""
         return self.decision_values(X) - self.threshold_
 
     def decision_values(self, X: Any) -> FloatArray:
-        """d, as ``resvm predict`` writes it."""
+        """The decision values that ``resvm predict`` writes."""
         return self._decisions(X).by(self.model_.decision)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -158,19 +171,20 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return labels
 
     def predict_votes(self, X: Any) -> FloatArray:
-        """The share of members that call each row positive."""
+        """The fraction of members that predict each row positive."""
         return self._decisions(X).votes
 
     def save(self, path: PathName, *, force: bool = False) -> None:
-        """Write the model as a directory that the commands read."""
+        """Write the model directory that the commands read."""
         check_is_fitted(self)
         self.model_.save(path, force=force)
 
     @classmethod
     def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
-        """A model that ``save`` or ``resvm train`` wrote; of its labels it knows none.
+        """Load a model that ``save`` or ``resvm train`` wrote.
 
-        Fitted again on the same rows, the estimator gives the same model.
+        A model does not store labels: ``classes`` names the unlabeled and the positive one. Fitted
+        again on the same rows, the estimator gives the same model.
         """
         model = api.load(path)
         if model.method != cls.method:
@@ -206,24 +220,22 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             )
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class, {self.classes_[0]!r}: known positives and unlabeled rows are two"
-            )
+            raise ValueError(f"y has only the class {self.classes_[0]!r}; two are needed")
         numbers = self._positive_last(numbers)
         label = self.classes_[1]
         if isinstance(label, (np.number, np.bool_, float, int)):
             return X, self.classes_[numbers], label.item() if hasattr(label, "item") else label
-        return X, numbers.astype(str), "1"  # no number that a manifest could hold
+        return X, numbers.astype(str), "1"  # a manifest stores only numbers
 
     def _positive_last(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows' places in ``classes_``, once the label of known positives is the second."""
+        """Each row's index in ``classes_``, after the positive label was made the second."""
         chosen = self.get_params(deep=False)["positive_label"]
         if chosen is None:
             if self.classes_.dtype.kind in "OSU" and 2 * numbers.sum() > len(numbers):
                 other, taken = self.classes_.tolist()
                 warnings.warn(
-                    f"{taken!r} is taken for the label of known positives, and most rows have it:"
-                    f" if {other!r} is, set positive_label",
+                    f"{taken!r} is taken as the label of known positives, and most rows have it:"
+                    f" if it is {other!r}, set positive_label",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -250,22 +262,22 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
                 raise ParameterError("{random_state} must be at least 0, got {value}", value=state)
             return int(state)
         try:
-            return int(check_random_state(state).randint(LARGEST_SEED))
+            return int(check_random_state(state).randint(MAX_SEED))
         except ValueError as error:
             raise ParameterError("{random_state}: {error}", error=error) from None
 
     def _options(self) -> dict[str, Any]:
-        """The parameters that were chosen, by what the engine calls them."""
+        """The parameters that differ from their defaults, without those of the estimator."""
         declared = signature(type(self).__init__).parameters
         return {
             name: value
             for name, value in self.get_params(deep=False).items()
-            if name not in OF_ESTIMATORS
+            if name not in ESTIMATOR_PARAMETERS
             and not (value is declared[name].default or value == declared[name].default)
         }
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")  # tune alone leaves other traces
+        return hasattr(self, "model_")  # tune sets other attributes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -277,9 +289,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 class RESVMClassifier(_PUClassifier):
     """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
 
-    ``auto``: score settings out of bag first and pool the best of them (True), or take the single
-    best ("single"); what differs from its default stays as it is. ``decision``: "votes" or "mean".
-    ``params``: what ``tune`` chose. ``oob``: keep ``oob_decision_values_`` and ``oob_members_``.
+    Parameters are those of ``resvm train``, and: ``auto``, True to score settings out of bag and
+    pool the best, or "single" for the single best (parameters other than their defaults are kept);
+    ``params``, the result of ``tune``; ``oob``, whether to keep ``oob_decision_values_`` and
+    ``oob_members_``; ``positive_label``, ``jobs`` and ``random_state``.
     """
 
     method: ClassVar[MethodName] = "resvm"
@@ -304,7 +317,7 @@ class ClassWeightedSVMClassifier(_PUClassifier):
 
 
 class _Chosen(dict[str, Any]):
-    """What a tuning chose; digests would fill the page where an estimator is shown."""
+    """Parameters that a tuning chose, with a short repr: digests would fill a page."""
 
     def __repr__(self) -> str:
         chosen = [
@@ -316,46 +329,37 @@ class _Chosen(dict[str, Any]):
 
 
 def pu_score(estimator: Any, X: Any, y: npt.ArrayLike) -> float:
-    """A scorer without negatives: recall of known positives squared by the share that is called."""
+    """A scorer without negatives: recall² of known positives / fraction predicted positive."""
     positive = estimator.classes_[1]
-    known, called = np.asarray(y) == positive, estimator.predict(X) == positive
-    return float(pu_score_of(called[known].mean(), called.mean())) if known.any() else float("nan")
+    known, predicted = np.asarray(y) == positive, estimator.predict(X) == positive
+    if not known.any():
+        return float("nan")
+    return float(pu_score_of(predicted[known].mean(), predicted.mean()))
 
 
 def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
-    """The parameters by which an estimator of this kind would fit the same model again."""
+    """The parameters with which an estimator of this kind would fit the same model again."""
     plan, scaling = model.stored.plan, model.stored.scaling
     if plan is None:
         return {}
-    settings = [
-        Setting(
-            MethodParameters(
-                method=each.method,
-                kernel=each.kernel.name,
-                gamma=each.kernel.gamma or "scale",  # linear members have none
-                coef0=each.kernel.coef0,
-                degree=each.kernel.degree,
-                c_unl=each.c_unl,
-                w_pos=each.w_pos,
-                c_pos=each.c_pos if each.w_pos is None else None,
-                n_models=each.n_models,
-                n_pos=each.n_pos,
-                n_unl=each.n_unl,
-                solver=each.solver,
-                bias=each.bias,
-                tolerance=each.tolerance,
-            ),
-            weight,
-        )
-        for each, weight in zip(plan.plans, plan.weights, strict=True)
-    ]
+    weighted = zip(plan.plans, plan.weights, strict=True)
+    settings = [Setting(_planned_parameters(each), weight) for each, weight in weighted]
     scale = "none" if scaling is None else scaling.kind
-    found: dict[str, Any] = {"scale": scale, "random_state": plan.seed}
-    found |= {"decision": model.decision, "tolerance": plan.plans[0].tolerance}
-    found |= {"solver": plan.plans[0].solver, "bias": plan.plans[0].bias}
+    found: dict[str, Any] = {"scale": scale, "random_state": plan.seed, "decision": model.decision}
+    found |= {name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias")}
     if len(settings) == 1:
         found |= vars(settings[0].params)
     else:
-        found["params"] = params_file.described(settings, model.decision, scale, {}, {})
+        found["params"] = best_json.described(settings, model.decision, scale, {}, {})
     declared = signature(kind.__init__).parameters
     return {name: value for name, value in found.items() if name in declared}
+
+
+def _planned_parameters(plan: Plan) -> MethodParameters:
+    """The parameters of one setting of a model, apart from its seed and cache."""
+    values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
+    values["gamma"] = plan.kernel.gamma or "scale"  # linear members have none
+    if plan.w_pos is not None:
+        del values["c_pos"]
+    names = [name for name in METHOD_TABLE if name in values and name not in ("seed", "cache_mb")]
+    return MethodParameters(**{name: values[name] for name in names})

@@ -35,10 +35,10 @@ from resvm_cli.tuning import committee
 from resvm_cli.tuning.auto import settle_scaling
 from resvm_cli.tuning.committee import Informed, informed_candidates, informed_settings
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Result, Task
+from resvm_cli.tuning.search import ScoredTask, ScoringTask
 from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.validation import params_of
+from resvm_cli.tuning.validation import CandidateScorer
 from studies.pu_tasks import TASKS, Draw, draw
 
 MEMBERS = 20
@@ -105,7 +105,7 @@ LISTS = {
         *grid(HALF, GAMMAS[:3], PENALTIES[:2]),
     ],
 }
-KEPT = (2, 3, 4, 6, 10)
+MAX_SETTINGS = (2, 3, 4, 6, 10)
 Way = tuple[str, int]  # name of a list, committee size
 
 
@@ -128,10 +128,10 @@ class Measured:
             if setting in self.scores:
                 judged.setdefault(self.candidates[setting], self.scores[setting])
         results = [
-            Result(Task(candidate, SCREENING_MEMBERS), score, number)
+            ScoredTask(ScoringTask(candidate, SCREENING_MEMBERS), score, number)
             for number, (candidate, score) in enumerate(judged.items())
         ]
-        pooled = committee.pooled(results, self.candidates[UNTUNED], kept=kept, fades=fades)
+        pooled = committee.pooled(results, self.candidates[UNTUNED], max_settings=kept, fades=fades)
         return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
 
 
@@ -147,22 +147,22 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )
-    sample = TuningSample.of(data, settings, Run(jobs=1))
+    sample = TuningSample.from_data(data, settings, Run(jobs=1))
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
     space = sample.space("resvm", settings)
     candidates = {
         one: informed_candidates([one], space, n_pos, n_unl, sample.gamma)[0]
         for one in dict.fromkeys([UNTUNED, *WIDE])
     }
-    judge = sample.judge(settings)
+    scorer = CandidateScorer(sample, settings)
     scores = {}
     for _, group in itertools.groupby(
         sorted(candidates, key=lambda one: candidates[one].kernel_key),
         key=lambda one: candidates[one].kernel_key,
     ):
         some = list(group)
-        answers = judge.scores(
-            [Task(candidates[one], SCREENING_MEMBERS) for one in some], Run(jobs=1)
+        answers = scorer.scores(
+            [ScoringTask(candidates[one], SCREENING_MEMBERS) for one in some], Run(jobs=1)
         )
         for one, answer in zip(some, answers, strict=True):
             if not isinstance(answer, ResvmError):
@@ -172,7 +172,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         data,
         TrainingChoice(
             tuple(
-                Setting(params_of(one, params, MEMBERS, n_pos, data.n_unlabeled), 1 / len(distinct))
+                Setting(one.parameters(params, MEMBERS, n_pos, data.n_unlabeled), 1 / len(distinct))
                 for one in distinct
             ),
             decision="mean",
@@ -235,13 +235,13 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
 
 def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
     """Each list with each committee size; then the choice without each data set."""
-    areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
+    areas = {way: by_set(draws, way) for way in itertools.product(LISTS, MAX_SETTINGS)}
     former = areas[FORMER_NAME, FORMER_KEPT]
     show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
-    show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in KEPT) + " |")
-    show("| --- " + "| --: " * (len(KEPT) + 1) + "|")
+    show("| settings | of them | " + " | ".join(f"{kept} pooled" for kept in MAX_SETTINGS) + " |")
+    show("| --- " + "| --: " * (len(MAX_SETTINGS) + 1) + "|")
     for name, some in LISTS.items():
-        cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in KEPT]
+        cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in MAX_SETTINGS]
         show(f"| {name} | {len(set(some) | {UNTUNED})} | " + " | ".join(cells) + " |")
     show("\n| data set left out | best on the others | gain there over the former 30 | today's |")
     show("| --- | --- | --: | --: |")
@@ -249,7 +249,7 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
     for name in former:
         others = [other for other in former if other != name]
         best = max(areas, key=lambda way: np.mean([areas[way][other] for other in others]))
-        today = areas["today's", committee.KEPT][name] - former[name]
+        today = areas["today's", committee.MAX_SETTINGS][name] - former[name]
         gains.append((areas[best][name] - former[name], today))
         show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
     mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))

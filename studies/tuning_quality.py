@@ -34,10 +34,11 @@ from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.auto import choose_settings
-from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.search import Result, Task, halving, sampled
+from resvm_cli.tuning.sample import Folds, TuningSample
+from resvm_cli.tuning.search import ScoredTask, ScoringTask, halving, sampled
+from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import default_space
-from resvm_cli.tuning.validation import Judge, params_of
+from resvm_cli.tuning.validation import CandidateScorer
 from studies.markdown import put_between_marks
 from studies.paper_sets import Source, load
 
@@ -132,22 +133,25 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         len(unlabeled) * 9 // 10,
         gamma,
     )
-    out_of_bag = Judge(kernels, base, folds, True, "partial_roc_auc", 0.2)
-    by_folds = replace(out_of_bag, out_of_bag=False)
+    sample = TuningSample(kernels, folds, gamma)
+    settings = TuningSettings(base=base, oob=True, metric="partial_roc_auc", up_to=0.2)
+    out_of_bag = CandidateScorer(sample, settings)
+    by_folds = replace(out_of_bag, settings=replace(settings, oob=False))
     for trial, candidate in enumerate(sampled(space, trials, number, 0)):
         record = key | {"trial": trial, "params": dict(candidate.values)}
-        for label, judge, members in (
+        for label, scorer, members in (
             ("oob", out_of_bag, N_MODELS),
             ("oob_6", out_of_bag, 6),
             ("oob_17", out_of_bag, 17),
             ("folds", by_folds, N_MODELS),
         ):
             started = time.perf_counter()
-            (scores,) = judge.scores([Task(candidate, members)], Run(jobs=1))
+            (scores,) = scorer.scores([ScoringTask(candidate, members)], Run(jobs=1))
             values = getattr(scores, "values", None)
             record[label] = values
             record[f"{label}_seconds"] = round(time.perf_counter() - started, 3)
-        params = params_of(candidate, base, N_MODELS, len(drawn.positives), len(drawn.unlabeled))
+        sizes = len(drawn.positives), len(drawn.unlabeled)
+        params = candidate.parameters(base, N_MODELS, *sizes)
         yield record | {"test": test_area(params, drawn)}
 
 
@@ -206,7 +210,7 @@ def chosen_by_halving(records: list[dict], metric: str) -> dict:
         for members, label in ((6, "oob_6"), (17, "oob_17"), (N_MODELS, "oob")):
             by_task[record["trial"], members] = record[label]
 
-    def order(result: Result) -> tuple[float, ...]:
+    def order(result: ScoredTask) -> tuple[float, ...]:
         return (-(result.score if result.score is not None else -np.inf), result.number)
 
     going = halving([record["trial"] for record in records], N_MODELS, order)
@@ -216,7 +220,7 @@ def chosen_by_halving(records: list[dict], metric: str) -> dict:
             results = []
             for number, task in enumerate(tasks):
                 values = by_task[task.candidate, task.n_models]
-                results.append(Result(task, values and values[metric], number))
+                results.append(ScoredTask(task, values and values[metric], number))
             tasks = going.send(results)
     except StopIteration as ended:
         best = min(ended.value, key=order)

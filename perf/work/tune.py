@@ -17,7 +17,7 @@ from perf.data import MNIST, MNIST_TEST, Problem
 from perf.programs.program import script
 from resvm_cli.model.bags import Stream
 from resvm_cli.randomness import fold_seed
-from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.sample import Folds
 
 TITLE = "Tuning"
 N_POS, PER_POS, N_MODELS, N_FOLDS = 10, 5, 50, 10

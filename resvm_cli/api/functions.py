@@ -1,7 +1,8 @@
-"""For Python: what the commands do, on matrices in memory, by the same engine to the same bytes.
+"""The functions of ``import resvm_cli``: what the commands do, on matrices in memory.
 
-A model that is fitted here and one that ``resvm train --data`` writes of the same rows, options and
-seed are equal. Column 0 of a matrix is feature 1 of a file.
+They use the engine of the commands: a fitted model equals, byte for byte, the one that
+``resvm train --data`` writes for the same rows, parameters and seed. Column 0 of a matrix is
+feature 1 of a file.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.matrices import Label, LabelledMatrix, Matrix, PathName, as_matrix, checked_names
+from resvm_cli.api.matrices import Label, LabeledMatrix, Matrix, PathName, as_matrix, checked_names
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
-from resvm_cli.commands.rank.rank import judge_of, rank_on
-from resvm_cli.commands.rank.request import RankRequest
+from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
 from resvm_cli.errors import DataError, ParameterError, Text
 from resvm_cli.model.members import Part
 from resvm_cli.model.pu_data import MemoryData
@@ -32,39 +32,7 @@ from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
 
-JOBS = Parameter("integer", None, "Threads; the result is the same.", low=1, name="jobs")
-
-__all__ = [
-    "Model",
-    "OutOfBagRows",
-    "Ranking",
-    "SvmlightData",
-    "Tuning",
-    "fit",
-    "load",
-    "rank",
-    "read_svmlight",
-    "tune",
-]
-
-
-def _silent(stage: str, done: int, total: int | None) -> None:
-    """Progress that nobody watches."""
-
-
-def _run(jobs: int | None, on_progress: Progress, on_notice: Callable[[str], None] | None) -> Run:
-    """The run of a call; its notices arrive in the words of Python."""
-
-    def notice(text: Text) -> None:
-        if on_notice is not None:
-            on_notice(str(text))
-
-    return Run(jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice)
-
-
-def _notes(run: Run) -> tuple[str, ...]:
-    """All notices of a run, in the words of Python."""
-    return tuple(str(text) for text in run.notes)
+JOBS = Parameter("integer", None, "Number of threads; the result is the same.", low=1, name="jobs")
 
 
 def fit(
@@ -76,24 +44,55 @@ def fit(
     positive_label: Label = 1,
     oob: bool = False,
     jobs: int | None = None,
-    progress: Progress = _silent,
+    progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Model:
-    """Learn from rows of the positive label and unlabeled rows, which have any other.
+    """Learn from known positives and unlabeled rows.
 
-    With ``oob`` the model keeps what members say of training rows that they have not seen. Of
-    ``weights``, a number from 0 to 1 a row of X, those of known positives count: bags hold these in
-    proportion.
+    Parameters
+    ----------
+    X : array, sparse matrix or DataFrame of numbers
+        One row per example.
+    y : array of labels
+        Rows with ``positive_label`` are known positives, all others are unlabeled.
+    groups : sequence, optional
+        One name per row. Rows of one group are never split between a bag and the rows that it
+        scores.
+    weights : array, optional
+        How certain each known positive is, from 0 to 1; one number per row of X, of which only
+        those of known positives are used. Bags draw rows of P in proportion.
+    positive_label : number or str, default=1
+        The label of known positives.
+    oob : bool, default=False
+        Keep the out-of-bag decision values of the training rows in ``Model.oob``.
+    jobs : int, optional
+        Number of threads; the result is the same. Default: as many as the work can use.
+    progress : callable, optional
+        Called with the stage, the steps done and their total (None while unknown).
+    notice : callable, optional
+        Called with each notice, a str; ``Model.notes`` keeps them all.
+    **parameters
+        The parameters of the method, such as ``kernel``, ``n_models`` or ``auto``, by the names of
+        the options of ``resvm train``: see ``resvm_cli.parameters`` and docs/commands/train.md.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data makes no sense.
     """
     with parallel.inner_threads_held():
         _require_known(parameters, TRAINING_NAMES, "fit")
         run = _run(jobs, progress, notice)
         choice, scale = training_choice(parameters)
-        labelled = LabelledMatrix.of(X, y, positive_label)
-        data = labelled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
+        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
-        unseen = _out_of_bag(part, stored, data, labelled, run) if oob else None
+        unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
         return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs)
 
 
@@ -105,11 +104,25 @@ def tune(
     weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     jobs: int | None = None,
-    progress: Progress = _silent,
+    progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
-    """Choose hyperparameters without negatives."""
+    """Choose hyperparameters without negatives; ``fit(X, y, params=tuning)`` trains them.
+
+    Parameters
+    ----------
+    X, y, groups, weights, positive_label, jobs, progress, notice
+        As for ``fit``.
+    **parameters
+        How to search, by the names of the options of ``resvm tune``: see
+        ``resvm_cli.parameters.TuningParameters`` and docs/commands/tune.md. Ranges are numbers,
+        lists of numbers, or texts such as ``"1..100:log"``.
+
+    Returns
+    -------
+    Tuning
+    """
     with parallel.inner_threads_held():
         _require_known(parameters, TUNING_NAMES, "tune")
         run = _run(jobs, progress, notice)
@@ -117,8 +130,8 @@ def tune(
         settings.check()
         scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
         scale = None if scale == "none" else scale
-        labelled = LabelledMatrix.of(X, y, positive_label)
-        data = labelled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
+        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, run)
         return Tuning(
             found.params, [trial.record for trial in found.trials], found.outer, _notes(run)
@@ -131,80 +144,116 @@ def rank(
     *,
     ids: Iterable[Any] | None = None,
     model: Model | PathName | None = None,
-    audit: bool = False,
-    with_known: bool = False,
-    top: int | None = None,
-    contamination_pos: float | None = None,
-    contamination_unl: float | None = None,
-    fdr: float | None = None,
     negatives: Matrix | None = None,
-    why: int | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
     positive_label: Label = 1,
     jobs: int | None = None,
-    progress: Progress = _silent,
+    progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Ranking:
-    """Put unlabeled rows in order, best first, or known positives, most suspicious first.
+    """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
-    Each row is judged only by members that have not seen it: of ``model``, which was trained on
-    the same rows, or of one that is trained here.
+    Each row is scored only by members of the ensemble that have not seen it.
+
+    Parameters
+    ----------
+    X, y, groups, weights, positive_label, jobs, progress, notice
+        As for ``fit``.
+    ids : iterable, optional
+        One name per row of X. Default: the numbers of the rows, from 1.
+    model : Model or path, optional
+        A model trained on the same rows. Default: one is trained here.
+    negatives : matrix, optional
+        Trusted negatives, which are scored and not trained on: adds conformal p-values.
+    intervals : bool, default=True
+        Whether to resample members for ``rank_low`` and ``rank_high``.
+    **parameters
+        ``audit``, ``with_known``, ``top``, ``fdr``, ``why``, ``contamination_pos`` and
+        ``contamination_unl`` (see ``resvm_cli.parameters.RankingParameters`` and
+        docs/commands/rank.md); without ``model`` also the parameters of ``fit``.
+
+    Returns
+    -------
+    Ranking
     """
     with parallel.inner_threads_held():
-        _require_known(parameters, TRAINING_NAMES, "rank")
+        _require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
         run = _run(jobs, progress, notice)
-        if model is not None and set(parameters) - {"decision"}:
-            name = sorted(set(parameters) - {"decision"})[0]
+        listed = {
+            name: RANKING_TABLE[name].convert(value)
+            for name, value in parameters.items()
+            if name in RANKING_TABLE and value is not None
+        }
+        training = {name: parameters[name] for name in parameters if name not in RANKING_TABLE}
+        if model is not None and set(training) - {"decision"}:
+            name = sorted(set(training) - {"decision"})[0]
             raise ParameterError("{" + name + "} is for training, and {model} is trained already")
-        choice, scale = training_choice(parameters)
-        listed = {"audit": audit, "with_known": with_known, "top": top, "fdr": fdr, "why": why}
-        listed |= {"contamination_pos": contamination_pos, "contamination_unl": contamination_unl}
+        choice, scale = training_choice(training)
         stored = _stored(model)
         request = RankRequest(
             choice=choice,
             model=None if model is None else _name_of(model),
             negatives=None if negatives is None else "negatives",
             intervals=intervals,
-            **{name: _converted(RANKING_TABLE[name], value) for name, value in listed.items()},
+            **listed,
         )
         request.check_list()
-        labelled = LabelledMatrix.of(X, y, positive_label)
-        names = checked_names("ids", ids, len(labelled.positive))
-        if stored:
+        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        names = checked_names("ids", ids, len(labeled.positive))
+        kernel, zero_based = choice.params.kernel, False
+        if stored is not None:
             request.check_method(stored.manifest["method"])
-        kernel = stored.ensemble.groups[0].kernel.name if stored else choice.params.kernel
-        data = labelled.data(
-            groups,
-            scale,
-            kernel=kernel,
-            zero_based=bool(stored and stored.zero_based),
-            weights=weights,
-        )
+            kernel, zero_based = stored.ensemble.groups[0].kernel.name, stored.zero_based
+        data = labeled.data(groups, scale, kernel=kernel, zero_based=zero_based, weights=weights)
         trusted = None
         if negatives is not None:
-            trusted = Rows.from_matrix(
-                as_matrix(negatives, "negatives"), 0 if data.zero_based else 1
-            )
+            first = 0 if data.zero_based else 1
+            trusted = Rows.from_matrix(as_matrix(negatives, "negatives"), first)
         found = rank_on(data, request, run, stored, trusted)
-        listing = found.listing
+        listing, estimate = found.listing, found.fdr_estimate
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if names is not None:
             listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, _notes(run), found.promise, found.reasons)
+        return Ranking(rows, listing, found.n_suspects, _notes(run), estimate, found.reasons)
 
 
 def load(path: PathName) -> Model:
-    """A model that ``resvm train`` or ``Model.save`` wrote."""
+    """Load a model that ``resvm train`` or ``Model.save`` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The directory of the model.
+
+    Returns
+    -------
+    Model
+    """
     return Model(*load_with_out_of_bag(os.fspath(path), required=False))
 
 
 def read_svmlight(
     path: PathName, *, zero_based: bool = False, features: int | None = None
 ) -> SvmlightData:
-    """A svmlight file, plain or compressed: a CSR matrix, labels, and the rows' ids."""
+    """Read a svmlight file, plain or compressed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    zero_based : bool, default=False
+        Whether features are numbered from 0.
+    features : int, optional
+        Number of columns. Default: as many as the file has.
+
+    Returns
+    -------
+    SvmlightData
+        ``X`` (a CSR matrix), ``y`` (labels) and ``ids`` (trailing comments).
+    """
     from scipy.sparse import csr_matrix
 
     from resvm_cli.files.svmlight import read_file
@@ -221,8 +270,25 @@ def read_svmlight(
     return SvmlightData(matrix, block.labels, list(block.comments or ()))
 
 
+def _run(
+    jobs: int | None, on_progress: Progress | None, on_notice: Callable[[str], None] | None
+) -> Run:
+    """The run of a call; its notices are worded for Python."""
+
+    def notice(text: Text) -> None:
+        if on_notice is not None:
+            on_notice(str(text))
+
+    return Run(jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice)
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    """All notices of a run, worded for Python."""
+    return tuple(str(text) for text in run.notes)
+
+
 def _require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
-    """Refuse what is no parameter, as Python does."""
+    """Reject unknown parameters, as Python does."""
     for name in given:
         if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
@@ -250,26 +316,30 @@ def _out_of_bag(
     part: Part,
     stored: StoredModel,
     data: MemoryData,
-    labelled: LabelledMatrix,
+    labeled: LabeledMatrix,
     run: Run,
 ) -> OutOfBagRows | None:
-    """Decision values of the training rows, by members that have not seen them."""
+    """Decision values of the training rows from members that have not seen them."""
     plan, table = part.plan, stored.out_of_bag
     if plan.method == "cwsvm":
         return None  # it has seen every row
     rule = stored.decision.rule
-    values = np.full(len(labelled.positive), np.nan)
+    values = np.full(len(labeled.positive), np.nan)
     members = np.zeros(len(values), np.int64)
-    place = labelled.order
-    if table is not None and len(part.sample) == len(values):  # they belong to the model already
-        numbers = place[table.rows - 1 + np.where(table.positive, 0, plan.rows_pos)]
+    order = labeled.order
+    if table is not None and len(part.sample) == len(values):  # the model has scored all of them
+        numbers = order[table.rows - 1 + np.where(table.positive, 0, plan.rows_pos)]
         scored = table.values if rule == "votes" else table.means
         values[numbers], members[numbers] = scored, table.members
         return OutOfBagRows(values, members)
-    judge = replace(judge_of(part, stored, data, data.groups(), rule, run), break_ties=False)
+    groups = data.groups()
+    scorer = replace(out_of_bag_scorer(part, stored, data, groups, rule, run), break_ties=False)
     if plan.method == "resvm":
-        known, rows = judge.positives(data.positives, None), place[: plan.rows_pos]
+        known, rows = scorer.positives(data.positives, None), order[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members
-    unlabeled, rows = judge.unlabeled(data.unlabeled(), plan.rows_unl, None), place[plan.rows_pos :]
+    unlabeled, rows = (
+        scorer.unlabeled(data.unlabeled(), plan.rows_unl, None),
+        order[plan.rows_pos :],
+    )
     values[rows], members[rows] = unlabeled.values, unlabeled.n_members
     return OutOfBagRows(values, members)

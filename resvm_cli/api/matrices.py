@@ -1,4 +1,4 @@
-"""A matrix in memory, and which of its rows are known positives, as the engine asks for them."""
+"""Matrices in memory, checked and converted to the P and U of the engine."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Matrix: TypeAlias = Any  # numpy's, scipy's sparse ones, or rows as lists
 Label: TypeAlias = float | int | str
 PathName: TypeAlias = str | os.PathLike[str]
 
-ENCODE = "leave texts out, or make numbers of them, one column a value"
-FILL_IN = "leave such rows out, or fill in a number such as the column's mean"
+ENCODE = "leave texts out, or encode them as numbers, one column per value"
+FILL_IN = "leave such rows out, or fill in a number such as the mean of the column"
 
 
-def as_matrix(X: Matrix, called: str = "X") -> Any:
-    """Rows as numpy or scipy has them, every value a number."""
-    matrix = X if hasattr(X, "tocsr") else _dense(X, called)
+def as_matrix(X: Matrix, name: str = "X") -> Any:
+    """A numpy or scipy matrix, every value a finite number."""
+    matrix = X if hasattr(X, "tocsr") else _dense(X, name)
     if len(matrix.shape) != 2:
-        raise DataError(f"{called} has {len(matrix.shape)} dimensions; rows and columns are 2")
+        raise DataError(f"{name} has {len(matrix.shape)} dimensions; rows and columns are 2")
     finite = np.isfinite(matrix.data if hasattr(matrix, "tocsr") else matrix)
     if not finite.all():
         if not hasattr(matrix, "tocsr"):
             row, column = (int(places[0]) for places in np.nonzero(~finite))
-            where = f"row {row}, column {_column_name(X, column)} of {called}"
+            where = f"row {row}, column {_column_name(X, column)} of {name}"
             raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
-        raise DataError(f"{called} holds values that are not finite", FILL_IN)
+        raise DataError(f"{name} holds values that are not finite", FILL_IN)
     return matrix
 
 
-def _dense(X: Matrix, called: str) -> FloatArray:
+def _dense(X: Matrix, name: str) -> FloatArray:
     try:
         return np.asarray(X, np.float64)
     except (TypeError, ValueError) as error:
@@ -48,9 +48,9 @@ def _dense(X: Matrix, called: str) -> FloatArray:
                 try:
                     np.asarray(X.iloc[:, column], np.float64)
                 except (TypeError, ValueError):
-                    name = f"column {_column_name(X, column)} of {called}"
-                    raise DataError(f"{name} holds more than numbers", ENCODE) from None
-        raise DataError(f"{called} is no matrix of numbers: {error}", ENCODE) from None
+                    where = f"column {_column_name(X, column)} of {name}"
+                    raise DataError(f"{where} holds more than numbers", ENCODE) from None
+        raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
 
 
 def _column_name(X: Matrix, column: int) -> str:
@@ -58,7 +58,7 @@ def _column_name(X: Matrix, column: int) -> str:
 
 
 def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
-    """One text per row of X; those of a Series in its order, whatever its index."""
+    """One text per row of X; a Series is taken in order, whatever its index."""
     if values is None:
         return None
     try:
@@ -77,7 +77,7 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledMatrix:
+class LabeledMatrix:
     """A matrix, and which of its rows are known positives."""
 
     matrix: Any
@@ -85,7 +85,7 @@ class LabelledMatrix:
     label: Label
 
     @classmethod
-    def of(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabelledMatrix:
+    def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabeledMatrix:
         matrix, labels = as_matrix(X), np.asarray(y)
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
@@ -105,7 +105,7 @@ class LabelledMatrix:
 
     @property
     def order(self) -> IntArray:
-        """The numbers of all rows, those of P before those of U."""
+        """The numbers of all rows, P before U."""
         return np.concatenate([np.flatnonzero(self.positive), np.flatnonzero(~self.positive)])
 
     def data(
@@ -117,7 +117,7 @@ class LabelledMatrix:
         zero_based: bool = False,
         weights: npt.ArrayLike | None = None,
     ) -> MemoryData:
-        """P and U, as the engine asks for them."""
+        """P and U for the engine."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
         n_rows, n_columns = self.matrix.shape
         if source.precomputed and n_rows != n_columns:
@@ -125,7 +125,7 @@ class LabelledMatrix:
                 f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel has the"
                 " values of all rows with all: a square matrix"
             )
-        # names, as a file has them: folds are drawn in their order
+        # as texts, like in a file: folds are drawn in their order
         names = checked_names("groups", groups, n_rows)
         of_rows = None if names is None else np.array(names, object)[self.order]
         if weights is not None:

@@ -1,4 +1,4 @@
-"""What the functions of ``api.py`` return: models, tunings, rankings, files that were read."""
+"""What the functions return: models, tunings, rankings and the content of files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.api.matrices import Matrix, PathName, as_matrix
-from resvm_cli.commands.rank.fdr import Promise
-from resvm_cli.commands.rank.ranked_rows import Listing, RankingFormat, format_ranking
+from resvm_cli.commands.rank.fdr import FdrEstimate
+from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
@@ -24,15 +24,14 @@ from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
-from resvm_cli.running.parallel import available_cores
 
 ROWS_AT_ONCE = 1 << 13
-# What a manifest has besides the description of a model.
-OF_FILES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
+# Entries of a manifest that describe its files, not the model.
+FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
 
 class SvmlightData(NamedTuple):
-    """What a svmlight file holds."""
+    """The content of a svmlight file."""
 
     X: Any  # scipy's CSR matrix
     y: FloatArray  # nan where a line has no label
@@ -41,18 +40,18 @@ class SvmlightData(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagRows:
-    """What members that have not seen a row say of it; rows are those that were fitted."""
+    """Decisions about the training rows by members that have not seen them."""
 
     decision_values: FloatArray  # nan where every member has seen the row
-    members: IntArray  # how many have not
+    members: IntArray  # how many members have not seen the row
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained ensemble: it judges rows, and is saved as what the command line reads."""
+    """A trained ensemble, which predicts rows and can be saved for the command line."""
 
     stored: StoredModel
-    table: OutOfBag | None  # kept with it on disk
+    table: OutOfBag | None  # stored with it on disk
     oob: OutOfBagRows | None = None
     notes: tuple[str, ...] = ()
     jobs: int | None = None
@@ -65,7 +64,7 @@ class Model:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: all but what can be made again."""
+        """Everything but the cached predictor."""
         return {name: value for name, value in vars(self).items() if name != "_predictor"}
 
     @property
@@ -75,12 +74,12 @@ class Model:
 
     @property
     def decision(self) -> RuleName:
-        """The rule of its decision values."""
+        """The decision rule: votes or mean."""
         return self.stored.decision.rule
 
     @property
     def threshold(self) -> Threshold:
-        """Rows of larger decision values are positive."""
+        """Rows with a larger decision value are predicted positive."""
         return self.stored.decision.threshold
 
     @property
@@ -89,27 +88,29 @@ class Model:
 
     @property
     def n_models(self) -> int:
-        """How many members it has."""
+        """Number of members."""
         return len(self.stored.ensemble.members)
 
     @property
     def n_unconverged(self) -> int:
-        """How many members stopped at the solver's iteration limit."""
+        """Number of members that stopped at the solver's iteration limit."""
         return int(self.stored.manifest["unconverged"])
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What is known of the model, as its manifest says it."""
-        return {name: value for name, value in self.stored.manifest.items() if name not in OF_FILES}
+        """The description of the model, as in its manifest."""
+        return {
+            name: value for name, value in self.stored.manifest.items() if name not in FILE_ENTRIES
+        }
 
     @cached_property
     def _predictor(self) -> Predictor:
         return Predictor(self.stored.ensemble, self.stored.scaling)
 
-    def _each_block(self, X: Matrix, judge: Callable[[Rows], Any]) -> list[Any]:
+    def _each_block(self, X: Matrix, apply: Callable[[Rows], Any]) -> list[Any]:
         counted_from_0 = self.stored.zero_based and not self.stored.ensemble.is_precomputed
         matrix = as_matrix(X)
-        # A file's rows end where their features do; an array has them all.
+        # sparse rows may leave out features, an array has them all
         whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.is_precomputed)
         if whole and matrix.shape[1] < self.n_features:
             raise DataError(
@@ -123,10 +124,10 @@ class Model:
             for start in range(0, max(1, len(rows)), ROWS_AT_ONCE)
         ]
         with parallel.inner_threads_held():
-            return list(parallel.run(judge, blocks, self.jobs or available_cores()))
+            return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
 
     def decisions(self, X: Matrix) -> Decisions:
-        """All that the ensemble says of each row."""
+        """Votes, sums, decision values and means of each row."""
         parts = self._each_block(X, self._predictor.decisions)
         names = ("votes", "sums", "values", "means", "n_members")
         joined = Decisions(
@@ -136,29 +137,29 @@ class Model:
         if len(bad):
             raise DataError(
                 f"row {bad[0]} of X: its decision value is not finite",
-                "its values are far outside what the model was trained on: scale them as then",
+                "its values are far from those of the training rows: scale them in the same way",
             )
         return joined
 
     def decision_values(self, X: Matrix) -> FloatArray:
-        """d by the model's rule, as ``resvm predict`` writes it."""
+        """Decision values by the model's rule, as ``resvm predict`` writes them."""
         return self.decisions(X).by(self.decision)
 
     def predict(self, X: Matrix, threshold: float | None = None) -> IntArray:
-        """1 where the decision value exceeds the threshold, the model's own if none is given."""
+        """1 where the decision value exceeds the threshold (default: the model's own), else -1."""
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
 
     def votes(self, X: Matrix) -> FloatArray:
-        """The share of members that call each row positive."""
+        """The fraction of members that predict each row positive."""
         return self.decisions(X).votes
 
     def member_values(self, X: Matrix) -> FloatArray:
-        """What each member says: rows x members."""
+        """The decision value of each member: rows x members."""
         return np.concatenate(self._each_block(X, self._predictor.member_values))
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
-        """Write a model directory for ``resvm predict`` and the others; its manifest."""
+        """Write a model directory for the commands, and return its manifest."""
         if self.stored.manifest.get("format", FORMAT) != FORMAT:
             raise ModelError(
                 f"the model has format {self.stored.manifest['format']}, and format {FORMAT} is"
@@ -177,11 +178,11 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What a search chose; ``fit(X, y, params=tuning)`` trains it."""
+    """The result of a search; ``fit(X, y, params=tuning)`` trains it."""
 
     params: dict[str, Any]  # as in best.json
     trials: list[dict[str, Any]]  # as in trials.jsonl
-    outer: tuple[float, ...]  # the metric on outer folds, where they were asked for
+    outer: tuple[float, ...]  # the metric on each outer fold
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -190,14 +191,14 @@ class Tuning:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Rows in the order of their ranks, from 1 on; nan where no member may judge a row."""
+    """Rows in the order of their ranks; nan where every member has seen a row."""
 
     rows: IntArray  # their numbers in X, from 0
     listing: Listing
-    n_suspects: int | None  # known positives that look wrong
+    n_suspects: int | None  # known positives that look false
     notes: tuple[str, ...]
-    promise: Promise | None = None  # what is expected of U, and of the list that fdr chose
-    reasons: tuple[Reasons, ...] = ()  # of the first rows, where why asks; ids count rows from 1
+    promise: FdrEstimate | None = None  # contamination of P and U, precision of the list
+    reasons: tuple[Reasons, ...] = ()  # of the first ``why`` rows; ids number rows from 1
 
     def __len__(self) -> int:
         return len(self.listing)
@@ -208,10 +209,10 @@ class Ranking:
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """What ``resvm rank`` prints, by name: ``pandas.DataFrame(ranking.columns)``."""
+        """The columns that ``resvm rank`` prints: ``pandas.DataFrame(ranking.columns)``."""
         records = list(self.listing.records())
         names = enumerate(self.listing.columns)
-        return {name: [record[place] for record in records] for place, name in names}
+        return {name: [record[index] for record in records] for index, name in names}
 
     @property
     def ids(self) -> list[str]:
@@ -231,7 +232,7 @@ class Ranking:
 
     @property
     def members(self) -> IntArray:
-        """By how many each row was judged."""
+        """How many members scored each row."""
         return self.listing.n_members
 
     @property
@@ -244,19 +245,19 @@ class Ranking:
 
     @property
     def expected_false(self) -> FloatArray | None:
-        """Of an audit: false positives expected up to each row."""
+        """Of an audit: false positives expected down to each row."""
         return self.listing.expected_false
 
     @property
     def precision(self) -> FloatArray | None:
-        """Of a ranking of U: the share of positives expected up to each row."""
+        """Of a ranking of U: the fraction of positives expected down to each row."""
         return self.listing.further.get("precision")
 
     @property
     def further(self) -> dict[str, FloatArray]:
-        """Those columns with their bounds, p-values and q-values: as ``resvm rank`` names them."""
+        """Those columns with their bounds, p-values and q-values, named as by ``resvm rank``."""
         return dict(self.listing.further)
 
     def text(self, form: RankingFormat = "tsv") -> str:
-        """As ``resvm rank`` writes it."""
+        """The text that ``resvm rank`` writes: tsv, csv or jsonl."""
         return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")

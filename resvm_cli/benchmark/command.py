@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.array_tasks import Task, parse_task
-from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import (
     ClusterOptions,
     Json,
     Quiet,
+    Task,
     TrainingRunOptions,
     output_option,
     running_option,
 )
-from resvm_cli.options.values import offered, parse_choice, parse_number
+from resvm_cli.options.training import ZeroBased, data_option
+from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:

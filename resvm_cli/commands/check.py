@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from resvm_cli.errors import DataError, FileError
-from resvm_cli.options.data import ZeroBased
 from resvm_cli.options.running import Json, Quiet, command_run
+from resvm_cli.options.training import ZeroBased
 from resvm_cli.options.values import offered, parse_kernel
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from resvm_cli.errors import CommandLineError, ParameterError
-from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, output_option, running_option
+from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report.terminal import note, print_result, say
 from resvm_cli.running import interruption

@@ -2,15 +2,15 @@
 
 Typer reads one option from each parameter of a command's signature. A group is expanded there
 field by field, and the values are collected into the group when the command is called. Options of
-the parameter table are made from its rows.
+the parameter table are made from its rows. ``--help`` lists the most needed options first.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableSequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
@@ -24,17 +24,24 @@ Command: TypeAlias = Callable[..., None]
 LARGEST_NUMBER = 2**53
 # Every start of the program pays for it, and nothing compares or prints a group.
 option_group = dataclass(frozen=True, eq=False, repr=False)
+FIRST = ("Columns", "Data", "Ranking", "Output")
+RUNNING, ADVANCED = "Running", "Advanced"
+LAST = (RUNNING, ADVANCED)
+# Rarely needed options outside the parameter table, which marks its own as advanced.
+RARELY_NEEDED = {
+    *("zero_based", "features", "no_check", "allow_missing"),
+    *("grow", "task", "members", "cluster", "cluster_timeout", "member_timeout"),
+    *("folds_file", "no_extend"),
+    *("member_values", "decimals", "array", "separator", "header", "decimal_comma"),
+}
 TYPES = {"integer": int, "number": float, "choice": str, "text": str, "flag": bool}
-Panel: TypeAlias = Callable[..., Any]  # makes an option in its panel of the help
 
 
-def table_options(
-    table: Mapping[str, Parameter], panel: Callable[[str], Panel], *, last: bool = False
-) -> Callable[[type], Any]:
+def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Callable[[type], Any]:
     """Give a group one option per parameter of the table, before or after its own options."""
 
     def add(group: type) -> Any:
-        made = {name: annotation(parameter, panel(name)) for name, parameter in table.items()}
+        made = {name: annotation(parameter) for name, parameter in table.items()}
         for name, parameter in table.items():
             setattr(group, name, parameter.default)
         own = group.__annotations__
@@ -44,8 +51,8 @@ def table_options(
     return add
 
 
-def annotation(parameter: Parameter, panel: Panel) -> Any:
-    """The option of a parameter as typer wants it annotated."""
+def annotation(parameter: Parameter) -> Any:
+    """The option of a parameter, in the form that typer reads."""
     option = "--" + parameter.name.replace("_", "-")
     more: dict[str, Any] = {}
     if parameter.shown is not None:
@@ -58,8 +65,16 @@ def annotation(parameter: Parameter, panel: Panel) -> Any:
         kind = str
     if parameter.default is None:
         kind = kind | None
-    text = in_options(Message(parameter.help))
-    return Annotated[kind, panel(*names, metavar=parameter.metavar, help=text, **more)]
+    return Annotated[
+        kind,
+        typer.Option(
+            *names,
+            metavar=parameter.metavar,
+            help=in_options(Message(parameter.help)),
+            rich_help_panel=ADVANCED if parameter.advanced else parameter.panel,
+            **more,
+        ),
+    ]
 
 
 def fold_options(command: Command) -> Command:
@@ -73,7 +88,7 @@ def fold_options(command: Command) -> Command:
 
     @wraps(command)
     def spelled_out(**values: Any) -> None:
-        _refuse_huge(values)
+        _reject_huge(values)
         folded = {
             name: group(**{option: values.pop(option) for option in names_of(group)})
             for name, group in groups.items()
@@ -87,8 +102,8 @@ def fold_options(command: Command) -> Command:
     return spelled_out
 
 
-def _refuse_huge(values: dict[str, Any]) -> None:
-    """Whole numbers that no count can be, and that C could not hold."""
+def _reject_huge(values: dict[str, Any]) -> None:
+    """Reject whole numbers that no count can have and C could not hold."""
     for name, value in values.items():
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             option = name.replace("_", "-")
@@ -143,3 +158,30 @@ def _set_options(command: Command, options: list[inspect.Parameter]) -> None:
     keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
     vars(command)["__signature__"] = inspect.Signature(keywords)
     command.__annotations__ = {option.name: option.annotation for option in keywords}
+
+
+def arrange(options: MutableSequence[Any]) -> None:
+    """Sort a command's options for its help, rarely needed ones last."""
+    declared: list[str] = []
+    for option in options:
+        if option.param_type_name == "argument":
+            option.get_usage_pieces = partial(_usage, option)
+        if option.name in RARELY_NEEDED:
+            option.rich_help_panel = ADVANCED
+        panel = panel_of(option)
+        if panel not in (*FIRST, *LAST, *declared):
+            declared.append(panel)
+    order = [*FIRST, *declared, *LAST]
+    options[:] = sorted(options, key=lambda option: order.index(panel_of(option)))
+
+
+def _usage(argument: Any, context: Any) -> list[str]:
+    """An argument as manuals write it; typer puts required ones in braces."""
+    del context
+    name = str(argument.metavar)
+    return [name if argument.required or name.startswith("[") else f"[{name}]"]
+
+
+def panel_of(option: Any) -> str:
+    """The heading under which --help lists an option; empty for an argument."""
+    return getattr(option, "rich_help_panel", None) or ""

@@ -1,4 +1,4 @@
-"""How a command runs and what it says: jobs, progress and results."""
+"""The options of how a command runs and what it prints, and the Run that they make."""
 
 from __future__ import annotations
 
@@ -12,17 +12,27 @@ import typer
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import option_group
+from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report import terminal
 from resvm_cli.running.run import Run
 
 output_option = partial(typer.Option, rich_help_panel="Output")
 running_option = partial(typer.Option, rich_help_panel="Running")
 
-Json = Annotated[bool, output_option("--json", help="The result as JSON on stdout.")]
-Force = Annotated[bool, output_option("--force", help="Replace a model that is already there.")]
-Seed = Annotated[
-    int,
-    running_option(metavar="N", help="Same seed, same data: the same model, byte for byte."),
+Json = Annotated[bool, output_option("--json", help="Print the result as JSON on stdout.")]
+Force = Annotated[bool, output_option("--force", help="Replace an existing model.")]
+Seed = Annotated[int, running_option(metavar="N", help=METHOD_TABLE["seed"].help)]
+Task = Annotated[
+    str | None,
+    running_option(
+        metavar="I/N|auto[/N]",
+        help="Do only part I of N, I from 1; auto reads it from the array job"
+        " (SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, SGE_TASK_ID).",
+    ),
+]
+Members = Annotated[
+    str | None,
+    running_option(metavar="A:B", help="Train only members A to B - 1, counted from 0."),
 ]
 Quiet = Annotated[
     bool, running_option("-q", "--quiet", help="No progress, no summary; errors only.")
@@ -39,20 +49,20 @@ def command_run(quiet: bool) -> Iterator[Run]:
 
 @option_group
 class ClusterOptions:
-    """Where tasks are sent to."""
+    """The cluster that runs the tasks."""
 
     cluster: Annotated[
         str | None,
         running_option(
             metavar="ADDRESS|FILE|auto",
-            help="Work on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
+            help="Run on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
             " (DASK_SCHEDULER_ADDRESS).",
         ),
     ] = None
     cluster_timeout: Annotated[
         float,
         running_option(
-            metavar="S", min=0.1, help="So long a scheduler or workers are waited for, in seconds."
+            metavar="S", min=0.1, help="Seconds to wait for the scheduler and its workers."
         ),
     ] = 30.0
 
@@ -64,7 +74,7 @@ class ClusterOptions:
             return
         if run.on_wait is not None:  # it watches the solvers of this process
             raise CommandLineError(
-                "--member-timeout and --cluster exclude each other",
+                "give either --member-timeout or --cluster, not both",
                 "limit the workers instead: dask worker --lifetime",
             )
         from resvm_cli.cluster.engine import connected
@@ -75,7 +85,7 @@ class ClusterOptions:
 
 @option_group
 class RunningOptions:
-    """How a job runs; none of it changes a result."""
+    """How a command runs; none of it changes a result."""
 
     jobs: Annotated[
         int | None,
@@ -84,8 +94,8 @@ class RunningOptions:
             "--jobs",
             metavar="N",
             min=1,
-            help="Threads; changes no result.",
-            show_default="by the work",
+            help="Number of threads; the result is the same.",
+            show_default="as many as the work can use",
         ),
     ] = None
     quiet: Quiet = False
@@ -107,13 +117,13 @@ class RunningOptions:
 
 @option_group
 class TrainingRunOptions(RunningOptions):
-    """How a job that trains runs."""
+    """How a command that trains runs."""
 
     member_timeout: Annotated[
         float | None,
         running_option(
             metavar="SECONDS",
-            help="Give up, with nothing written, when the solver takes longer over one member.",
+            help="Stop, and write nothing, if the solver takes longer for one member.",
             show_default="no limit",
         ),
     ] = None
@@ -123,13 +133,13 @@ class TrainingRunOptions(RunningOptions):
         running_option(
             metavar="MB",
             min=1,
-            help="Stay within so much memory: fewer threads, smaller caches, members in rounds.",
+            help="Limit memory: fewer threads, smaller caches, members in rounds.",
             show_default="no limit",
         ),
     ] = None
 
     def _limited(self, run: Run) -> Run:
-        """With what it may take of memory; from here on members are timed."""
+        """The run with its limits of threads, memory and time per member."""
         run = replace(run, jobs=self.jobs, memory_mb=self.memory_mb)
         if self.member_timeout is None:
             return run

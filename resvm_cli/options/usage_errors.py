@@ -1,4 +1,4 @@
-"""A command line that typer does not understand, told as every other error is."""
+"""Errors of typer, reworded as our own, with what to do instead."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from resvm_cli.errors import CommandLineError
 # Typer carries its own Click, whose names it does not export: the parent of one that it does.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# What LIBSVM's users type, and where it is here.
+# Options of LIBSVM, and what replaces them here.
 OF_LIBSVM = {
     "-s": "all members are C-SVMs; resvm, bagging or cwsvm is chosen by --method",
     "-w": "instead of -w1 the weight of P is --w-pos, and -c is the penalty of U",
     "-b": "there are no probabilities; resvm predict -T recall=0.9 chooses a threshold",
-    "-v": "resvm tune -v N judges by folds",
+    "-v": "resvm tune -v N scores by cross-validation",
     "-n": "all members are C-SVMs, which have no nu",
     "-p": "all members are C-SVMs, which have no epsilon",
     "-l": "resvm train --scale minmax scales, and the model remembers how",
 }
-# And those of its grid.py, of which typer sees the first letter alone.
+# Options of its grid.py, of which typer sees only the first letter.
 OF_GRID = {
     "-log2c": "-c takes values and ranges themselves: -c 0.03125..32768, or -c 0.5,2,8",
     "-log2g": "-g takes values and ranges themselves: -g 0.0001..10, or -g 0.01,0.1",
 }
-# Texts where numbers are: what was meant is in a table.
+# A text instead of a number: the file is probably a table.
 OF_TABLES = {
-    "--positive-label": "labels of svmlight text are numbers; if the file is a table of texts:"
+    "--positive-label": "labels of svmlight text are numbers; if the file is a table:"
     " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm",
 }
 EXPECTED = {
@@ -45,14 +45,14 @@ EXPECTED = {
 
 
 def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> CommandLineError:
-    """What typer refused, in our words and with what to do instead."""
+    """The error of typer in our words, with what to do instead."""
     context = error.ctx
     if context is not None:
         command = context.command_path
     else:
         command = " ".join(["resvm", *(word for word in arguments[:1] if word in commands)])
     message = str(error.message)
-    every = f"`{command} --help` lists what there is"
+    every = f"`{command} --help` lists all options"
     if hasattr(error, "possibilities"):
         option = next((word for word in arguments if word in OF_GRID), error.option_name)
         return _unknown_option(command, option, error.possibilities or (), every)
@@ -64,7 +64,7 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
     if getattr(error, "param", None) is not None:
         name = "/".join(error.param.opts) if error.param.param_type_name == "option" else ""
         hint = OF_TABLES.get(name, every)
-        return CommandLineError(_refused(name or error.param.human_readable_name, message), hint)
+        return CommandLineError(_bad_value(name or error.param.human_readable_name, message), hint)
     if hasattr(error, "option_name"):  # -j at the end of the line, or --json=yes
         without = "requires" in message
         return CommandLineError(
@@ -86,7 +86,7 @@ def _unknown_option(command: str, option: str, near: Sequence[str], every: str) 
     return CommandLineError(f"{command} has no option {option}", hint)
 
 
-def _refused(option: str, message: str) -> str:
+def _bad_value(option: str, message: str) -> str:
     if wrong := re.fullmatch(r"'(.*)' is not a valid ([a-z ]+?)\.?", message, re.DOTALL):
         return f"{option} is '{wrong[1]}'; {EXPECTED.get(wrong[2], wrong[2])} was expected"
     if outside := re.fullmatch(r"(.*) is not in the range x>=(\S+?)\.?", message):
@@ -99,11 +99,11 @@ def _refused(option: str, message: str) -> str:
 def _surplus(command: str, words: Sequence[str], every: str) -> CommandLineError:
     named = " ".join(words)
     if command.split()[-1] not in ("train", "tune", "rank"):
-        return CommandLineError(f"{command} has no use for {named}", every)
+        return CommandLineError(f"{command} takes no argument {named}", every)
     # svm-train train.svm model
     where = f" -o {words[1]}" if len(words) > 1 else ""
     return CommandLineError(
-        f"{command} takes files by options, and {named} has none",
-        f"one labelled file: --data {words[0]} --positive-label 1{where};"
+        f"{command} takes its files by options, got {named} without one",
+        f"one labeled file: --data {words[0]} --positive-label 1{where};"
         " two files: -P pos.svm -U unl.svm",
     )

@@ -1,18 +1,21 @@
-"""How the text of an option becomes a value, or is refused."""
+"""From the text of an option to its value, or an error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, KernelName
+from resvm_cli.running.array_tasks import Share
 
 Name = TypeVar("Name", bound=str)
 
 
 def offered(*names: str) -> Callable[[str], list[str]]:
-    """What the shell offers as the value of an option when the user presses Tab."""
+    """The values that the shell completes when the user presses Tab."""
 
     def offer(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
@@ -21,7 +24,7 @@ def offered(*names: str) -> Callable[[str], list[str]]:
 
 
 def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
-    """The name among these that the text is."""
+    """The text, if it is one of these names."""
     for name in names:
         if name == text:
             return name
@@ -59,3 +62,78 @@ def parse_number(option: str, text: str, expected: str = "a number") -> float:
         return number
     except ValueError:
         raise CommandLineError(f"{option} is '{text}'; {expected} was expected") from None
+
+
+AUTO = "auto"
+
+
+def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
+    """The part of an array job: I/N, or auto, which reads it from the batch system."""
+    word, slash, after = text.partition("/")
+    expected = CommandLineError(f"--task is '{text}'; I/N, auto or auto/N was expected, I from 1")
+    count = None
+    if slash:
+        count = _number(after)
+        if not count:
+            raise expected
+    if word == AUTO:
+        return _of_array(environment, count)
+    number = _number(word)
+    if count is None or number is None or not 1 <= number <= count:
+        raise expected
+    return Share(number, count)
+
+
+def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
+    """The part that the variables of a batch system name."""
+    name, number = _array_index(environment)
+    if count is not None:
+        # a rerun of some tasks has another first number and another count; only numbers stay
+        if not 1 <= number <= count:
+            raise CommandLineError(
+                f"{name} is {number}, and the tasks are 1 to {count}",
+                f"number the array from 1: --array=1-{count}",
+            )
+        return Share(number, count)
+    known = {
+        "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX"),
+        "SGE_TASK_ID": ("SGE_TASK_FIRST", "SGE_TASK_LAST"),
+    }
+    first, last = (_number(environment.get(which)) for which in known.get(name, ("", "")))
+    total = _number(environment.get("SLURM_ARRAY_TASK_COUNT"))
+    whole = first is not None and last is not None and total in (None, last - first + 1)
+    if not whole or first not in (0, 1):
+        raise CommandLineError(
+            f"--task auto cannot tell the number of tasks from {name} = {number}",
+            "use --task auto/N, with an array numbered from 1 to N",
+        )
+    assert first is not None
+    assert last is not None
+    return Share(number - first + 1, last - first + 1)
+
+
+def _array_index(environment: Mapping[str, str]) -> tuple[str, int]:
+    for name in ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "SGE_TASK_ID"):
+        number = _number(environment.get(name))
+        if number is not None:  # SGE says undefined where there is no array
+            return name, number
+    raise CommandLineError(
+        "--task auto, but this is not a task of an array job:"
+        " neither SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX nor SGE_TASK_ID is set",
+        "give the task itself: --task 3/16",
+    )
+
+
+def _number(text: str | None) -> int | None:
+    """A whole number of at most nine digits, or None."""
+    return int(text) if text is not None and re.fullmatch("[0-9]{1,9}", text) else None
+
+
+def parse_members(text: str) -> range:
+    """A:B: members A to B - 1."""
+    matched = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
+    if matched is None or not int(matched[1]) < int(matched[2]):
+        raise CommandLineError(
+            f"--members is '{text}'; A:B was expected, such as 0:25 for members 0 to 24"
+        )
+    return range(int(matched[1]), int(matched[2]))

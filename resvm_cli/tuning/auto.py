@@ -13,11 +13,12 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Task
+from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import TrialLog, run_search
 from resvm_cli.tuning.tune import Winner, winner_of
+from resvm_cli.tuning.validation import CandidateScorer
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
@@ -26,13 +27,12 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
         return choice
     settle_scaling(data, choice.params, run)
     winner = tune_quickly(data, choice.params, choice.kept, run, single=choice.auto == "single")
-    selected = winner.params["selected_by"]
-    what = f"the best of {winner.n_trials} settings"
+    what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    area = winner.trial.score("roc_auc_of_mean")
     run.notice(
-        f"tuned out of bag: {what} {selected['metric']} {selected['score']:.4f}"
-        " (selected, so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
     )
     decision = choice.decision or winner.params.get("decision", "votes")
     return replace(choice, settings=winner.settings, decision=decision, auto=None)
@@ -62,13 +62,13 @@ def tune_quickly(
         axes=tuple(_fixed_axes(params, kept)),
         oob=True,
         search="informed",
-        committee=1 if single else committee.KEPT,
+        committee=1 if single else committee.MAX_SETTINGS,
         n_models=params.n_models,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )
     settings.check()
-    sample = TuningSample.of(data, settings, run.silent())
+    sample = TuningSample.from_data(data, settings, run.silent())
     sample, settings, run = within_memory(data, sample, settings, run)
     log = TrialLog(
         None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
@@ -97,9 +97,9 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     scores = []
     for scaling in (learned, None):
         data.scaling = scaling
-        sample = TuningSample.of(data, settings, run.silent())
-        untuned = Task(sample.informed(settings)[0], SCREENING_MEMBERS)
-        (score,) = sample.judge(settings).scores([untuned], run)
+        sample = TuningSample.from_data(data, settings, run.silent())
+        untuned = ScoringTask(sample.informed(settings)[0], SCREENING_MEMBERS)
+        (score,) = CandidateScorer(sample, settings).scores([untuned], run)
         scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None

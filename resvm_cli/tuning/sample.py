@@ -1,16 +1,17 @@
-"""The rows that candidates are judged on: P, some of U, folds, and the ranges they suggest."""
+"""The rows that candidates are scored on: P, some of U, their folds and the ranges they suggest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import Message
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
-from resvm_cli.model.methods import gamma_scale
+from resvm_cli.model.methods import gamma_scale, settle
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName
@@ -24,18 +25,96 @@ from resvm_cli.training.resource_budget import (
     limit_too_small,
 )
 from resvm_cli.tuning.committee import informed_candidates, informed_settings
-from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.search import Task
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
-from resvm_cli.tuning.validation import Judge
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The fold in which each row is held out, P before U; one line per repeat."""
+
+    parts: IntArray  # repeats x rows
+    n_folds: int
+    groups: IntArray | None = None
+
+    @classmethod
+    def drawn(
+        cls,
+        n_positives: int,
+        n_unlabeled: int,
+        n_folds: int,
+        seed: int,
+        repeats: int = 1,
+        groups: IntArray | None = None,
+        *,
+        stream: int = randomness.FOLDS,
+    ) -> Folds:
+        """Random folds with equal parts of P and of U; a group is never split."""
+        units, which = n_positives, "rows of P"
+        if groups is not None:
+            units, which = len(np.unique(groups[:n_positives])), "groups among the rows of P"
+        if n_folds > units:
+            raise ParameterError(
+                "{folds} is {n_folds}, but there are only {units} {which}",
+                "use {folds:" + str(max(2, units)) + "} or fewer, or {oob:True}",
+                n_folds=n_folds,
+                units=units,
+                which=which,
+            )
+        bits = randomness.run_bits(seed, stream)
+        lines = []
+        for _ in range(repeats):
+            if groups is None:
+                sizes = (n_positives, n_unlabeled)
+                parts = [randomness.shuffled(bits, size) % n_folds for size in sizes]
+                lines.append(np.concatenate(parts))
+            else:
+                lines.append(_grouped(groups, n_positives, n_folds, bits))
+        return cls(np.array(lines), n_folds, groups)
+
+    @classmethod
+    def given(cls, parts: IntArray, n_positives: int, groups: IntArray | None, name: str) -> Folds:
+        """The user's folds, 0 to n - 1; each must hold a row of P and leave another."""
+        n_folds = int(parts.max(initial=-1)) + 1
+        for part in range(n_folds):
+            held = parts[:n_positives] == part
+            if not held.any() or held.all() or not (parts[n_positives:] != part).any():
+                raise DataError(
+                    f"{name}: fold {part + 1} holds {held.sum()} of {n_positives} rows of P",
+                    "each fold needs a row of P, and must leave rows of P and of U to train on",
+                )
+        if groups is not None:
+            order = np.lexsort((parts, groups))
+            split = (np.diff(groups[order]) == 0) & (np.diff(parts[order]) != 0)
+            if split.any():
+                raise DataError(f"{name}: a group is split between folds")
+        return cls(parts[None, :], n_folds, groups)
+
+
+def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
+    """Assign whole groups, largest first, each to the fold with the least of P, then of U."""
+    _, index = np.unique(groups, return_inverse=True)
+    index = index.reshape(-1)
+    sizes_pos = np.bincount(index[:n_positives], minlength=index.max() + 1)
+    sizes_unl = np.bincount(index[n_positives:], minlength=index.max() + 1)
+    order = randomness.shuffled(bits, len(sizes_pos))
+    order = order[np.lexsort((-sizes_unl[order], -sizes_pos[order]))]
+    filled = np.zeros((n_folds, 2), np.int64)
+    fold_of = np.zeros(len(order), np.int64)
+    for group in order.tolist():
+        by = (1, 0) if sizes_pos[group] == 0 else (0, 1)
+        fold = min(range(n_folds), key=lambda f: (filled[f, by[0]], filled[f, by[1]], f))
+        fold_of[group] = fold
+        filled[fold] += sizes_pos[group], sizes_unl[group]
+    return fold_of[index]
+
 
 Settings = TypeVar("Settings", bound=TuningSettings)
 
 
 @dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are judged on, as members see them."""
+    """The rows that candidates are scored on, scaled as members see them."""
 
     kernels: SharedKernels
     folds: Folds
@@ -43,7 +122,7 @@ class TuningSample:
     positive_weights: PositiveWeights | None = None
 
     @classmethod
-    def of(
+    def from_data(
         cls,
         data: PUData,
         settings: TuningSettings,
@@ -51,7 +130,7 @@ class TuningSample:
         given_folds: IntArray | None = None,
         folds_name: str = "",
     ) -> TuningSample:
-        """Drawn from P and U; ``given_folds`` are of all their rows, P before U."""
+        """All of P and rows drawn from U; ``given_folds`` has a number for each row, P before U."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
         n_pos, n_unl = len(data.positives), data.n_unlabeled
@@ -78,12 +157,37 @@ class TuningSample:
         gamma = gamma_scale(data.n_features, data.variance())
         return cls(kernels, folds, gamma, data.positive_weights)
 
+    @property
+    def rows_pos(self) -> int:
+        return len(self.kernels.positives)
+
+    @property
+    def rows_unl(self) -> int:
+        return len(self.kernels.unlabeled)
+
+    def outer_folds(self, settings: TuningSettings) -> Folds:
+        """Folds for an unbiased estimate, drawn apart from those that score candidates."""
+        return Folds.drawn(
+            self.rows_pos,
+            self.rows_unl,
+            settings.outer,
+            settings.base.seed,
+            groups=self.folds.groups,
+            stream=randomness.OUTER_FOLDS,
+        )
+
+    def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[int, TuningSample]]:
+        """Each outer fold with the sample of all other rows."""
+        if settings.outer:
+            line = self.outer_folds(settings).parts[0]
+            for fold in range(settings.outer):
+                yield fold, self.without(line, fold, settings)
+
     def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
-        """The same without the rows of an outer fold, and folds of its own."""
-        n_pos = len(self.kernels.positives)
+        """The sample without the rows of an outer fold, with folds of its own."""
         kept = np.flatnonzero(line != fold)
-        in_pos = kept[kept < n_pos]
-        in_unl = kept[kept >= n_pos] - n_pos
+        in_pos = kept[kept < self.rows_pos]
+        in_unl = kept[kept >= self.rows_pos] - self.rows_pos
         groups = None if self.folds.groups is None else self.folds.groups[kept]
         kernels = SharedKernels(
             self.kernels.positives.take(in_pos),
@@ -98,40 +202,27 @@ class TuningSample:
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
         """The most rows that a candidate's bag can have, with ranges as they are or extended."""
-        n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
-        candidates = (
-            self.informed(settings)
-            if settings.search == "informed"
-            else [
-                self.space(method, settings).largest(
-                    extended=extended and settings.max_extensions > 0
-                )
+        if settings.search == "informed":
+            candidates = self.informed(settings)
+        else:
+            extended = extended and settings.max_extensions > 0
+            candidates = [
+                self.space(method, settings).largest(extended=extended)
                 for method in settings.methods
             ]
-        )
-        judge = self.judge(settings)
-        return max(judge.plan(Task(each, 1), n_pos, n_unl, 0).bag_size for each in candidates)
-
-    def judge(self, settings: TuningSettings) -> Judge:
-        return Judge(
-            self.kernels,
-            settings.base,
-            self.folds,
-            settings.oob,
-            settings.metric,
-            settings.up_to,
-            self.positive_weights,
-        )
+        sizes = self.rows_pos, self.rows_unl
+        params = [each.parameters(settings.base, 1, *sizes) for each in candidates]
+        return max(settle(each, *sizes, 1, lambda: 1.0).bag_size for each in params)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Ranges for the smallest sets that a candidate of this method is trained on."""
-        n_pos, n_unl = len(self.kernels.positives), len(self.kernels.unlabeled)
+        n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
             line = self.folds.parts[0]
-            n_pos -= int(np.bincount(line[:n_pos]).max())
-            n_unl -= int(np.bincount(line[len(self.kernels.positives) :]).max())
+            n_pos -= int(np.bincount(line[: self.rows_pos]).max())
+            n_unl -= int(np.bincount(line[self.rows_pos :]).max())
         axes = settings.axes
-        if len(settings.methods) > 1:  # what the user gave applies to the methods that have it
+        if len(settings.methods) > 1:  # the user's ranges apply to the methods that have them
             axes = tuple(axis for axis in axes if axis.name in axes_of(method))
         return default_space(
             method,
@@ -145,12 +236,12 @@ class TuningSample:
         )
 
     def informed(self, settings: TuningSettings) -> list[Candidate]:
-        """Sensible settings for these rows, the untuned one first."""
+        """Settings that do well on most data, the untuned one first."""
         return informed_candidates(
             informed_settings(Kernel(settings.base.kernel)),
             self.space("resvm", settings),
-            len(self.kernels.positives),
-            len(self.kernels.unlabeled),
+            self.rows_pos,
+            self.rows_unl,
             self.gamma,
             [axis.name for axis in settings.axes],
         )
@@ -160,7 +251,7 @@ def _drawn_folds(
     n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
 ) -> Folds:
     n_folds = settings.folds
-    if settings.oob:  # they serve only to tell how far the criterion varies
+    if settings.oob:  # they only show how much the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
     return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)
 

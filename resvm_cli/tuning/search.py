@@ -1,9 +1,9 @@
 """Grid, random search and successive halving; ranges whose edge wins are extended.
 
 A search is a generator: it yields tasks and is sent their scores. Nothing here trains, reads or
-writes, and nothing depends on how tasks are run, so a search can be resumed by replaying its
-scores. Paper, section 4: an optimum on the edge of the searched region is not accepted. Equal
-scores are decided by cost: the smaller bag wins, then the smaller penalty, then the earlier trial.
+writes, so a search is resumed by replaying its scores. Paper, section 4: an optimum on the edge of
+the searched region is not accepted. Ties are broken by cost: the smaller bag wins, then the smaller
+penalty, then the earlier trial.
 """
 
 from __future__ import annotations
@@ -18,62 +18,62 @@ from resvm_cli.errors import Message
 from resvm_cli.parameters import SearchName
 from resvm_cli.tuning.space import Axis, Candidate, Space
 
-KEPT_SHARE = 3  # of each round of halving one in so many goes on, with so many times the members
+HALVING_FACTOR = 3  # one candidate in three goes on, with three times the members
 ROUNDS = 3
-EXTENSION_TRIALS = 5  # one in so many of the first trials, for each edge
+EXTENSION_TRIALS = 5  # for each edge, this fraction (1/5) of the first trials
 
 
 @dataclass(frozen=True)
-class Task:
-    """A candidate to be judged with so many members."""
+class ScoringTask:
+    """A candidate to be scored with a number of members."""
 
     candidate: Candidate
     n_models: int
 
 
 @dataclass(frozen=True)
-class Result:
-    """What became of a task; no score where it could not be judged."""
+class ScoredTask:
+    """A task with its score; None if it could not be scored."""
 
-    task: Task
+    task: ScoringTask
     score: float | None
     number: int  # of the trial
 
 
-Round: TypeAlias = Generator[list[Task], list[Result], list[Result]]
+Round: TypeAlias = Generator[list[ScoringTask], list[ScoredTask], list[ScoredTask]]
 
 
 def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
-    """Candidates drawn uniformly, on logarithmic axes in the logarithm; none twice."""
+    """Candidates drawn uniformly, or log-uniformly on logarithmic axes, without repetition."""
     bits = randomness.run_bits(seed, randomness.CANDIDATES, stage)
     candidates: dict[Candidate, None] = {}
     for _ in range(20 * count):
-        shares = randomness.fractions(bits, len(space.axes))
-        candidates[space.candidate(shares.tolist())] = None
+        fractions = randomness.fractions(bits, len(space.axes))
+        candidates[space.candidate(fractions.tolist())] = None
         if len(candidates) == count:
             break
     return list(candidates)
 
 
 def all_at_once(candidates: Sequence[Candidate], n_models: int) -> Round:
-    """Every candidate with all members."""
-    return (yield [Task(candidate, n_models) for candidate in candidates])
+    """Every candidate at once, with all members."""
+    return (yield [ScoringTask(candidate, n_models) for candidate in candidates])
 
 
 def halving(
     candidates: Sequence[Candidate],
     n_models: int,
-    order: Callable[[Result], tuple[float, ...]],
+    order: Callable[[ScoredTask], tuple[float, ...]],
 ) -> Round:
     """Few members first; the best third goes on with three times as many."""
     remaining = list(candidates)
     for step in range(ROUNDS - 1, -1, -1):
-        members = max(1, round(n_models / KEPT_SHARE**step))
-        results = yield [Task(candidate, members) for candidate in remaining]
+        members = max(1, round(n_models / HALVING_FACTOR**step))
+        results = yield [ScoringTask(candidate, members) for candidate in remaining]
         if step == 0 or members == n_models:
             return results
-        kept = sorted(results, key=order)[: max(1, -(-len(results) // KEPT_SHARE))]
-        # back to the order in which they were drawn: candidates of one kernel stay together
+        kept = sorted(results, key=order)[: max(1, -(-len(results) // HALVING_FACTOR))]
+        # in the order in which they were drawn: candidates of one kernel stay together
         kept.sort(key=lambda result: result.number)
         remaining = [result.task.candidate for result in kept]
     raise AssertionError("the last round returns")
@@ -83,7 +83,7 @@ def halving(
 class SearchSettings:
     """How to search."""
 
-    strategy: SearchName
+    search: SearchName
     trials: int
     n_models: int
     max_extensions: int
@@ -92,28 +92,28 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a search ended."""
+    """The end of a search."""
 
-    best: Result
-    results: tuple[Result, ...]  # those with all members
-    space: Space  # as far as it was extended
-    edges: tuple[Message, ...]  # remarks on edges that the best lies on
+    best: ScoredTask
+    results: tuple[ScoredTask, ...]  # with all members
+    space: Space  # with its extensions
+    edges: tuple[Message, ...]  # a remark for each edge that the best one lies on
     extensions: int
 
 
-Search: TypeAlias = Generator[list[Task], list[Result], "Outcome | None"]
+Search: TypeAlias = Generator[list[ScoringTask], list[ScoredTask], "Outcome | None"]
 
 
 def search(space: Space, settings: SearchSettings, informed: Sequence[Candidate] = ()) -> Search:
-    """Yield tasks, take their results, return where it ended; None if nothing could be judged.
+    """Yield tasks, receive their scores, return the outcome; None if nothing could be scored.
 
-    The strategy of informed candidates is given them, and goes no further.
+    An informed search scores the given candidates, and nothing else.
     """
-    if settings.strategy == "informed":
+    if settings.search == "informed":
         results = yield from all_at_once(informed, settings.n_models)
         best = winner(results)
         return None if best is None else Outcome(best, tuple(results), space, (), 0)
-    if settings.strategy == "grid":
+    if settings.search == "grid":
         candidates = space.grid()
     else:
         candidates = sampled(space, settings.trials, settings.seed, 0)
@@ -133,7 +133,7 @@ def search(space: Space, settings: SearchSettings, informed: Sequence[Candidate]
         fresh: dict[Candidate, None] = {}
         for axis, part in beyond:
             slab = space.replaced(part)
-            if settings.strategy == "grid":
+            if settings.search == "grid":
                 fresh.update(dict.fromkeys(slab.grid()))
             else:
                 count = max(4, settings.trials // EXTENSION_TRIALS)
@@ -151,22 +151,22 @@ def search(space: Space, settings: SearchSettings, informed: Sequence[Candidate]
 
 
 def _compete(candidates: list[Candidate], settings: SearchSettings) -> Round:
-    if settings.strategy == "halving":
+    if settings.search == "halving":
         return (yield from halving(candidates, settings.n_models, _order))
     return (yield from all_at_once(candidates, settings.n_models))
 
 
-def winner(results: Sequence[Result]) -> Result | None:
-    """The best result, if any could be judged."""
+def winner(results: Sequence[ScoredTask]) -> ScoredTask | None:
+    """The best one, if any could be scored."""
     return next(iter(best_first(results)), None)
 
 
-def best_first(results: Sequence[Result]) -> list[Result]:
-    """Those that could be judged."""
+def best_first(results: Sequence[ScoredTask]) -> list[ScoredTask]:
+    """Those that could be scored, best first."""
     return sorted((result for result in results if result.score is not None), key=_order)
 
 
-def _order(result: Result) -> tuple[float, ...]:
+def _order(result: ScoredTask) -> tuple[float, ...]:
     """Ascending: the best score first, then the cheapest."""
     score = math.inf if result.score is None else -result.score
     candidate = result.task.candidate

@@ -1,4 +1,4 @@
-"""How candidates are found and scored, whatever the data is and wherever the results go."""
+"""How candidates are found and scored, independent of the data and of where results go."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import (
     METHOD_NAMES,
     METHOD_TABLE,
+    SHARED_NAMES,
     TUNING_TABLE,
     MethodName,
     MethodParameters,
@@ -19,20 +20,19 @@ from resvm_cli.parameters import (
     TuningParameters,
 )
 from resvm_cli.training.choice import method_parameters
-from resvm_cli.tuning.committee import KEPT, QUICK_GRAM_MB, QUICK_MAX_UNL
+from resvm_cli.tuning.committee import MAX_SETTINGS, QUICK_GRAM_MB, QUICK_MAX_UNL
 from resvm_cli.tuning.search import SearchSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
-USUAL_MEMBERS = 50
+DEFAULT_MEMBERS = 50
 SCREENING_MEMBERS = 10  # of an informed candidate while it is scored
 METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
-OF_METHOD = ("kernel", "tolerance", "cache_mb", "seed")  # the same for all candidates
-TUNING_NAMES = ("method", *OF_METHOD, *AXIS_NAMES, *TUNING_TABLE, "scale")
+TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningSettings(TuningParameters):
-    """The parameters of tuning with the methods and the space that are searched."""
+    """The parameters of tuning, with the methods and ranges to search."""
 
     methods: tuple[MethodName, ...] = ("resvm",)
     base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
@@ -40,8 +40,8 @@ class TuningSettings(TuningParameters):
 
     @property
     def search_settings(self) -> SearchSettings:
-        """What the search itself needs to know."""
-        n_models = self.n_models if isinstance(self.n_models, int) else USUAL_MEMBERS
+        """The part of the settings that the search needs."""
+        n_models = self.n_models if isinstance(self.n_models, int) else DEFAULT_MEMBERS
         if self.search == "informed":
             n_models = min(n_models, SCREENING_MEMBERS)
         return SearchSettings(
@@ -49,7 +49,7 @@ class TuningSettings(TuningParameters):
         )
 
     def check(self) -> None:
-        """Refuse what cannot work, before any file is read."""
+        """Reject what cannot work, before any file is read."""
         self.base.check()
         for name, parameter in TUNING_TABLE.items():
             if getattr(self, name) is not None:
@@ -76,7 +76,7 @@ class TuningSettings(TuningParameters):
 
 
 def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of TuningSettings; ``given`` holds what the user set, and nothing else."""
+    """The fields of TuningSettings; ``given`` holds only what the user set."""
     given = {name: value for name, value in given.items() if value is not None}
     tuning = {
         name: parameter.convert(given[name])
@@ -86,15 +86,15 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     axes = tuple(_axis(name, given[name]) for name in AXIS_NAMES if name in given)
     method = METHOD.convert(given.get("method", "resvm"))
     methods = METHOD_NAMES if method == "all" else (method,)
-    base = {name: METHOD_TABLE[name].convert(given[name]) for name in OF_METHOD if name in given}
+    base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
     by_folds = bool({"folds", "repeats", "folds_file"} & set(given))
-    # informed settings know nothing of ranges, trials or members
+    # the list of informed settings has no use for ranges, trials or members
     narrowed = bool(axes or {"trials", "n_models"} & set(given))
     oob = tuning.get("oob", False) or (methods == ("resvm",) and not by_folds)
     informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
     usual: dict[str, Any] = {"search": "random"}
     if informed:
-        usual = {"search": "informed", "committee": KEPT}
+        usual = {"search": "informed", "committee": MAX_SETTINGS}
         usual |= {"max_unl": QUICK_MAX_UNL, "gram_mb": QUICK_GRAM_MB}
     return {
         **usual,

@@ -1,7 +1,7 @@
-"""What may be tried: one axis for each hyperparameter, from the user's text or from the data.
+"""The search space: one axis per hyperparameter, from the user's text or from the data.
 
-An axis is a list of values or an interval. It knows where its edges are and how to go on beyond
-them, up to what makes sense at all: a bag cannot usefully hold more rows than there are.
+An axis is a list of values or an interval. It knows where its edges are and how to extend beyond
+them, within limits: a bag cannot usefully hold more rows than there are.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.parameters import KernelName, MethodName
+from resvm_cli.parameters import KernelName, MethodName, MethodParameters
 from resvm_cli.svm.kernels import Kernel
 
-# In this order they are named, sampled and varied; the last varies fastest in a grid.
+# The order in which they are sampled and varied; the last varies fastest in a grid.
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 LOG_AXES = ("gamma", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 WHOLE_AXES = ("degree", "n_pos")
 GRID_POINTS = {"gamma": 5, "c_unl": 4, "w_pos": 3, "n_pos": 3, "unl_per_pos": 2}
 OTHER_GRID_POINTS = 3
-EDGE_SHARE = 0.05  # paper, section 5: optima close to the edge are not accepted
+EDGE_FRACTION = 0.05  # paper, section 5: optima close to the edge are not accepted
 EXTENSION = 1 / 3  # of the width of an interval
 
 
@@ -33,7 +34,7 @@ class Axis:
     low: float
     high: float
     log: bool = False
-    values: tuple[float, ...] = ()  # where they were listed
+    values: tuple[float, ...] = ()  # of a list
     floor: float = 0.0
     ceiling: float = math.inf
 
@@ -42,17 +43,17 @@ class Axis:
         return self.low == self.high
 
     def limited(self, floor: float, ceiling: float) -> Axis:
-        """The same axis, to be extended no further than this."""
+        """The same axis, extended no further than this."""
         return replace(self, floor=floor, ceiling=ceiling)
 
-    def at(self, share: float) -> float:
-        """The value at this share of the way from low to high."""
+    def at(self, fraction: float) -> float:
+        """The value at this fraction of the way from low to high."""
         if self.values:
-            return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+            return self.values[min(int(fraction * len(self.values)), len(self.values) - 1)]
         if self.log:
-            value = self.low * (self.high / self.low) ** share
+            value = self.low * (self.high / self.low) ** fraction
         else:
-            value = self.low + (self.high - self.low) * share
+            value = self.low + (self.high - self.low) * fraction
         return self._kept(value)
 
     def _kept(self, value: float) -> float:
@@ -60,7 +61,7 @@ class Axis:
         return float(round(value)) if self.name in WHOLE_AXES else value
 
     def points(self) -> tuple[float, ...]:
-        """The values a grid takes."""
+        """The values on a grid."""
         if self.values:
             return self.values
         if self.fixed:
@@ -80,16 +81,16 @@ class Axis:
             return 0
         if self.values:
             return -1 if value == self.values[0] else 1 if value == self.values[-1] else 0
-        share = self._share(value)
-        return -1 if share <= EDGE_SHARE else 1 if share >= 1 - EDGE_SHARE else 0
+        fraction = self._fraction(value)
+        return -1 if fraction <= EDGE_FRACTION else 1 if fraction >= 1 - EDGE_FRACTION else 0
 
-    def _share(self, value: float) -> float:
+    def _fraction(self, value: float) -> float:
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def beyond(self, side: int) -> Axis | None:
-        """The part that follows on one side, or None where there is no more that makes sense."""
+        """The adjoining part on one side, or None at the limit."""
         if self.values:
             last, before = (self.values[0], self.values[1]) if side < 0 else self.values[:-3:-1]
             value = last * last / before if self.log else 2 * last - before
@@ -197,6 +198,24 @@ class Candidate:
         """Equal where kernel matrices are."""
         return self["gamma"], self["degree"], self["coef0"]
 
+    def parameters(
+        self, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
+    ) -> MethodParameters:
+        """The parameters of an ensemble on this many rows of P and U; ``base`` has the others."""
+        n_pos = n_unl = None
+        if self.method == "resvm":
+            n_pos = min(int(self["n_pos"] or 1), rows_pos)
+        if self.method != "cwsvm":
+            per_pos = self["unl_per_pos"] or 1.0
+            n_unl = min(max(1, round(per_pos * (n_pos or rows_pos))), rows_unl)
+        values: dict[str, Any] = {
+            name: int(value) if name in WHOLE_AXES else value for name, value in self.values
+        }
+        values.pop("unl_per_pos", None)
+        values |= {"method": self.method, "n_pos": n_pos, "n_unl": n_unl}
+        values["n_models"] = None if self.method == "cwsvm" else n_models
+        return replace(base, **{"w_pos": None, **values})
+
 
 @dataclass(frozen=True)
 class Space:
@@ -205,15 +224,16 @@ class Space:
     method: MethodName
     axes: tuple[Axis, ...]
 
-    def candidate(self, shares: Sequence[float]) -> Candidate:
-        """The one at these shares of each axis."""
+    def candidate(self, fractions: Sequence[float]) -> Candidate:
+        """The candidate at these fractions of each axis."""
         values = [
-            (axis.name, axis.at(share)) for axis, share in zip(self.axes, shares, strict=True)
+            (axis.name, axis.at(fraction))
+            for axis, fraction in zip(self.axes, fractions, strict=True)
         ]
         return Candidate(self.method, tuple(values))
 
     def largest(self, *, extended: bool) -> Candidate:
-        """The one of the largest bags, where ranges are extended as far as they may be, or not."""
+        """The candidate with the largest bags; extended: with ranges at their limits."""
         bags = ("n_pos", "unl_per_pos")
         values = [
             (
@@ -245,7 +265,7 @@ class Space:
 
 
 def axes_of(method: MethodName) -> tuple[str, ...]:
-    """What a method has, whatever its kernel."""
+    """The axes of a method, with any kernel."""
     own = {"resvm": ("n_pos", "unl_per_pos", "w_pos"), "bagging": ("unl_per_pos",)}
     return ("c_unl", "gamma", "degree", "coef0", *own.get(method, ("w_pos",)))
 
@@ -260,9 +280,9 @@ def default_space(
     contamination_pos: float | None = None,
     contamination_unl: float | None = None,
 ) -> Space:
-    """The user's axes, and for the rest ranges that the data suggests.
+    """The user's axes, and ranges suggested by the data for all others.
 
-    Sizes are those of the smallest set that a candidate is trained on.
+    Sizes are those of the smallest sets that a candidate is trained on.
     """
     axes = {axis.name: axis for axis in given}
     kernel_has = Kernel(kernel)
@@ -304,22 +324,22 @@ def default_space(
 def _defaults(
     n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
 ) -> dict[str, Axis]:
-    """Ranges that hold what worked best on the paper's data (docs/tuning.md)."""
-    most_pos = float(n_positives)
-    least_pos = min(max(3.0, float(n_positives // 15)), 100.0, most_pos)
-    high_pos = max(least_pos, min(200.0, float(2 * n_positives // 3)))
-    # with small bags there may be more of U for each of P
+    """Ranges that include the best values on the paper's data (docs/tuning.md)."""
+    max_pos = float(n_positives)
+    low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
+    high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))
+    # small bags may hold more rows of U per row of P
     high_ratio = min(20.0, n_unlabeled / (n_positives if all_of_p else high_pos))
     low_ratio = min(1.0, high_ratio)
-    most_ratio = n_unlabeled / (n_positives if all_of_p else least_pos)
+    max_ratio = n_unlabeled / (n_positives if all_of_p else low_pos)
     axes = (
         Axis("gamma", gamma_scale * 0.03, gamma_scale * 30, True).limited(
             gamma_scale * 1e-6, gamma_scale * 1e6
         ),
         Axis("degree", 2.0, 4.0, False, (2.0, 3.0, 4.0)).limited(1.0, 10.0),
         Axis("coef0", 0.0, 1.0, False, (0.0, 1.0)).limited(-100.0, 100.0),
-        Axis("n_pos", least_pos, high_pos, True).limited(1.0, most_pos),
-        Axis("unl_per_pos", low_ratio, high_ratio, True).limited(low_ratio / 10, most_ratio),
+        Axis("n_pos", low_pos, high_pos, True).limited(1.0, max_pos),
+        Axis("unl_per_pos", low_ratio, high_ratio, True).limited(low_ratio / 10, max_ratio),
         Axis("w_pos", 0.25, 16.0, True).limited(1e-4, 1e4),
         Axis("c_unl", 0.01, 1000.0, True).limited(1e-6, 1e6),
     )
@@ -327,15 +347,15 @@ def _defaults(
 
 
 def _narrowed(defaults: dict[str, Axis], n_positives: int) -> dict[str, Axis]:
-    """Ranges for sets said to be contaminated: what was good on the paper's contaminated data.
+    """Ranges for contaminated sets: those that did well on the paper's contaminated data.
 
     Small bags of P have too few true positives where some are false, and extreme weights follow
-    the wrong set; no narrowing of the bag's share of U was found to help (docs/tuning.md).
+    the wrong set; no narrowing of the ratio of U to P was found to help (docs/tuning.md).
     """
     n_pos, w_pos = defaults["n_pos"], defaults["w_pos"]
-    least = min(max(n_pos.low, float(n_positives // 10)), n_pos.high)
+    low = min(max(n_pos.low, float(n_positives // 10)), n_pos.high)
     return {
         **defaults,
-        "n_pos": replace(n_pos, low=least),
+        "n_pos": replace(n_pos, low=low),
         "w_pos": replace(w_pos, low=0.5, high=4.0),
     }

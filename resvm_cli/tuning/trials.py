@@ -1,4 +1,9 @@
-"""The trials of a tuning: judged in threads, logged in task order, replayed on resuming."""
+"""The trials of a tuning: candidates scored in threads, logged in order, replayed on resuming.
+
+The tasks of an array job divide a round of candidates: what the search can propose before it must
+know scores. Each writes its trials to a file of its own, so that no two nodes write to one, and the
+tuning reads them from there instead of scoring again.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +14,28 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from resvm_cli.errors import DataError, Message, ResvmError
-from resvm_cli.files.run_directory import RunDirectory
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.parameters import MethodName
+from resvm_cli.running.array_tasks import Share, shares_holding
 from resvm_cli.running.run import Run
-from resvm_cli.tuning.criteria import Scores
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Outcome, Result, Search, Task, search
+from resvm_cli.tuning.search import Outcome, ScoredTask, ScoringTask, Search, search
 from resvm_cli.tuning.settings import TuningSettings
-from resvm_cli.tuning.validation import Judge
+from resvm_cli.tuning.validation import CandidateScorer, Scores
 
 TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
-TASKS_A_UNIT = 8  # of one kernel, trained by one thread, together where their bags are the same
+MAX_BATCH = 8  # tasks of one kernel that one thread trains together
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One line of the log."""
+    """One line of the log: a scored candidate, or why it has no score."""
 
     number: int
-    task: Task
+    task: ScoringTask
     scores: Scores | None
     error: str | None = None
-    outer: int | None = None
+    outer: int | None = None  # the outer fold that its search leaves out
 
     def score(self, metric: str) -> float:
         assert self.scores is not None
@@ -53,7 +58,7 @@ class Trial:
 
 
 def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
-    """The scores of a line, where they are numbers that a trial may have."""
+    """The scores of a logged line; None where they are not numbers."""
     values = record.get("values")
     if not isinstance(values, dict) or metric not in values:
         return None
@@ -69,7 +74,7 @@ def _is_number(value: object) -> bool:
 
 
 def is_known_trial(record: Any, metric: str) -> bool:
-    """Whether this is a trial as it is handed on, with all that is taken from it."""
+    """Whether this is a trial as a task of an array job stores it, complete and sound."""
     if not isinstance(record, dict) or not _is_number(record.get("seconds")):
         return False
     trial = record.get("trial")
@@ -81,14 +86,14 @@ def is_known_trial(record: Any, metric: str) -> bool:
 
 
 class KnownTrials:
-    """Trials that were judged elsewhere, found by what was judged."""
+    """Trials scored by tasks of an array job, found by what was scored."""
 
     def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
         self._records = {_key(record["trial"]): record for record in records}
 
     @staticmethod
     def stored(trial: Trial, seconds: float) -> dict[str, Any]:
-        """As it is handed on: its number is known to the search alone."""
+        """As a task stores it: only the search knows its number."""
         record = {name: value for name, value in trial.record.items() if name != "trial"}
         return {"trial": record, "seconds": round(seconds, 4)}
 
@@ -96,7 +101,7 @@ class KnownTrials:
         record = self.stored(trial, seconds)
         self._records[_key(record["trial"])] = record
 
-    def find(self, task: Task, outer: int | None) -> dict[str, Any] | None:
+    def find(self, task: ScoringTask, outer: int | None) -> dict[str, Any] | None:
         return self._records.get(_key(Trial(0, task, None, None, outer).record))
 
 
@@ -105,14 +110,14 @@ def _key(record: dict[str, Any]) -> str:
     return json.dumps(named, sort_keys=True)
 
 
-# Told how many trials are done, of how many, and the best so far.
+# Called with the number of trials done, their total, and the best so far.
 Watch: TypeAlias = Callable[[int, int, "Trial | None"], None]
 
 
 class TrialLog:
     """Trials as they finish, in task order; those of an earlier run are not repeated.
 
-    Without a directory they are only kept in mind.
+    Without a directory they are only kept in memory.
     """
 
     def __init__(
@@ -121,9 +126,9 @@ class TrialLog:
         records: Sequence[dict[str, Any]],
         metric: str,
         watch: Watch,
-        elsewhere: KnownTrials | None = None,
+        known: KnownTrials | None = None,
     ) -> None:
-        self.elsewhere = elsewhere or KnownTrials()
+        self.known = known or KnownTrials()
         self._directory = directory
         self._records = records
         self._metric = metric
@@ -140,7 +145,7 @@ class TrialLog:
     def tick(self) -> None:
         self._watch(len(self.trials), self._expected, self._best)
 
-    def recorded(self, task: Task, outer: int | None) -> Trial | None:
+    def recorded(self, task: ScoringTask, outer: int | None) -> Trial | None:
         """The next trial, if an earlier run has it."""
         number = len(self.trials)
         if number >= len(self._records):
@@ -157,15 +162,15 @@ class TrialLog:
         self._add(trial)
         return trial
 
-    def taken(self, known: KnownTrials, task: Task, outer: int | None) -> Trial:
-        """The next trial, which was judged elsewhere."""
+    def taken(self, known: KnownTrials, task: ScoringTask, outer: int | None) -> Trial:
+        """The next trial, which a task of an array job has scored."""
         record = known.find(task, outer)
         assert record is not None
         trial = self._trial(task, record["trial"], outer)
         self.finished(trial, record["seconds"])
         return trial
 
-    def _trial(self, task: Task, record: dict[str, Any], outer: int | None) -> Trial:
+    def _trial(self, task: ScoringTask, record: dict[str, Any], outer: int | None) -> Trial:
         """The next trial, from its record."""
         scores = None if "error" in record else _recorded_scores(record, self._metric)
         return Trial(len(self.trials), task, scores, record.get("error"), outer)
@@ -191,8 +196,8 @@ class TrialLog:
 
 def rounds(
     sample: TuningSample, method: MethodName, settings: TuningSettings
-) -> Generator[list[Task], list[Trial], Outcome | None]:
-    """The search for one method: yields the tasks of a round, is sent their trials."""
+) -> Generator[list[ScoringTask], list[Trial], Outcome | None]:
+    """The search for one method: yields the tasks of a round, receives their trials."""
     space = sample.space(method, settings)
     informed = sample.informed(settings) if settings.search == "informed" else ()
     going: Search = search(space, settings.search_settings, informed)
@@ -201,7 +206,7 @@ def rounds(
         while True:
             trials = yield tasks
             results = [
-                Result(
+                ScoredTask(
                     trial.task, trial.score(settings.metric) if trial.scores else None, trial.number
                 )
                 for trial in trials
@@ -221,12 +226,12 @@ def run_search(
     outer: int | None = None,
 ) -> Outcome:
     """Drive the search for one method to its end."""
-    judge = sample.judge(settings)
+    scorer = CandidateScorer(sample, settings)
     going = rounds(sample, method, settings)
     try:
         tasks = next(going)
         while True:
-            tasks = going.send(_judged(judge, tasks, log, run, outer))
+            tasks = going.send(_trials(scorer, tasks, log, run, outer))
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
     if outcome is None:
@@ -239,26 +244,21 @@ def run_search(
     return outcome
 
 
-def _judged(
-    judge: Judge, tasks: list[Task], log: TrialLog, run: Run, outer: int | None
+def _trials(
+    scorer: CandidateScorer, tasks: list[ScoringTask], log: TrialLog, run: Run, outer: int | None
 ) -> list[Trial]:
-    """The tasks' trials: from the log, then from elsewhere or by judging."""
+    """The trials of these tasks: from the log, from an array job, or scored now."""
     log.expect(len(tasks))
     trials: list[Trial] = []
-    while len(trials) < len(tasks) and (known := log.recorded(tasks[len(trials)], outer)):
-        trials.append(known)
+    while len(trials) < len(tasks) and (logged := log.recorded(tasks[len(trials)], outer)):
+        trials.append(logged)
     remaining = tasks[len(trials) :]
-    elsewhere = log.elsewhere
-    fresh = judged_units(
-        judge,
-        [task for task in remaining if elsewhere.find(task, outer) is None],
-        log,
-        run,
-        outer,
-    )
+    known = log.known
+    unknown = [task for task in remaining if known.find(task, outer) is None]
+    fresh = scored_trials(scorer, unknown, log, run, outer)
     for task in remaining:
-        if elsewhere.find(task, outer) is not None:
-            trials.append(log.taken(elsewhere, task, outer))
+        if known.find(task, outer) is not None:
+            trials.append(log.taken(known, task, outer))
             continue
         trial, seconds = next(fresh)
         log.finished(trial, seconds)
@@ -266,44 +266,111 @@ def _judged(
     return trials
 
 
-def judged_units(
-    judge: Judge, tasks: Sequence[Task], log: TrialLog, run: Run, outer: int | None
+def scored_trials(
+    scorer: CandidateScorer,
+    tasks: Sequence[ScoringTask],
+    log: TrialLog,
+    run: Run,
+    outer: int | None,
 ) -> Iterator[tuple[Trial, float]]:
     """Each task's trial, numbered as the next of the log, and the seconds it took."""
-    units = list(_units(tasks))
+    batches = list(_batches(tasks))
 
     def name(number: int) -> str:
-        return f"the candidate {dict(units[number][0].candidate.values)} or one of the next"
+        return f"the candidate {dict(batches[number][0].candidate.values)} or one of the next"
 
-    judged = run.map_shared(_judge_unit, judge, units, log.tick, name)
-    for unit, answers in zip(units, judged, strict=True):
-        for task, (answer, seconds) in zip(unit, answers, strict=True):
-            trial = Trial(
-                len(log.trials),
-                task,
-                None if isinstance(answer, ResvmError) else answer,
-                str(answer.message) if isinstance(answer, ResvmError) else None,
-                outer,
-            )
+    scored = run.map_shared(_score_batch, scorer, batches, log.tick, name)
+    for batch, (found, seconds) in zip(batches, scored, strict=True):
+        for task, scores in zip(batch, found, strict=True):
+            if isinstance(scores, ResvmError):
+                trial = Trial(len(log.trials), task, None, str(scores.message), outer)
+            else:
+                trial = Trial(len(log.trials), task, scores, None, outer)
             yield trial, seconds
 
 
-def _judge_unit(judge: Judge, unit: list[Task]) -> list[tuple[Scores | ResvmError, float]]:
-    """The scores of each task, and the seconds it took."""
+def _score_batch(
+    scorer: CandidateScorer, batch: list[ScoringTask]
+) -> tuple[list[Scores | ResvmError], float]:
+    """The scores of each task, and the mean seconds per task: they are scored together."""
     started = time.perf_counter()
-    answers = judge.scores(unit, Run(jobs=1))
-    seconds = (time.perf_counter() - started) / len(unit)  # they are judged together
-    return [(answer, seconds) for answer in answers]
+    found = scorer.scores(batch, Run(jobs=1))
+    return found, (time.perf_counter() - started) / len(batch)
 
 
-def _units(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Tasks of one kernel that follow each other, a few at a time."""
-    unit: list[Task] = []
+def _batches(tasks: Sequence[ScoringTask]) -> Iterator[list[ScoringTask]]:
+    """Consecutive tasks of one kernel, a few at a time."""
+    batch: list[ScoringTask] = []
     for task in tasks:
         key = task.candidate.kernel_key
-        if unit and (unit[0].candidate.kernel_key != key or len(unit) == TASKS_A_UNIT):
-            yield unit
-            unit = []
-        unit.append(task)
-    if unit:
-        yield unit
+        if batch and (batch[0].candidate.kernel_key != key or len(batch) == MAX_BATCH):
+            yield batch
+            batch = []
+        batch.append(task)
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True)
+class OpenSearch:
+    """One of the searches that the tasks of an array job divide."""
+
+    name: str
+    sample: TuningSample
+    method: MethodName
+    outer: int | None  # the outer fold that it leaves out
+
+    def first_open_round(
+        self, settings: TuningSettings, known: KnownTrials, log: TrialLog
+    ) -> tuple[str, list[ScoringTask]] | None:
+        """The first round with unknown trials, and its label; None when the search has ended."""
+        going = rounds(self.sample, self.method, settings)
+        number = 0
+        try:
+            tasks = next(going)
+            while all(known.find(task, self.outer) is not None for task in tasks):
+                trials = [log.taken(known, task, self.outer) for task in tasks]
+                number += 1
+                tasks = going.send(trials)
+        except StopIteration:
+            return None
+        return f"{self.name}-{self.method}-{number}", tasks
+
+
+def run_array_task(
+    searches: Sequence[OpenSearch],
+    settings: TuningSettings,
+    files: TaskFiles,
+    part: Share,
+    run: Run,
+    watch: Watch,
+) -> tuple[int, int, tuple[int, ...]]:
+    """Score this task's part of the open round of each search.
+
+    Returns how many candidates it scored, how many the rounds have, and which tasks are missing.
+    """
+    known = KnownTrials(files.read())
+    n_scored = n_candidates = 0
+    missing: set[int] = set()
+    for each in searches:
+        log = TrialLog(None, (), settings.metric, watch)
+        open_round = each.first_open_round(settings, known, log)
+        if open_round is None:
+            continue
+        label, tasks = open_round
+        own = [tasks[number] for number in part.of(len(tasks))]
+        left = [task for task in own if known.find(task, each.outer) is None]
+        log.expect(len(left))
+        kept = [record for task in own if (record := known.find(task, each.outer)) is not None]
+        if left:
+            scorer = CandidateScorer(each.sample, settings)
+            with files.saving(label, part, kept) as save:
+                for trial, seconds in scored_trials(scorer, left, log, run, each.outer):
+                    known.add(trial, seconds)
+                    save(KnownTrials.stored(trial, seconds))
+                    n_scored += 1
+                    log.finished(trial, seconds)
+        unknown = [n for n, task in enumerate(tasks) if known.find(task, each.outer) is None]
+        missing.update(shares_holding(unknown, len(tasks), part.count))
+        n_candidates += len(tasks)
+    return n_scored, n_candidates, tuple(sorted(missing))

@@ -1,10 +1,10 @@
-"""P and U to the hyperparameters that judge them best: searched, logged, resumable."""
+"""``tune``: from P and U to the hyperparameters that score best; logged and resumable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,36 +20,42 @@ from resvm_cli.errors import (
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
+from resvm_cli.model.methods import problems
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.parameters import MethodName, RuleName, Setting
+from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
 from resvm_cli.rows import IntArray
 from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import best_json as params_file
+from resvm_cli.training import best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.tuning import committee
 from resvm_cli.tuning.committee import Pooled
-from resvm_cli.tuning.criteria import criterion
-from resvm_cli.tuning.ensemble_size import Growth, grow
-from resvm_cli.tuning.folds import Folds
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Outcome
-from resvm_cli.tuning.settings import USUAL_MEMBERS, TuningSettings
-from resvm_cli.tuning.tasks import TaskResult, judge_share
+from resvm_cli.tuning.search import Outcome, ScoringTask
+from resvm_cli.tuning.settings import DEFAULT_MEMBERS, TuningSettings
+from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.trials import (
     TRIALS,
     KnownTrials,
+    OpenSearch,
     Trial,
     TrialLog,
     Watch,
     is_known_trial,
+    run_array_task,
     run_search,
 )
-from resvm_cli.tuning.validation import params_of
+from resvm_cli.tuning.validation import CandidateScorer, ScoredRows
+
+# Members are added until two halves of the ensemble agree (paper, section 3.1).
+MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
+SCORE_TOLERANCE = 0.02  # between the halves' criteria
+TOP_FRACTION = 0.05  # of U
+MIN_OVERLAP = 0.8  # of the rows that the halves put on top
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,10 @@ class TuneRequest(TuningSettings):
     target: str
     folds_file: str | None = None
     resume: bool = False
-    share: Share | None = None  # judge this share of the candidates alone
+    task: Share | None = None  # of an array job: score only this part of the candidates
 
     def check(self) -> None:
-        """Refuse what cannot work, before any file is read."""
+        """Reject what cannot work, before any file is read."""
         self.source.check()
         super().check()
         for method in self.methods if self.source.weights is not None else ():
@@ -72,13 +78,13 @@ class TuneRequest(TuningSettings):
             raise ParameterError("give either {folds_file} or {repeats}, not both")
 
     def for_its_kernel(self) -> TuneRequest:
-        """With the input read as its kernel asks for."""
+        """The request with its input read as the kernel needs it."""
         return replace(self, source=self.source.for_kernel(self.base.kernel))
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The best of one method, and what is needed to train it."""
+    """The best of one method, ready to be trained."""
 
     trial: Trial  # of the best setting
     settings: tuple[Setting, ...]
@@ -88,26 +94,40 @@ class Winner:
 
 
 @dataclass(frozen=True)
+class EnsembleSize:
+    """How well, and how stably, a number of members does."""
+
+    n_models: int
+    score: float
+    difference: float  # of the criterion between halves
+    overlap: float  # of the rows of U that halves put on top
+
+    @property
+    def stable(self) -> bool:
+        return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= MIN_OVERLAP
+
+
+@dataclass(frozen=True)
 class SearchResult:
-    """What a search found."""
+    """The result of all searches of a tuning."""
 
     best: Winner
     winners: tuple[Winner, ...]  # one for each method, best first
     trials: tuple[Trial, ...]
     n_repeated: int  # trials taken from an earlier run
     outer: tuple[float, ...]  # the criterion on outer folds, each after a search of its own
-    growth: tuple[Growth, ...]  # score against members, where they were grown
-    n_judged: tuple[int, int]  # rows of P and of U
+    sizes: tuple[EnsembleSize, ...]  # those tried with n_models="auto"
+    n_scored: tuple[int, int]  # rows of P and of U
 
     @property
     def params(self) -> dict[str, Any]:
         """As in best.json."""
-        return params_file.joined([winner.params for winner in self.winners])
+        return best_json.joined([winner.params for winner in self.winners])
 
 
 @dataclass(frozen=True)
 class TuneResult(SearchResult):
-    """What was asked for and found, for the report."""
+    """The result with its request, for the report."""
 
     request: TuneRequest
     notes: tuple[Text, ...]
@@ -117,18 +137,18 @@ def tune(
     request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
 ) -> TuneResult:
     """Search, log every trial, write the best."""
-    assert request.share is None
+    assert request.task is None
     request.check()
     request = request.for_its_kernel()
-    # an existing directory is refused before hours of reading
+    # an existing directory is rejected before hours of reading
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
     with _prepared(request, run) as ready:
         request, data, sample = ready.request, ready.data, ready.sample
         settings = _settings(request, data, sample)
-        elsewhere = KnownTrials(_task_files(request, settings).read())
+        known = KnownTrials(_task_files(request, settings).read())
         directory = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with directory.opened() as records:
-            log = TrialLog(directory, records, request.metric, watch, elsewhere)
+            log = TrialLog(directory, records, request.metric, watch, known)
             try:
                 found = _search_all(request, data, sample, log, ready.run)
             except Interrupted:
@@ -147,40 +167,53 @@ def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
     """Search on sets that are read already; nothing is written."""
     for text in data.notes:
         run.notice(text)
-    sample = TuningSample.of(data, settings, run)
+    sample = TuningSample.from_data(data, settings, run)
     log = TrialLog(
         None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
     )
     return _search_all(settings, data, sample, log, run)
 
 
-def tune_share(
+@dataclass(frozen=True)
+class TuneTaskResult:
+    """What one task of an array job did, for the report."""
+
+    path: str
+    task: Share
+    n_scored: int
+    n_candidates: int  # in all open rounds
+    missing: tuple[int, ...]  # tasks whose candidates have no scores yet
+    notes: tuple[Text, ...]
+
+
+def tune_task(
     request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
-) -> TaskResult:
-    """Judge a share of the candidates that can be judged now, for the tuning to take up."""
+) -> TuneTaskResult:
+    """Score this task's part of the candidates known so far; ``tune`` will use the scores."""
     request.check()
     request = request.for_its_kernel()
-    assert request.share is not None
+    assert request.task is not None
     with _prepared(request, run) as ready:
         request, sample = ready.request, ready.sample
-        assert request.share is not None
+        assert request.task is not None
         files = _task_files(request, _settings(request, ready.data, sample))
-        searches: list[tuple[str, TuningSample, MethodName, int | None]]
-        searches = [("main", sample, method, None) for method in request.methods]
-        for fold, inner in _outer_samples(request, sample):
-            searches += [(f"outer-{fold}", inner, method, fold) for method in request.methods]
-        counts = judge_share(searches, request, files, request.share, ready.run, watch)
-    return TaskResult(request.target, request.share, *counts, tuple(run.notes))
+        searches = [OpenSearch("main", sample, method, None) for method in request.methods]
+        for fold, inner in sample.outer_samples(request):
+            searches += [
+                OpenSearch(f"outer-{fold}", inner, method, fold) for method in request.methods
+            ]
+        counts = run_array_task(searches, request, files, request.task, ready.run, watch)
+    return TuneTaskResult(request.target, request.task, *counts, tuple(run.notes))
 
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """Rows that are read and drawn, and how they are judged within the memory there is."""
+    """The rows, read and drawn, and the request and run as memory allows them."""
 
     request: TuneRequest
     data: TrainingData
     sample: TuningSample
-    run: Run  # with as many threads as there is room for
+    run: Run
 
 
 @contextmanager
@@ -206,48 +239,45 @@ def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
 
 def _sample(request: TuneRequest, data: TrainingData, run: Run) -> TuningSample:
     if request.folds_file is None:
-        return TuningSample.of(data, request, run)
+        return TuningSample.from_data(data, request, run)
     folds = data.in_order(_fold_numbers(request.folds_file), request.folds_file)
-    return TuningSample.of(data, request, run, folds, request.folds_file)
+    return TuningSample.from_data(data, request, run, folds, request.folds_file)
 
 
 def _fold_numbers(path: str) -> IntArray:
-    """Folds named by anything, numbered from 0 in the order of their names."""
+    """The fold of each row: any names, numbered from 0 in sorted order."""
     names = np.array(read_names(path), object)
     return np.unique(names, return_inverse=True)[1].reshape(-1)
 
 
 def _search_all(
-    request: TuningSettings,
-    data: PUData,
-    sample: TuningSample,
-    log: TrialLog,
-    run: Run,
+    settings: TuningSettings, data: PUData, sample: TuningSample, log: TrialLog, run: Run
 ) -> SearchResult:
-    """Every method's search, the best of them first."""
-    judge = sample.judge(request)
+    """The search of every method, then what follows from them."""
     scale = None if data.scaling is None else data.scaling.kind
     winners = []
-    for method in request.methods:
-        outcome = run_search(sample, method, request, log, run)
-        winners.append(winner_of(outcome, sample, request, log, data, scale))
+    for method in settings.methods:
+        outcome = run_search(sample, method, settings, log, run)
+        winners.append(winner_of(outcome, sample, settings, log, data, scale))
         for remark in outcome.edges:
             run.notice(remark)
-    winners.sort(key=lambda winner: -winner.trial.score(request.metric))
-    outer = tuple(_outer_estimates(request, sample, log, run))
-    growth: tuple[Growth, ...] = ()
+    winners.sort(key=lambda winner: -winner.trial.score(settings.metric))
+    outer = tuple(_outer_estimates(settings, sample, log, run))
+    sizes: tuple[EnsembleSize, ...] = ()
     best = winners[0]
-    if request.n_models == "auto" and best.trial.task.candidate.method == "resvm":
-        growth = tuple(grow(replace(judge, out_of_bag=True), best.trial.task.candidate, run))
-        best.params["n_models"] = growth[-1].n_models
+    candidate = best.trial.task.candidate
+    if settings.n_models == "auto" and candidate.method == "resvm":
+        scorer = CandidateScorer(sample, replace(settings, oob=True))
+        sizes = tuple(ensemble_sizes(scorer, candidate, run))
+        best.params["n_models"] = sizes[-1].n_models
     return SearchResult(
         best,
         tuple(winners),
         tuple(log.trials),
         log.n_repeated,
         outer,
-        growth,
-        (judge.rows_pos, judge.rows_unl),
+        sizes,
+        (sample.rows_pos, sample.rows_unl),
     )
 
 
@@ -259,23 +289,19 @@ def winner_of(
     data: PUData,
     scale: str | None,
 ) -> Winner:
-    """What a search came to, as it is trained and written."""
-    members = _members(outcome, sample, settings, log)
-    best = members[0].result if len(members) == 1 else outcome.best
+    """The outcome of a search as it is trained and written."""
+    chosen = _chosen(outcome, sample, settings, log)
+    best = chosen[0].result if len(chosen) == 1 else outcome.best
     trial = log.trials[best.number]
     assert trial.scores is not None
-    chosen = [
+    pooled_settings = [
         Setting(
-            params_of(
-                pooled.result.task.candidate,
-                settings.base,
-                pooled.n_models,
-                len(data.positives),
-                data.n_unlabeled,
+            pooled.result.task.candidate.parameters(
+                settings.base, pooled.n_models, len(data.positives), data.n_unlabeled
             ),
             pooled.weight,
         )
-        for pooled in members
+        for pooled in chosen
     ]
     selected_by = {
         "metric": settings.metric,
@@ -286,14 +312,14 @@ def winner_of(
         "trial": trial.number,
     }
     decision: RuleName = "mean" if settings.search == "informed" else "votes"
-    content = params_file.described(chosen, decision, scale, selected_by, data.description())
-    return Winner(trial, tuple(chosen), content, outcome, len(log.trials))
+    content = best_json.described(pooled_settings, decision, scale, selected_by, data.description())
+    return Winner(trial, tuple(pooled_settings), content, outcome, len(log.trials))
 
 
-def _members(
+def _chosen(
     outcome: Outcome, sample: TuningSample, settings: TuningSettings, log: TrialLog
 ) -> list[Pooled]:
-    """Who takes part in the model."""
+    """The candidates that the model is made of."""
     best = outcome.best
     asked = settings.n_models if isinstance(settings.n_models, int) else None
     untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
@@ -303,58 +329,78 @@ def _members(
         scores = log.trials[best.number].scores
         assert scores is not None
         error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
-        n_models = asked or USUAL_MEMBERS
+        n_models = asked or DEFAULT_MEMBERS
         return [committee.single(outcome.results, untuned, n_models, error)]
     return [Pooled(best, 1.0, best.task.n_models)]
 
 
 def _outer_estimates(
-    request: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
+    settings: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
 ) -> Iterator[float]:
-    """The criterion on rows that had no part in choosing: a search for each outer fold."""
-    n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
-    for fold, inner in _outer_samples(request, sample):
+    """The criterion on rows that had no part in the choice: one search per outer fold."""
+    for fold, inner in sample.outer_samples(settings):
         outcomes = [
-            run_search(inner, method, request, log, run, fold) for method in request.methods
+            run_search(inner, method, settings, log, run, fold) for method in settings.methods
         ]
-        best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0)
-        whole = sample.judge(request)
-        plan = whole.plan(best.best.task, n_pos, n_unl, 0)
-        line = _outer_folds(request, sample).parts[0]
-        with sample.kernels.trainer(plan.kernel, run) as trainer:
-            (held,) = whole.held_out_fold(
-                [best.best.task], trainer, line, fold, fold, randomness.OUTER_FOLD
-            )
+        best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0).best.task
+        scorer = CandidateScorer(sample, settings)
+        kernel = scorer.plan(best, sample.rows_pos, sample.rows_unl, 0).kernel
+        line = sample.outer_folds(settings).parts[0]
+        with sample.kernels.trainer(kernel, run) as trainer:
+            (held,) = scorer.held_out_fold([best], trainer, line, fold, fold, randomness.OUTER_FOLD)
         if isinstance(held, ResvmError):
             raise held
-        yield criterion(held, request.metric, request.up_to)
+        yield scorer.criterion(held)
 
 
-def _outer_folds(request: TuningSettings, sample: TuningSample) -> Folds:
-    return Folds.drawn(
-        len(sample.kernels.positives),
-        len(sample.kernels.unlabeled),
-        request.outer,
-        request.base.seed,
-        groups=sample.folds.groups,
-        stream=randomness.OUTER_FOLDS,
-    )
+def ensemble_sizes(
+    scorer: CandidateScorer, candidate: Candidate, run: Run
+) -> Iterator[EnsembleSize]:
+    """More and more members, until two halves without a common member agree out of bag."""
+    largest = ScoringTask(candidate, MEMBER_STEPS[-1])
+    sizes = scorer.rows_pos, scorer.rows_unl
+    weights = scorer.sample.positive_weights
+    plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
+    members = list(problems(plan, range(MEMBER_STEPS[-1])))
+    values = np.zeros((sum(sizes), 0))
+    with scorer.kernels.trainer(plan.kernel, run) as trainer:
+        for n_models in MEMBER_STEPS:
+            more = trainer.member_values(members[values.shape[1] : n_models]).T
+            values = np.ascontiguousarray(np.hstack([values, more]))
+            whole = scorer.score_out_of_bag(members[:n_models], values)
+            halves = [
+                scorer.score_out_of_bag(
+                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
+                )
+                for side in (0, 1)
+            ]
+            first, second = map(scorer.criterion, halves)
+            size = EnsembleSize(
+                n_models, scorer.criterion(whole), first - second, _overlap(*halves)
+            )
+            yield size
+            if size.stable:
+                return
 
 
-def _outer_samples(
-    request: TuningSettings, sample: TuningSample
-) -> Iterator[tuple[int, TuningSample]]:
-    """Each outer fold with the rows that are not of it."""
-    if request.outer:
-        line = _outer_folds(request, sample).parts[0]
-        for fold in range(request.outer):
-            yield fold, sample.without(line, fold, request)
+def _overlap(first: ScoredRows, second: ScoredRows) -> float:
+    """The fraction of the top rows of U that two rankings have in common."""
+    tops = []
+    for rows in (first, second):
+        unlabeled = np.flatnonzero(~rows.positive)
+        count = max(10, round(TOP_FRACTION * len(unlabeled)))
+        order = np.argsort(-rows.values[unlabeled], kind="stable")[:count]
+        tops.append(set(rows.rows[unlabeled[order]].tolist()))
+    return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))
+
+
+# Logged under another name, or without an effect on the trials.
+NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "gram_mb", "cache_mb")
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
     """All that decides what the trials are; a run is resumed only with the same."""
-    base = asdict(request.base)
-    return {
+    logged = {
         "kind": "resvm-tuning",
         "format": 1,
         "resvm": __version__,
@@ -363,9 +409,9 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "zero_based": request.source.zero_based,
         "groups": request.source.groups is not None,
         "methods": list(request.methods),
-        "kernel": base["kernel"],
-        "seed": base["seed"],
-        "tolerance": base["tolerance"],
+        "kernel": request.base.kernel,
+        "seed": request.base.seed,
+        "tolerance": request.base.tolerance,
         "space": {
             method: {axis.name: str(axis) for axis in sample.space(method, request).axes}
             for method in request.methods
@@ -386,3 +432,7 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "max_unl": request.max_unl,
         "shared_kernels": sample.kernels.shares_kernels,
     }
+    every = {name: getattr(request.base, name) for name in SHARED_NAMES}
+    every |= {name: getattr(request, name) for name in TUNING_TABLE}
+    known = {*logged, *NOT_LOGGED}
+    return logged | {name: value for name, value in every.items() if name not in known}

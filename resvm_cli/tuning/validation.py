@@ -1,61 +1,119 @@
-"""A candidate judged on P and U alone: by folds, or out of bag with one ensemble.
+"""How well a candidate separates P from U: scored on held-out folds, or out of bag.
 
-The same folds and the same random streams serve every candidate, so that candidates differ by
-their parameters and not by luck.
+Every criterion compares known positives with unlabeled rows, each scored by members that have not
+seen it. All candidates share the same folds and random streams, so that they differ by their
+parameters and not by luck.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
+from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.methods import Plan, bag_key, bag_of, problem_on, settle
 from resvm_cli.model.out_of_bag import Absences, TrainingRows, decide_out_of_bag
 from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
-from resvm_cli.parameters import MethodParameters, MetricName
+from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
-from resvm_cli.tuning.criteria import JudgedRows, Scores, score
-from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.search import Task
-from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.search import ScoringTask
+from resvm_cli.tuning.settings import TuningSettings
+
+# roc_areas is their mean: the whole area and its left part, by votes and by mean value.
+ROC_AREAS: tuple[MetricName, ...] = (
+    "roc_auc",
+    "partial_roc_auc",
+    "roc_auc_of_mean",
+    "partial_roc_auc_of_mean",
+)
 
 
-def params_of(
-    candidate: Candidate, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
-) -> MethodParameters:
-    """A candidate's parameters for so many rows of P and of U."""
-    n_pos = n_unl = None
-    if candidate.method == "resvm":
-        n_pos = min(int(candidate["n_pos"] or 1), rows_pos)
-    if candidate.method != "cwsvm":
-        per_pos = candidate["unl_per_pos"] or 1.0
-        n_unl = min(max(1, round(per_pos * (n_pos or rows_pos))), rows_unl)
-    return replace(
-        base,
-        method=candidate.method,
-        gamma=candidate["gamma"] or base.gamma,
-        degree=int(candidate["degree"] or base.degree),
-        coef0=base.coef0 if candidate["coef0"] is None else candidate["coef0"],
-        c_unl=candidate["c_unl"] or base.c_unl,
-        w_pos=candidate["w_pos"],
-        n_pos=n_pos,
-        n_unl=n_unl,
-        n_models=None if candidate.method == "cwsvm" else n_models,
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Decisions about rows by members that have not seen them, P before U."""
+
+    positive: npt.NDArray[np.bool_]  # a row of P
+    values: FloatArray  # d, ties broken
+    means: FloatArray  # the members' mean value
+    predicted: npt.NDArray[np.bool_]  # positive at the method's threshold
+    folds: IntArray  # the fold each row was held out in
+    rows: IntArray  # their numbers
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> ScoredRows:
+        return ScoredRows(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[ScoredRows]) -> ScoredRows:
+        columns = ([getattr(part, each.name) for part in parts] for each in fields(cls))
+        return cls(*map(np.concatenate, columns))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Every criterion of a candidate, and how much the selecting one varies; logged as it is."""
+
+    values: dict[str, float]
+    deviation: float  # of the criterion over folds
+    recall: float
+    fraction_positive: float
+    n_judged: int
+
+
+def score(rows: ScoredRows, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
+    """Every criterion; by folds the mean over them, else over all rows at once."""
+    folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
+    whole: dict[str, float] = {name: criterion(rows, name, up_to) for name in METRIC_NAMES}
+    usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
+    if by_folds:
+        for name in METRIC_NAMES:
+            if name != "pu_score_pooled":
+                by_fold = [criterion(fold, name, up_to) for fold in usable]
+                whole[name] = float(np.mean(by_fold)) if by_fold else 0.0
+    spread = [criterion(fold, metric, up_to) for fold in usable]
+    return Scores(
+        whole,
+        float(np.std(spread, ddof=1)) if len(spread) > 1 else 0.0,
+        float(rows.predicted[rows.positive].mean()),
+        float(rows.predicted.mean()),
+        len(rows.values),
     )
+
+
+def criterion(rows: ScoredRows, name: MetricName, up_to: float) -> float:
+    """One criterion over all these rows.
+
+    Those named ``_of_mean`` rank by the members' mean value, the others by d with ties broken.
+    """
+    if name in ("pu_score", "pu_score_pooled"):
+        return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
+    if name == "roc_areas":
+        return float(np.mean([criterion(rows, area, up_to) for area in ROC_AREAS]))
+    kind, of_mean, _ = name.partition("_of_mean")
+    values = rows.means if of_mean else rows.values
+    if kind == "best_pu_score":
+        return best_pu_score(rows.positive, values)[0]
+    ranking = ScoredLabels.from_scores(rows.positive, values)
+    if kind == "roc_auc":
+        return float(ranking.roc_auc())
+    if kind == "average_precision":
+        return float(ranking.average_precision())
+    return float(ranking.partial_roc_auc(up_to))
 
 
 @dataclass(frozen=True, eq=False)
 class _Ensemble:
-    """A task's members, and what they say of some rows."""
+    """The members of a candidate, and their decision values of some rows."""
 
     plan: Plan
     members: Sequence[Problem]
@@ -63,16 +121,15 @@ class _Ensemble:
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
-    """Judges candidates on one P and U."""
+class CandidateScorer:
+    """Scores candidates on one sample of P and U."""
 
-    kernels: SharedKernels
-    base: MethodParameters  # what candidates have in common
-    folds: Folds
-    out_of_bag: bool
-    metric: MetricName
-    up_to: float
-    positive_weights: PositiveWeights | None = None
+    sample: TuningSample
+    settings: TuningSettings
+
+    @property
+    def kernels(self) -> SharedKernels:
+        return self.sample.kernels
 
     @property
     def rows_pos(self) -> int:
@@ -84,75 +141,84 @@ class Judge:
 
     @cached_property
     def _training_rows(self) -> TrainingRows:
-        kernels = self.kernels
-        return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.folds.groups)
+        return TrainingRows(
+            self.kernels.positives, self.kernels.unlabeled, groups=self.sample.folds.groups
+        )
+
+    def criterion(self, rows: ScoredRows) -> float:
+        """The criterion by which candidates are selected."""
+        return criterion(rows, self.settings.metric, self.settings.up_to)
 
     def plan(
         self,
-        task: Task,
+        task: ScoringTask,
         rows_pos: int,
         rows_unl: int,
         seed: int,
         weights: PositiveWeights | None = None,
     ) -> Plan:
-        """The task, settled for so many rows; gamma is a number, so no variance is asked for."""
-        params = params_of(task.candidate, self.base, task.n_models, rows_pos, rows_unl)
+        """The plan of a task for this many rows; gamma is a number, so no variance is needed."""
+        params = task.candidate.parameters(self.settings.base, task.n_models, rows_pos, rows_unl)
         return settle(replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights)
 
-    def scores(self, tasks: Sequence[Task], run: Run) -> list[Scores | ResvmError]:
-        """For each task of one kernel its scores, or why it has none."""
+    def scores(self, tasks: Sequence[ScoringTask], run: Run) -> list[Scores | ResvmError]:
+        """The scores of each task, all of one kernel, or why it has none."""
+        settings = self.settings
         kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
         with self.kernels.trainer(kernel, run) as trainer:
-            judge = self.out_of_bag_rows if self.out_of_bag else self.held_out_rows
+            decide_rows = self.out_of_bag_rows if settings.oob else self.held_out_rows
             return [
                 rows
                 if isinstance(rows, ResvmError)
-                else score(rows, self.metric, self.up_to, by_folds=not self.out_of_bag)
-                for rows in judge(tasks, trainer)
+                else score(rows, settings.metric, settings.up_to, by_folds=not settings.oob)
+                for rows in decide_rows(tasks, trainer)
             ]
 
     def held_out_rows(
-        self, tasks: Sequence[Task], trainer: KernelTrainer
-    ) -> list[JudgedRows | ResvmError]:
-        """Each row judged by an ensemble trained without its fold."""
-        parts: list[list[JudgedRows]] = [[] for _ in tasks]
+        self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
+    ) -> list[ScoredRows | ResvmError]:
+        """Each row scored by an ensemble trained without its fold."""
+        parts: list[list[ScoredRows]] = [[] for _ in tasks]
         failed: dict[int, ResvmError] = {}
-        for repeat, line in enumerate(self.folds.parts):
-            for fold in range(self.folds.n_folds):
+        n_folds = self.sample.folds.n_folds
+        for repeat, line in enumerate(self.sample.folds.parts):
+            for fold in range(n_folds):
                 going = [number for number in range(len(tasks)) if number not in failed]
-                answers = self.held_out_fold(
+                found = self.held_out_fold(
                     [tasks[number] for number in going],
                     trainer,
                     line,
                     fold,
-                    repeat * self.folds.n_folds + fold,
+                    repeat * n_folds + fold,
                 )
-                for number, answer in zip(going, answers, strict=True):
-                    if isinstance(answer, ResvmError):
-                        failed[number] = answer
+                for number, rows in zip(going, found, strict=True):
+                    if isinstance(rows, ResvmError):
+                        failed[number] = rows
                     else:
-                        parts[number].append(answer)
-        return [failed.get(number) or _joined(parts[number]) for number in range(len(tasks))]
+                        parts[number].append(rows)
+        return [
+            failed.get(number) or ScoredRows.joined(parts[number]) for number in range(len(tasks))
+        ]
 
     def held_out_fold(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[ScoringTask],
         trainer: KernelTrainer,
         line: IntArray,
         fold: int,
         number: int,
         stream: int = randomness.FOLD,
-    ) -> list[JudgedRows | ResvmError]:
-        """The rows of one fold, judged by ensembles trained on all others."""
+    ) -> list[ScoredRows | ResvmError]:
+        """The rows of one fold, scored by ensembles trained on all others."""
         kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
-        seed = randomness.fold_seed(self.base.seed, number, stream)
+        seed = randomness.fold_seed(self.settings.base.seed, number, stream)
 
-        def judged(ensemble: _Ensemble) -> JudgedRows:
+        def scored(ensemble: _Ensemble) -> ScoredRows:
             single = ensemble.plan.method == "cwsvm"
             decisions = decide(ensemble.values, single)
-            return JudgedRows(
+            return ScoredRows(
                 held < self.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.means,
@@ -161,35 +227,36 @@ class Judge:
                 held,
             )
 
-        return self._judged(tasks, trainer, (kept_pos, kept_unl), seed, held, judged)
+        return self._train_and_score(tasks, trainer, (kept_pos, kept_unl), seed, held, scored)
 
     def out_of_bag_rows(
-        self, tasks: Sequence[Task], trainer: KernelTrainer
-    ) -> list[JudgedRows | ResvmError]:
-        """Each row judged by members whose bags lack it."""
+        self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
+    ) -> list[ScoredRows | ResvmError]:
+        """Each row scored by members whose bags lack it."""
         everything = np.arange(self.rows_pos), np.arange(self.rows_unl)
 
-        def judged(ensemble: _Ensemble) -> JudgedRows:
-            return self.judged_out_of_bag(ensemble.members, ensemble.values)
+        def scored(ensemble: _Ensemble) -> ScoredRows:
+            return self.score_out_of_bag(ensemble.members, ensemble.values)
 
-        return self._judged(tasks, trainer, everything, self.base.seed, None, judged)
+        seed = self.settings.base.seed
+        return self._train_and_score(tasks, trainer, everything, seed, None, scored)
 
-    def _judged(
+    def _train_and_score(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[ScoringTask],
         trainer: KernelTrainer,
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
-        judged: Callable[[_Ensemble], JudgedRows],
-    ) -> list[JudgedRows | ResvmError]:
-        """What is made of each task's ensemble, trained on the rows of P and of U that are kept.
+        scored: Callable[[_Ensemble], ScoredRows],
+    ) -> list[ScoredRows | ResvmError]:
+        """Train each task's ensemble on the kept rows of P and U, and score ``rows`` with it.
 
-        Tasks with the same bags are trained together: a bag is drawn and made ready once.
+        Tasks with the same bags are trained together: each bag is drawn and prepared once.
         """
-        answers: dict[int, JudgedRows | ResvmError] = {}
-        alike: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
-        weights = self.positive_weights
+        found: dict[int, ScoredRows | ResvmError] = {}
+        same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
+        weights = self.sample.positive_weights
         if weights is not None:
             try:
                 weights = weights.take(kept[0])
@@ -199,10 +266,10 @@ class Judge:
             try:
                 plan = self.plan(task, len(kept[0]), len(kept[1]), seed, weights)
             except (DataError, ParameterError) as error:
-                answers[number] = error
+                found[number] = error
             else:
-                alike.setdefault(bag_key(plan), []).append((number, plan))
-        for plans in alike.values():
+                same_bags.setdefault(bag_key(plan), []).append((number, plan))
+        for plans in same_bags.values():
             first = plans[0][1]
             drawn = [bag_of(first, member) for member in range(first.n_models)]
             bags = [(kept[0][positive], kept[1][unlabeled]) for positive, unlabeled in drawn]
@@ -210,58 +277,43 @@ class Judge:
                 [problem_on(bag, plan, member) for member, bag in enumerate(bags)]
                 for _, plan in plans
             ]
-            answered = trainer.ensemble_values(ensembles, rows)
-            for (number, plan), members, values in zip(plans, ensembles, answered, strict=True):
+            trained = trainer.ensemble_values(ensembles, rows)
+            for (number, plan), members, values in zip(plans, ensembles, trained, strict=True):
                 if isinstance(values, ResvmError):
-                    answers[number] = values
+                    found[number] = values
                     continue
                 try:
-                    ensemble = _Ensemble(plan, members, np.ascontiguousarray(values.T))
-                    answers[number] = judged(ensemble)
+                    found[number] = scored(_Ensemble(plan, members, np.ascontiguousarray(values.T)))
                 except DataError as error:
-                    answers[number] = error
-        return [answers[number] for number in range(len(tasks))]
+                    found[number] = error
+        return [found[number] for number in range(len(tasks))]
 
-    def judged_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> JudgedRows:
-        """Each row judged by those members that have not seen it.
+    def score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredRows:
+        """Each row scored by those members that have not seen it.
 
-        Bags hold a larger share of P than of U. Rows judged by few members vary more, so that rows
-        of P would fill the top and the bottom of a ranking that knows nothing: each row of U gets a
-        row of P for a partner, and is judged by members that lack both. Rows in every bag are left
-        out. The folds serve only to tell how far the criterion varies.
+        Bags hold a larger fraction of P than of U, and rows scored by few members vary more: rows
+        of P would fill the top and the bottom of a ranking that knows nothing. So each row of U is
+        paired with a row of P, and scored by members that lack both. Rows in every bag are left
+        out. The folds only show how much the criterion varies.
         """
         rows = np.arange(self.rows_pos + self.rows_unl)
         absent = Absences(members, self._training_rows).all_absent()
-        bits = randomness.run_bits(self.base.seed, randomness.PARTNERS)
+        bits = randomness.run_bits(self.settings.base.seed, randomness.PARTNERS)
         partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
         absent[self.rows_pos :] &= absent[partners]
         decisions = decide_out_of_bag(values, absent)
-        judged = JudgedRows(
+        scored = ScoredRows(
             rows < self.rows_pos,
             decisions.values_without_ties(),
             decisions.means,
             decisions.labels(0.5) > 0,
-            self.folds.parts[0],
+            self.sample.folds.parts[0],
             rows,
         ).only(decisions.n_members > 0)
-        if not judged.positive.any() or judged.positive.all():
-            which = "P" if not judged.positive.any() else "U"
+        if not scored.positive.any() or scored.positive.all():
+            which = "P" if not scored.positive.any() else "U"
             raise DataError(
                 f"every bag holds every row of {which}: none can be scored out of bag",
                 Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
             )
-        return judged
-
-
-def _joined(parts: list[JudgedRows]) -> JudgedRows:
-    def column(name: str) -> FloatArray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    return JudgedRows(
-        column("positive").astype(bool),
-        column("values"),
-        column("means"),
-        column("called").astype(bool),
-        column("parts").astype(np.int64),
-        column("rows").astype(np.int64),
-    )
+        return scored

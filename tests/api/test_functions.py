@@ -304,26 +304,26 @@ def test_progress_is_reported(labelled):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"n_pos": 0}, "^n_pos is 0"),
-        ({"n_pos": 2.5}, "n_pos is 2.5; a whole number"),
-        ({"c_unl": "x"}, "c_unl is 'x'; a number"),
+        ({"n_pos": 0}, "^n_pos must be at least 1, got 0"),
+        ({"n_pos": 2.5}, "n_pos must be a whole number, got 2.5"),
+        ({"c_unl": "x"}, "c_unl must be a number, got 'x'"),
         (
             {"kernel": "rbg"},
-            "kernel is 'rbg'; 'linear', 'poly', 'rbf', 'sigmoid', 'precomputed', 'tanimoto' or",
+            "kernel must be 'linear', 'poly', 'rbf', 'sigmoid', 'precomputed', 'tanimoto' or",
         ),
-        ({"gamma": "wide"}, "gamma is 'wide'; 'scale' or 'auto'"),
-        ({"scale": "log"}, "scale is 'log'"),
-        ({"decision": "median"}, "decision is 'median'; 'votes' or 'mean'"),
-        ({"auto": "best"}, "auto is 'best'"),
+        ({"gamma": "wide"}, "gamma must be a number, 'scale' or 'auto', got 'wide'"),
+        ({"scale": "log"}, "scale must be .* got 'log'"),
+        ({"decision": "median"}, "decision must be 'votes' or 'mean', got 'median'"),
+        ({"auto": "best"}, "auto must be 'committee' or 'single', got 'best'"),
         ({"method": "bagging", "n_pos": 3}, 'n_pos has no meaning for method="bagging"'),
         ({"method": "cwsvm", "decision": "mean"}, 'decision="mean" has no meaning'),
-        ({"method": "bagging", "auto": True}, "auto judges out of bag"),
-        ({"solver": "liblinear"}, 'add kernel="linear", or leave solver out'),
-        ({"auto": True, "params": {}}, "auto and params exclude each other"),
+        ({"method": "bagging", "auto": True}, "auto=True scores out of bag"),
+        ({"solver": "liblinear"}, 'set kernel="linear", or leave solver out'),
+        ({"auto": True, "params": {}}, "give either auto or params, not both"),
         ({"params": {}}, "params: holds no parameters"),
-        ({"seed": -1}, "^seed is -1"),
-        ({"groups": [1, 2]}, "2 groups, and X has 130 rows"),
-        ({"positive_label": 4}, "labels that are there: 0, 1"),
+        ({"seed": -1}, "^seed must be at least 0, got -1"),
+        ({"groups": [1, 2]}, "groups has 2 values, and X has 130 rows"),
+        ({"positive_label": 4}, "the labels are 0, 1; set positive_label"),
     ],
     ids=str,
 )
@@ -346,7 +346,7 @@ def test_rows_that_cannot_be_used_are_refused(labelled):
     model = resvm_cli.fit(X, y, kernel="poly", n_models=2)
     with pytest.raises(ValueError, match="row 4 of X: its decision value is not finite"):
         model.predict(np.vstack([X[:4], np.full((1, 6), 1e200)]))
-    with pytest.raises(ValueError, match="3 ids, and X has 130 rows"):
+    with pytest.raises(ValueError, match="ids has 3 values, and X has 130 rows"):
         resvm_cli.rank(X, y, ids=["a", "b", "c"])
 
 
@@ -424,7 +424,7 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
     X[2, 4] = "high"
     with pytest.raises(ValueError, match=r"^column 'e' of X holds more than numbers\nleave texts"):
         resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
-    with pytest.raises(ValueError, match=r"^X is no matrix of numbers: .*'high'"):
+    with pytest.raises(ValueError, match=r"^X is not a matrix of numbers: .*'high'"):
         resvm_cli.fit(X, labelled.y)
     X[2, 4] = np.nan
     with pytest.raises(ValueError, match=r"^row 2, column 'e' of X: nan; .*\nleave such rows out"):
@@ -475,5 +475,5 @@ def test_ids_come_in_the_order_of_the_rows_whatever_their_keys(labelled):
 
 def test_labels_that_do_not_compare_are_listed(labelled):
     y = np.where(labelled.y == 1, "hit", None)
-    with pytest.raises(ValueError, match=r"labels that are there: None, hit; set positive_label"):
+    with pytest.raises(ValueError, match=r"the labels are None, hit; set positive_label"):
         resvm_cli.fit(labelled.X, y)

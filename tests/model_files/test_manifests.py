@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from resvm_cli.commands.inspect import read_inspection, show_inspection
-from resvm_cli.commands.rank.rank import rank
-from resvm_cli.commands.rank.request import RankRequest
+from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import ResvmError
 from resvm_cli.running.run import Run
 from resvm_cli.training.input import TrainingInput

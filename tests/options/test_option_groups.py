@@ -1,4 +1,4 @@
-"""Families of options: spelled out for the command line, folded back for the command."""
+"""Groups of options: expanded for the command line, collected for the command, sorted in --help."""
 
 from __future__ import annotations
 
@@ -8,24 +8,40 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from resvm_cli.cli import COMMANDS, command_line
+from resvm_cli.commands.convert.convert import FORMATS
+from resvm_cli.commands.rank.listing import RANKING_FORMATS
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.data import DataOptions
-from resvm_cli.options.method import CHOOSERS, MethodOptions
 from resvm_cli.options.option_groups import (
+    ADVANCED,
+    RARELY_NEEDED,
     explicit_options,
     fold_options,
     names_of,
-    option_family,
+    option_group,
     option_text,
+    panel_of,
     place_option,
 )
+from resvm_cli.options.training import DataOptions, MethodOptions
 from resvm_cli.options.values import parse_choice, parse_kernel
-from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MethodParameters
+from resvm_cli.parameters import (
+    AUTO_NAMES,
+    KERNEL_NAMES,
+    LIBSVM_KERNELS,
+    METHOD_NAMES,
+    METRIC_NAMES,
+    RULE_NAMES,
+    SCALING_NAMES,
+    SEARCH_NAMES,
+    MethodParameters,
+)
+from resvm_cli.tables.features import MISSING_RULES
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 
 
-@option_family
+@option_group
 class Fruit:
     pears: Annotated[int, typer.Option("-p", "--pears")] = 3
     fruit: Annotated[str | None, typer.Option()] = None
@@ -40,7 +56,7 @@ def run(command: Any, *arguments: str) -> str:
     return done.output
 
 
-def test_a_family_comes_back_with_the_values_of_its_options():
+def test_a_group_comes_back_with_the_values_of_its_options():
     received = []
 
     @fold_options
@@ -57,12 +73,12 @@ def test_a_family_comes_back_with_the_values_of_its_options():
     assert received == [(1, 7, "fig", False, "x"), (2, 3, None, True, "y")]
 
 
-def test_a_family_does_not_change():
+def test_a_group_does_not_change():
     with pytest.raises(AttributeError):
         Fruit().pears = 4
 
 
-def test_options_are_listed_where_the_family_stands_or_where_they_are_placed():
+def test_options_are_listed_where_the_group_stands_or_where_they_are_placed():
     @fold_options
     def basket(
         *,
@@ -82,8 +98,8 @@ def test_options_are_listed_where_the_family_stands_or_where_they_are_placed():
     assert listed() == ["--size", "--pears", "--last", "--fruit", "--ripe"]
 
 
-def test_a_name_that_two_families_share_is_refused_when_the_command_is_defined():
-    @option_family
+def test_a_name_that_two_groups_share_is_refused_when_the_command_is_defined():
+    @option_group
     class Vegetables:
         ripe: bool = True
 
@@ -127,18 +143,24 @@ PARAMETERS = {
 
 
 def test_every_option_of_the_method_reaches_the_parameters():
-    assert set(names_of(MethodOptions)) == {*PARAMETERS, *CHOOSERS}
-    options = MethodOptions(**{**PARAMETERS, "gamma": "0.25", "kernel": "1"})
-    choice, scale = options.choose((), scale="minmax", seed=11)
-    assert choice == TrainingChoice.from_params(MethodParameters(**PARAMETERS, seed=11))
+    assert set(names_of(MethodOptions)) == {*PARAMETERS, "auto", "params", "decision"}
+    given = {**PARAMETERS, "gamma": "0.25", "kernel": "1"}
+    del given["c_pos"]  # not for bagging
+    del given["w_pos"], given["n_pos"], given["bias"]
+    options = MethodOptions(**given)
+    choice, scale = options.choice({"scale": "minmax", "seed": 11}, {*given, "scale", "seed"})
+    expected = {name: PARAMETERS[name] for name in given}
+    assert choice == TrainingChoice.from_params(MethodParameters(**expected, seed=11))
     assert scale == "minmax"
-    assert MethodOptions().choose((), scale="none", seed=0)[0] == TrainingChoice()
+    assert MethodOptions().choice({}, ()) == (TrainingChoice(), None)
 
 
 def test_auto_keeps_what_was_given_and_leaves_the_scaling_open_where_it_was_not():
-    choice, scale = MethodOptions(auto="single").choose(("gamma",), scale="none", seed=0)
-    assert (choice.auto, choice.kept, scale) == ("single", ("gamma",), "auto")
-    assert MethodOptions(auto="committee").choose(("scale",), scale="none", seed=0)[1] == "none"
+    options = MethodOptions(auto="single", gamma="0.5")
+    choice, scale = options.choice({"scale": "none"}, ("auto", "gamma"))
+    assert (choice.auto, choice.kept, scale) == ("single", ("auto", "gamma"), "auto")
+    options = MethodOptions(auto="committee")
+    assert options.choice({"scale": "none"}, ("auto", "scale"))[1] is None
 
 
 def test_every_option_of_the_data_reaches_the_training_input():
@@ -146,7 +168,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
     source = DataOptions(**values).training_input("standard", groups="g", keep_ids=True)
     values["scale"] = "standard"
     assert source == TrainingInput(**values, groups="g", keep_ids=True)
-    assert DataOptions().training_input("none") == TrainingInput()
+    assert DataOptions().training_input(None) == TrainingInput()
 
 
 def test_a_choice_is_refused_with_the_names_to_choose_from():
@@ -178,3 +200,95 @@ def test_rank_refuses_options_of_training_beside_a_model(given, option, resvm):
     assert ran.code == 2
     assert f"error: {option} is for training, and --model is trained already" in ran.err
     assert f"leave {option} out, or --model" in ran.err
+
+
+def panels(command: str) -> list[str]:
+    seen: list[str] = []
+    for option in command_line(COMMANDS).commands[command].params:
+        if option.param_type_name == "option" and panel_of(option) not in seen:
+            seen.append(panel_of(option))
+    return seen
+
+
+def test_data_and_output_come_first_and_the_rarely_needed_last():
+    assert panels("train") == [
+        *("Data", "Output", "Method", "Base models", "Running", ADVANCED)
+    ]  # fmt: skip
+    assert panels("rank")[:3] == ["Data", "Ranking", "Output"]
+    assert panels("convert")[0] == "Columns"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_panel_is_in_one_piece(command):
+    options = command_line(COMMANDS).commands[command].params
+    order = [panel_of(option) for option in options]
+    assert order == sorted(order, key=order.index)
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("predict", "[OPTIONS] MODEL [FILE]..."),
+        ("check", "[OPTIONS] FILE..."),
+        ("score", "[OPTIONS] [PREDICTIONS...]"),
+    ],
+)
+def test_what_is_required_stands_without_braces_in_the_usage(command, usage):
+    program = command_line(COMMANDS).commands[command]
+    with program.make_context(command, ["x"], resilient_parsing=True) as context:
+        assert " ".join(program.collect_usage_pieces(context)) == usage
+
+
+def test_only_options_that_exist_are_called_rarely_needed():
+    commands = command_line(COMMANDS).commands.values()
+    assert {option.name for command in commands for option in command.params} >= RARELY_NEEDED
+
+
+OFFERED = {
+    ("train", "--kernel"): KERNEL_NAMES,
+    ("train", "-t"): KERNEL_NAMES,
+    ("tune", "--kernel"): KERNEL_NAMES,
+    ("rank", "--method"): METHOD_NAMES,
+    ("tune", "--method"): (*METHOD_NAMES, "all"),
+    ("tune", "--metric"): METRIC_NAMES,
+    ("tune", "--search"): SEARCH_NAMES,
+    ("train", "--scale"): ("none", *SCALING_NAMES, "auto"),
+    ("train", "--decision"): RULE_NAMES,
+    ("predict", "--decision"): RULE_NAMES,
+    ("train", "--auto"): AUTO_NAMES,
+    ("train", "--solver"): ("auto", "libsvm", "liblinear"),
+    ("train", "--gamma"): ("auto", "scale"),
+    ("predict", "--format"): ("text", "tsv", "csv", "jsonl"),
+    ("predict", "-T"): ("recall=", "top=", "fraction="),
+    ("rank", "--format"): RANKING_FORMATS,
+    ("score", "--values"): ("held-out", "out-of-bag", "trained-on"),
+    ("simulate", "--labelling"): ("random", "biased"),
+    ("convert", "--missing"): MISSING_RULES,
+    ("convert", "--to"): FORMATS,
+}
+
+
+@pytest.mark.parametrize(("command", "option"), OFFERED)
+def test_the_shell_is_offered_what_an_option_takes(command, option):
+    program = command_line(COMMANDS).commands[command]
+    found = next(one for one in program.params if option in one.opts)
+    with program.make_context("resvm", ["x"], resilient_parsing=True) as context:
+        offered = [item.value for item in found.shell_complete(context, "")]
+    assert sorted(offered) == sorted(OFFERED[command, option])
+
+
+def test_every_option_of_a_stated_choice_offers_it():
+    """An option whose metavar is NAME, RULE, KIND or FORMAT has a choice, unless it is a column."""
+    for command in command_line(COMMANDS).commands.values():
+        for option in command.params:
+            if option.metavar in ("NAME", "RULE", "KIND", "FORMAT") and not (
+                option.name.endswith("_column") or option.name == "array"
+            ):
+                with command.make_context("resvm", ["x"], resilient_parsing=True) as context:
+                    assert option.shell_complete(context, ""), option.opts
+
+
+def test_bash_gets_the_values_that_begin_so(resvm):
+    environment = {"_RESVM_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
+    ran = resvm(env={**environment, "COMP_WORDS": "resvm tune --metric best"})
+    assert ran.out.decode().split() == ["best_pu_score", "best_pu_score_of_mean"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.array_tasks import parse_members, parse_task
+from resvm_cli.options.values import parse_members, parse_task
 from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
 
 
@@ -59,12 +59,12 @@ def test_a_task_is_read_from_the_text_or_the_array_job(text, environment, expect
         ("1/" + "9" * 5000, {}, "I/N, auto or auto/N"),
         ("9" * 5000 + "/4", {}, "I/N, auto or auto/N"),
         ("auto/0", SLURM, "I/N, auto or auto/N"),
-        ("auto", {}, "no task of an array job"),
-        ("auto", {"SGE_TASK_ID": "undefined"}, "no task of an array job"),
+        ("auto", {}, "not a task of an array job"),
+        ("auto", {"SGE_TASK_ID": "undefined"}, "not a task of an array job"),
         # a rerun of the tasks 3 and 4, or of 3 and 7 to 9, says nothing of the whole
-        ("auto", {**SLURM, "SLURM_ARRAY_TASK_MIN": "3"}, "how many tasks there are in all"),
-        ("auto", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "2"}, "how many tasks there are in all"),
-        ("auto", {"PBS_ARRAY_INDEX": "3"}, "how many tasks there are in all"),
+        ("auto", {**SLURM, "SLURM_ARRAY_TASK_MIN": "3"}, "cannot tell the number of tasks"),
+        ("auto", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "2"}, "cannot tell the number of tasks"),
+        ("auto", {"PBS_ARRAY_INDEX": "3"}, "cannot tell the number of tasks"),
         ("auto/2", SLURM, "the tasks are 1 to 2"),
     ],
 )

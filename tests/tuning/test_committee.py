@@ -24,7 +24,7 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.parts import merge
 from resvm_cli.training.train import save, train_on
 from resvm_cli.tuning.committee import (
-    KEPT,
+    MAX_SETTINGS,
     TEMPERATURE,
     UNTUNED_FADES,
     UNTUNED_WEIGHT,
@@ -33,7 +33,7 @@ from resvm_cli.tuning.committee import (
     pooled,
     single,
 )
-from resvm_cli.tuning.search import Result, Task
+from resvm_cli.tuning.search import ScoredTask, ScoringTask
 from resvm_cli.tuning.space import default_space, parse_axis
 from tests.libsvm_oracle import predict_values
 from tests.training.test_parts import train_members
@@ -67,7 +67,9 @@ def candidates(**given):
 
 def results_of(some, scores):
     pairs = zip(some, scores, strict=True)
-    return [Result(Task(one, 10), score, number) for number, (one, score) in enumerate(pairs)]
+    return [
+        ScoredTask(ScoringTask(one, 10), score, number) for number, (one, score) in enumerate(pairs)
+    ]
 
 
 def assert_same_files(first, second):
@@ -121,7 +123,7 @@ def test_settings_of_one_kernel_follow_each_other():
 def test_the_best_are_pooled_by_their_scores_and_the_untuned_one_always():
     some = candidates()[:6]
     scores = [0.70, 0.80, None, 0.79, 0.50, 0.78]
-    found = pooled(results_of(some, scores), some[0], kept=3)
+    found = pooled(results_of(some, scores), some[0], max_settings=3)
     assert [one.result.number for one in found] == [0, 1, 3]
     assert [one.n_models for one in found] == [50, 20, 20]
     powers = np.exp(np.array([-0.1, 0.0, -0.01]) / TEMPERATURE)
@@ -139,7 +141,9 @@ def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
     found = pooled(results, candidates()[0])
     assert [one.result.number for one in found] == [0, 7, 6, 5]
     assert sum(one.n_models for one in found) == 110
-    assert f"informed {KEPT}, else 1" in " ".join(resvm("tune", "--help").out.decode().split())
+    assert f"informed {MAX_SETTINGS}, else 1" in " ".join(
+        resvm("tune", "--help").out.decode().split()
+    )
 
 
 @pytest.mark.parametrize("total", [3, 9, 100, 1000])
@@ -154,7 +158,7 @@ def test_as_many_members_as_were_asked_for_are_shared_out(total):
 def test_the_single_best_must_beat_the_untuned_one_by_its_error():
     some = candidates()[:3]
     results = [
-        Result(Task(one, 10), score, n)
+        ScoredTask(ScoringTask(one, 10), score, n)
         for n, (one, score) in enumerate(zip(some, (0.70, 0.74, 0.72), strict=True))
     ]
     assert single(results, some[0], 50, 0.013).result.number == 1
@@ -197,8 +201,8 @@ def test_groups_are_standardised_by_their_values_on_unlabeled_rows(trained):
     of_u = slice(30, 150)
     for group in trained.ensemble.groups:
         own = by_row[of_u, group.members.start : group.members.stop]
-        judged = ~np.isnan(own).all(axis=1)
-        means = np.nanmean(own[judged], axis=1)
+        scored = ~np.isnan(own).all(axis=1)
+        means = np.nanmean(own[scored], axis=1)
         assert group.shift == pytest.approx(means.mean())
         assert group.scale == pytest.approx(means.std())
 
@@ -320,7 +324,7 @@ def test_auto_on_one_known_positive_says_to_train_without(problem, resvm, tmp_pa
         "train", "-P", "one.svm", "-U", problem / "unl.svm", "--auto", "-o", "m", cwd=tmp_path
     )
     assert (ran.code, "every bag holds every row of P" in ran.err) == (3, True)
-    assert "judge by folds (resvm tune -v 5), or train without tuning" in ran.err
+    assert "use cross-validation (--folds 5), or train without tuning" in ran.err
     ran = resvm("train", "-P", "one.svm", "-U", problem / "unl.svm", "-o", "m", cwd=tmp_path)
     assert ran.code == 0
 

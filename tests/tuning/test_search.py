@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from resvm_cli.tuning.search import Result, SearchSettings, Task, sampled, search, winner
+from resvm_cli.tuning.search import ScoredTask, ScoringTask, SearchSettings, sampled, search, winner
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
 
 PLANE = Space(
@@ -20,7 +20,7 @@ PLANE = Space(
 
 def drive(space, score, **changes):
     """Run a search to its end with a function for scores; the tasks come round by round."""
-    settings = {"strategy": "random", "trials": 40, "n_models": 27, "max_extensions": 3, "seed": 5}
+    settings = {"search": "random", "trials": 40, "n_models": 27, "max_extensions": 3, "seed": 5}
     going = search(space, SearchSettings(**(settings | changes)))
     rounds = []
     number = 0
@@ -30,7 +30,7 @@ def drive(space, score, **changes):
             rounds.append(tasks)
             results = []
             for task in tasks:
-                results.append(Result(task, score(task), number))
+                results.append(ScoredTask(task, score(task), number))
                 number += 1
             tasks = going.send(results)
     except StopIteration as ended:
@@ -66,14 +66,16 @@ def test_ranges_are_extended_towards_an_optimum_outside():
 def test_without_extensions_the_edge_is_only_remarked_on():
     outcome, rounds = drive(PLANE, peak(1.0, 1e9), trials=200, max_extensions=0)
     assert len(rounds) == 1
-    assert any("--c-unl: the best lies on the upper edge" in text for text in outcome.edges)
+    assert any(
+        "c_unl: the best value lies on the upper edge" in str(text) for text in outcome.edges
+    )
 
 
 def test_at_its_limit_a_range_is_not_extended():
     space = Space("resvm", (parse_axis("n_pos", "5..20").limited(1.0, 20.0),))
     outcome, rounds = drive(space, lambda task: task.candidate["n_pos"], trials=15)
     assert len(rounds) == 1
-    assert "as far as it goes" in outcome.edges[0]
+    assert "as far as it goes" in str(outcome.edges[0])
 
 
 def test_a_grid_gains_the_whole_next_line():
@@ -84,7 +86,7 @@ def test_a_grid_gains_the_whole_next_line():
     outcome, rounds = drive(
         space,
         lambda task: -abs(task.candidate["c_unl"] - 8) - abs(task.candidate["gamma"] - 1) / 99,
-        strategy="grid",
+        search="grid",
     )
     assert len(rounds[0]) == 6
     added = {(task.candidate["gamma"], task.candidate["c_unl"]) for task in rounds[1]}
@@ -93,16 +95,16 @@ def test_a_grid_gains_the_whole_next_line():
 
 
 def test_halving_starts_with_few_members_and_keeps_a_third():
-    outcome, rounds = drive(PLANE, peak(1.0, 1.0), strategy="halving")
+    outcome, rounds = drive(PLANE, peak(1.0, 1.0), search="halving")
     assert [(len(tasks), tasks[0].n_models) for tasks in rounds] == [(40, 3), (14, 9), (5, 27)]
     assert all(result.task.n_models == 27 for result in outcome.results)
     whole, _ = drive(PLANE, peak(1.0, 1.0))
     assert outcome.best.task.candidate == whole.best.task.candidate
 
 
-def test_candidates_that_cannot_be_judged_lose():
+def test_candidates_that_cannot_be_scored_lose():
     outcome, _ = drive(
-        PLANE, lambda task: None if task.candidate["gamma"] > 1 else 1.0, strategy="halving"
+        PLANE, lambda task: None if task.candidate["gamma"] > 1 else 1.0, search="halving"
     )
     assert outcome.best.task.candidate["gamma"] <= 1
     nothing, _ = drive(PLANE, lambda task: None)
@@ -112,14 +114,14 @@ def test_candidates_that_cannot_be_judged_lose():
 def test_of_equal_scores_the_cheaper_candidate_wins():
     def candidate(n_pos, unl_per_pos, c_unl):
         values = (("n_pos", n_pos), ("unl_per_pos", unl_per_pos), ("c_unl", c_unl))
-        return Task(Candidate("resvm", values), 50)
+        return ScoringTask(Candidate("resvm", values), 50)
 
     results = [
-        Result(candidate(20, 5, 1), 0.8, 0),
-        Result(candidate(10, 5, 10), 0.8, 1),
-        Result(candidate(10, 5, 1), 0.8, 2),
-        Result(candidate(10, 5, 1), 0.8, 3),
-        Result(candidate(1, 1, 1), 0.7, 4),
+        ScoredTask(candidate(20, 5, 1), 0.8, 0),
+        ScoredTask(candidate(10, 5, 10), 0.8, 1),
+        ScoredTask(candidate(10, 5, 1), 0.8, 2),
+        ScoredTask(candidate(10, 5, 1), 0.8, 3),
+        ScoredTask(candidate(1, 1, 1), 0.7, 4),
     ]
     assert winner(results).number == 2
 
@@ -136,6 +138,6 @@ def test_sampling_depends_on_the_seed_alone_and_repeats_nothing():
 
 @pytest.mark.parametrize("strategy", ["random", "halving", "grid"])
 def test_a_search_is_deterministic(strategy):
-    assert drive(PLANE, peak(0.2, 500.0), strategy=strategy) == drive(
-        PLANE, peak(0.2, 500.0), strategy=strategy
+    assert drive(PLANE, peak(0.2, 500.0), search=strategy) == drive(
+        PLANE, peak(0.2, 500.0), search=strategy
     )

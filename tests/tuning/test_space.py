@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import ParameterError
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, Space, default_space, parse_axis
 
 
@@ -36,10 +36,10 @@ def test_lists_ranges_and_single_values(name, text, low, high, log, values):
         ("c_unl", "", "a number is missing"),
         ("c_unl", "1,,2", "a number is missing"),
         ("c_unl", "..5", "a number is missing"),
-        ("gamma", "abc", "'abc' is no number"),
-        ("gamma", "1..x", "'x' is no number"),
-        ("gamma", "nan", "is no number"),
-        ("gamma", "1..inf", "is no number"),
+        ("gamma", "abc", "'abc' is not a number"),
+        ("gamma", "1..x", "'x' is not a number"),
+        ("gamma", "nan", "is not a number"),
+        ("gamma", "1..inf", "is not a number"),
         ("gamma", "0..1", "must be positive"),
         ("gamma", "1..2:lg", "neither :log nor :linear"),
         ("n_pos", "2.5,3", "whole numbers"),
@@ -47,10 +47,10 @@ def test_lists_ranges_and_single_values(name, text, low, high, log, values):
         ("coef0", "-1..1:log", "logarithmic range must be positive"),
     ],
 )
-def test_what_is_no_range_is_refused_with_the_option(name, text, message):
-    with pytest.raises(CommandLineError, match=message) as refused:
+def test_what_is_no_range_is_refused_by_name(name, text, message):
+    with pytest.raises(ParameterError, match=message) as refused:
         parse_axis(name, text)
-    assert "--" + name.replace("_", "-") in refused.value.message
+    assert str(refused.value).startswith(name + " ")
 
 
 @given(st.sampled_from(AXIS_NAMES), st.floats(1, 100), st.floats(1.5, 50), st.floats(0, 0.999999))
@@ -140,11 +140,11 @@ def test_bags_fit_the_data_however_small_it_is(n_pos, n_unl, method):
 
 
 def test_ranges_beyond_the_data_or_the_method_are_refused():
-    with pytest.raises(CommandLineError, match="which is all that the data allows"):
+    with pytest.raises(ParameterError, match="which is all that the data allows"):
         default_space("resvm", "rbf", 45, 900, 0.1, [parse_axis("n_pos", "10,50")])
-    with pytest.raises(CommandLineError, match="--w-pos has no meaning for --method bagging"):
+    with pytest.raises(ParameterError, match='w_pos has no meaning for method="bagging"'):
         default_space("bagging", "rbf", 45, 900, 0.1, [parse_axis("w_pos", "1,2")])
-    with pytest.raises(CommandLineError, match="--gamma has no meaning"):
+    with pytest.raises(ParameterError, match="gamma has no meaning"):
         default_space("resvm", "linear", 45, 900, 0.1, [parse_axis("gamma", "1,2")])
 
 

@@ -1,4 +1,4 @@
-"""Judging candidates: against a plain loop over scikit-learn's SVC, and without leaks."""
+"""Scoring candidates: against a plain loop over scikit-learn's SVC, and without leaks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from resvm_cli.randomness import fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
-from resvm_cli.tuning.criteria import JudgedRows, criterion, score
-from resvm_cli.tuning.ensemble_size import OVERLAP, SCORE_TOLERANCE, Growth, grow
-from resvm_cli.tuning.folds import Folds
-from resvm_cli.tuning.search import Task
+from resvm_cli.tuning.sample import Folds, TuningSample
+from resvm_cli.tuning.search import ScoringTask
+from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.validation import Judge
+from resvm_cli.tuning.validation import CandidateScorer, ScoredRows, criterion, score
 
 RNG = np.random.default_rng(21)
 P = RNG.standard_normal((24, 3)) + 1.2
@@ -33,19 +32,20 @@ CANDIDATE = Candidate(
     "resvm",
     (("gamma", 0.3), ("n_pos", 6.0), ("unl_per_pos", 3.0), ("w_pos", 2.0), ("c_unl", 0.7)),
 )
-TASK = Task(CANDIDATE, 8)
+TASK = ScoringTask(CANDIDATE, 8)
 
 
-def judge(out_of_bag=False, groups=None, n_folds=4, **changes):
-    folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
-    bench = SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
+def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None):
+    folds = folds or Folds.drawn(24, 80, n_folds, 7, groups=groups)
+    kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
-    return replace(Judge(bench, base, folds, out_of_bag, "roc_auc", 0.2), **changes)
+    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2)
+    return CandidateScorer(TuningSample(kernels, folds, 1.0), settings)
 
 
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
-    made = judge()
-    line = made.folds.parts[0]
+    made = scorer()
+    line = made.sample.folds.parts[0]
     with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
         (found,) = made.held_out_rows([TASK], trainer)
     rows = np.vstack([P, U])
@@ -65,7 +65,7 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
             svc.fit(np.vstack([P[positive], U[unlabeled]]), np.repeat([1, -1], [6, 18]))
             values.append(svc.decision_function(rows[held]))
         expected = decide(np.array(values).T.copy(), False)
-        part = found.only(found.parts == fold)
+        part = found.only(found.folds == fold)
         assert np.array_equal(part.rows, held)
         np.testing.assert_allclose(part.means, expected.sums / 8, atol=1e-4)
         np.testing.assert_allclose(part.values, expected.values_without_ties(), atol=1e-3)
@@ -86,18 +86,18 @@ def bags_of(made, monkeypatch):
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_no_row_that_is_judged_nor_its_group_is_in_a_bag(grouped, monkeypatch):
+def test_no_row_that_is_scored_nor_its_group_is_in_a_bag(grouped, monkeypatch):
     groups = RNG.integers(0, 30, 104) if grouped else np.arange(104)
-    made = judge(groups=groups if grouped else None)
+    made = scorer(groups=groups if grouped else None)
     for fold, bags in enumerate(bags_of(made, monkeypatch)):
-        held = groups[made.folds.parts[0] == fold]
+        held = groups[made.sample.folds.parts[0] == fold]
         for bag in bags:
             assert not np.isin(groups[bag], held).any()
 
 
 def test_every_fold_of_every_repeat_draws_bags_of_its_own(monkeypatch):
     folds = Folds.drawn(24, 80, 4, 7, repeats=2)
-    made = judge(folds=folds)
+    made = scorer(folds=folds)
     drawn = []
     lines = [(line, fold) for line in folds.parts for fold in range(4)]
     for (line, fold), bags in zip(lines, bags_of(made, monkeypatch), strict=True):
@@ -114,7 +114,7 @@ def test_the_seed_of_a_fold_depends_on_the_seed_and_on_the_fold():
 
 def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its_partner():
     groups = RNG.integers(0, 60, 104)
-    made = judge(out_of_bag=True, groups=groups, n_folds=3)
+    made = scorer(oob=True, groups=groups, n_folds=3)
     plan = made.plan(TASK, 24, 80, 7)
     with made.kernels.trainer(plan.kernel, Run()) as trainer:
         (found,) = made.out_of_bag_rows([TASK], trainer)
@@ -135,10 +135,10 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
 
 
 def test_knowing_nothing_scores_like_chance_out_of_bag():
-    """Rows of P are judged by fewer members; that alone must not put them on top."""
+    """Rows of P are scored by fewer members; that alone must not put them on top."""
     rng = np.random.default_rng(3)
-    rows = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
-    bench = SharedKernels(Rows.from_dense(rows[0]), Rows.from_dense(rows[1]), 100)
+    sets = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
+    bench = SharedKernels(Rows.from_dense(sets[0]), Rows.from_dense(sets[1]), 100)
     candidate = replace(
         CANDIDATE,
         values=(
@@ -152,28 +152,31 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
     found = []
     for seed in range(6):
         folds = Folds.drawn(60, 600, 5, seed)
-        made = Judge(bench, MethodParameters(seed=seed), folds, True, "partial_roc_auc", 0.05)
-        (scores,) = made.scores([Task(candidate, 20)], Run())
+        settings = TuningSettings(
+            base=MethodParameters(seed=seed), oob=True, metric="partial_roc_auc", up_to=0.05
+        )
+        made = CandidateScorer(TuningSample(bench, folds, 1.0), settings)
+        (scores,) = made.scores([ScoringTask(candidate, 20)], Run())
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
 
 
 def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
-    made = judge()
+    made = scorer()
     (scores,) = made.scores([TASK], Run())
     with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
-        (judged,) = made.held_out_rows([TASK], trainer)
-    parts = [judged.only(judged.parts == part) for part in range(4)]
+        (rows,) = made.held_out_rows([TASK], trainer)
+    parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:
         by_fold = [criterion(part, name, 0.2) for part in parts]
-        expected = criterion(judged, name, 0.2) if name == "pu_score_pooled" else np.mean(by_fold)
+        expected = criterion(rows, name, 0.2) if name == "pu_score_pooled" else np.mean(by_fold)
         assert scores.values[name] == pytest.approx(expected)
     deviation = np.std([criterion(part, "roc_auc", 0.2) for part in parts], ddof=1)
     assert scores.deviation == pytest.approx(deviation)
 
 
 def test_pu_score_is_the_papers():
-    judged = JudgedRows(
+    rows = ScoredRows(
         np.array([True, True, True, True, False, False]),
         np.zeros(6),
         np.zeros(6),
@@ -181,7 +184,7 @@ def test_pu_score_is_the_papers():
         np.zeros(6, np.int64),
         np.arange(6),
     )
-    found = score(judged, "pu_score", 0.2, by_folds=False)
+    found = score(rows, "pu_score", 0.2, by_folds=False)
     assert found.recall == 0.75
     assert found.fraction_positive == pytest.approx(4 / 6)
     assert found.values["pu_score"] == pytest.approx(0.75**2 / (4 / 6))
@@ -191,27 +194,27 @@ def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
     huge = replace(
         CANDIDATE, values=(("gamma", 0.3), ("n_pos", 24.0), ("unl_per_pos", 3.0), ("c_unl", 1.0))
     )
-    made = judge(out_of_bag=True, groups=np.zeros(104, np.int64), n_folds=1)
-    (answer,) = made.scores([Task(huge, 3)], Run())
+    made = scorer(oob=True, groups=np.zeros(104, np.int64), n_folds=1)
+    (answer,) = made.scores([ScoringTask(huge, 3)], Run())
     assert isinstance(answer, DataError)
-    assert "none can be judged out of bag" in answer.message
+    assert "none can be scored out of bag" in str(answer)
 
 
 @pytest.mark.parametrize("gram_mb", [100, 0])
-@pytest.mark.parametrize("out_of_bag", [False, True])
-def test_candidates_judged_together_get_the_scores_they_get_alone(out_of_bag, gram_mb):
+@pytest.mark.parametrize("oob", [False, True])
+def test_candidates_scored_together_get_the_scores_they_get_alone(oob, gram_mb):
     def task(n_pos, c_unl):
         values = (("gamma", 0.3), ("n_pos", n_pos), ("unl_per_pos", 3.0), ("c_unl", c_unl))
-        return Task(replace(CANDIDATE, values=values), 5)
+        return ScoringTask(replace(CANDIDATE, values=values), 5)
 
-    made = judge(out_of_bag, kernels=SharedKernels(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
+    made = scorer(oob, kernels=SharedKernels(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
     tasks = [task(6.0, 0.7), task(4.0, 0.7), task(6.0, 30.0)]
     assert made.scores(tasks, Run()) == [made.scores([one], Run())[0] for one in tasks]
 
 
 def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
-    made = judge()
-    other = Task(replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0))), 8)
+    made = scorer()
+    other = ScoringTask(replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0))), 8)
     (expected,) = made.scores([other], Run())
     real = smo.solve
 
@@ -226,40 +229,3 @@ def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
     failed, found = made.scores([TASK, other], Run())
     assert isinstance(failed, SolverError)
     assert found == expected
-
-
-def test_members_are_grown_until_halves_agree():
-    made = judge(out_of_bag=True)
-    steps = list(grow(made, CANDIDATE, Run()))
-    assert [step.n_models for step in steps] == [25, 50, 100, 200, 400, 800][: len(steps)]
-    assert steps[-1].stable or len(steps) == 6
-    assert not any(step.stable for step in steps[:-1])
-    with made.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel, Run()) as trainer:
-        (judged,) = made.out_of_bag_rows([Task(CANDIDATE, 25)], trainer)
-    assert steps[0].score == pytest.approx(criterion(judged, "roc_auc", 0.2))
-
-
-@pytest.mark.parametrize(
-    ("difference", "overlap", "stable"),
-    [
-        (0.0, 1.0, True),
-        (SCORE_TOLERANCE, OVERLAP, True),
-        (-SCORE_TOLERANCE, OVERLAP, True),
-        (1.01 * SCORE_TOLERANCE, 1.0, False),
-        (-1.01 * SCORE_TOLERANCE, 1.0, False),
-        (0.0, 0.99 * OVERLAP, False),
-    ],
-)
-def test_members_are_enough_when_halves_agree_on_the_score_and_on_the_top_of_u(
-    difference, overlap, stable
-):
-    assert Growth(25, 0.7, difference, overlap).stable == stable
-
-
-def test_halves_that_disagree_ask_for_more_members():
-    # nothing tells P from U here, so what 25 members put on top is chance
-    rng = np.random.default_rng(4)
-    rows = [Rows.from_dense(rng.standard_normal((size, 3))) for size in (24, 80)]
-    steps = list(grow(judge(out_of_bag=True, kernels=SharedKernels(*rows, 100)), CANDIDATE, Run()))
-    assert len(steps) > 1
-    assert min(step.overlap for step in steps[:-1]) < OVERLAP

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.data import ZeroBased, data_option
 from resvm_cli.options.running import Json, Quiet, command_run, output_option
+from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json

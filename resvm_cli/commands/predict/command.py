@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.array_tasks import Task, parse_task
-from resvm_cli.options.data import ZeroBased
-from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options
-from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, output_option
-from resvm_cli.options.values import offered, parse_choice, parse_number
+from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task, output_option
+from resvm_cli.options.training import ZeroBased, method_option
+from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
 from resvm_cli.running import interruption
 

@@ -1,4 +1,4 @@
-"""resvm rank."""
+"""The command resvm rank: unlabeled rows sorted by out-of-bag values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.data import DataOptions, Groups
-from resvm_cli.options.method import MethodOptions, method_option
 from resvm_cli.options.option_groups import (
     explicit_options,
     fold_options,
@@ -28,26 +26,26 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.training import DataOptions, Groups, MethodOptions, method_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.parameters import RANKING_TABLE
 
 if TYPE_CHECKING:
-    from resvm_cli.commands.rank.rank import RankResult
-    from resvm_cli.commands.rank.ranked_rows import RankingFormat
-    from resvm_cli.commands.rank.request import RankRequest
+    from resvm_cli.commands.rank.listing import RankingFormat
+    from resvm_cli.commands.rank.rank import RankRequest, RankResult
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
-# A directory of such a name was meant to be the ranking.
-LISTINGS = (".tsv", ".csv", ".jsonl", ".txt", ".html")
-# What a stored model has settled already.
-OF_TRAINING = (
+# With such a name the ranking was meant, not a directory for the model.
+LISTING_SUFFIXES = (".tsv", ".csv", ".jsonl", ".txt", ".html")
+# Options of training, which a stored model has behind it.
+TRAINING_OPTIONS = (
     *(name for name in names_of(MethodOptions) if name != "decision"),
     *("scale", "features", "seed", "output", "force"),
 )
 
 
-@table_options(RANKING_TABLE, lambda name: ranking_option)
+@table_options(RANKING_TABLE)
 class RankingOptions:
     """Which rows are listed, and what is said about each."""
 
@@ -65,7 +63,7 @@ class RankingOptions:
     ] = None
     no_interval: Annotated[
         bool,
-        ranking_option("--no-interval", help="Leave rank_low and rank_high empty: saves memory."),
+        ranking_option("--no-interval", help="Leave rank_low and rank_high empty, to save memory."),
     ] = False
 
 
@@ -85,12 +83,15 @@ class ListingOptions:
     html: Annotated[
         str | None,
         output_option(
-            metavar="FILE", help="A page with the ranking to search and sort, and charts."
+            metavar="FILE",
+            help="Write a web page: the ranking to search and sort, and charts.",
         ),
     ] = None
     why_out: Annotated[
         str | None,
-        output_option(metavar="FILE", help="With --why: write that to a file, as JSON lines."),
+        output_option(
+            metavar="FILE", help="With --why: write the reasons to a file, as JSON lines."
+        ),
     ] = None
     json: Json = False
 
@@ -106,12 +107,14 @@ def rank(
     ranking: RankingOptions,
     model: Annotated[
         str | None,
-        method_option(metavar="DIR", help="Instead of training: a model trained on the same data."),
+        method_option(
+            metavar="DIR", help="Use a model trained on the same data instead of training one."
+        ),
     ] = None,
     method: MethodOptions,
     output: Annotated[
         str | None,
-        output_option("-o", "--output", metavar="DIR", help="Keep the trained model there."),
+        output_option("-o", "--output", metavar="DIR", help="Save the trained model here."),
     ] = None,
     force: Force = False,
     listing: ListingOptions,
@@ -121,7 +124,7 @@ def rank(
 ) -> None:
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
-    Each row is judged only by the members of the ensemble that have not seen it.
+    Each row is scored only by members of the ensemble that have not seen it.
 
     For example:
 
@@ -131,20 +134,20 @@ def rank(
     - `resvm rank -P pos.svm -U unl.svm --why 10 > ranking.tsv`
     """
     from resvm_cli.commands.rank import rank as job
-    from resvm_cli.commands.rank.ranked_rows import RANKING_FORMATS
-    from resvm_cli.commands.rank.request import RankRequest
+    from resvm_cli.commands.rank.listing import RANKING_FORMATS
+    from resvm_cli.commands.rank.rank import RankRequest
 
     explicit = explicit_options(context)
     form = parse_choice("--format", listing.form, RANKING_FORMATS)
     if listing.json and "form" in explicit:
-        raise CommandLineError("--json and --format exclude each other")
+        raise CommandLineError("give either --json or --format, not both")
     if model is not None:
-        _refuse_training(context, explicit)
+        _reject_training(context, explicit)
     if listing.why_out is not None and "why" not in explicit:
         raise CommandLineError("--why-out goes with --why N")
-    if output is not None and output.lower().endswith(LISTINGS):
+    if output is not None and output.lower().endswith(LISTING_SUFFIXES):
         raise CommandLineError(
-            f"-o is where the model is kept, a directory, and '{output}' is the name of a list",
+            f"-o is a directory for the model, and '{output}' is the name of a list",
             f"the ranking goes to stdout: resvm rank ... > {shlex.quote(output)}, without -o",
         )
     if force and output is None:
@@ -167,8 +170,8 @@ def rank(
     _write(result, request, form, listing, running)
 
 
-def _refuse_training(context: typer.Context, explicit: set[str]) -> None:
-    for name in OF_TRAINING:
+def _reject_training(context: typer.Context, explicit: set[str]) -> None:
+    for name in TRAINING_OPTIONS:
         if name in explicit:
             option = option_text(context, name)
             raise CommandLineError(
@@ -184,23 +187,21 @@ def _write(
     listing: ListingOptions,
     running: TrainingRunOptions,
 ) -> None:
-    from resvm_cli.commands.rank import reasons_report as ranking_reasons
+
     from resvm_cli.commands.rank import report
-    from resvm_cli.commands.rank.ranked_rows import format_ranking
+    from resvm_cli.commands.rank.listing import format_ranking
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.report import terminal
 
     if listing.html is not None:
-        from resvm_cli.commands.rank import page as ranking_page
-
         with output_file(listing.html) as write:
-            write(ranking_page.render(result, request.source, terminal.command_line()))
+            write(report.render_page(result, request.source, terminal.command_line()))
     if listing.why_out is not None:
         with output_file(listing.why_out) as write:
-            write(ranking_reasons.lines(result.reasons))
+            write(report.reason_lines(result.reasons))
     if not running.quiet:
         report.show_ranking(result)
-        ranking_reasons.show(result.reasons)
+        report.show_reasons(result.reasons)
     if listing.json:
         report.print_ranking(result)
         return

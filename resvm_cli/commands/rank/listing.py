@@ -1,29 +1,200 @@
-"""Judged rows as lists: U from the best down, P from the most suspicious down."""
+"""Ranked rows: U from the best down, or P from the most suspicious down, with their columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from resvm_cli.commands.rank.fdr import conformal_columns, with_expected_false, with_precision
-from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScores, rank_bounds
-from resvm_cli.commands.rank.ranked_rows import Listing
-from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.metrics.class_mixture import ClassMixture
-from resvm_cli.model.plan import ModelPlan
-from resvm_cli.rows import IntArray
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    OutOfBagScores,
+    benjamini_hochberg,
+    rank_bounds,
+)
+from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.streams import as_unicode
+from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
+from resvm_cli.rows import FloatArray, IntArray
+
+RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
+RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
+COLUMNS = (
+    "rank",
+    "id",
+    "known",
+    "decision_value",
+    "votes",
+    "members",
+    "rank_low",
+    "rank_high",
+)
+PRECISION = ("precision", "precision_low", "precision_high")
+EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
+CONFORMAL = ("p_value", "q_value")
+LINES_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Rows in the order of their ranks; nan where every member has seen a row."""
+
+    ids: list[str]
+    known: npt.NDArray[np.bool_]
+    values: FloatArray
+    votes: FloatArray
+    n_members: IntArray
+    low: IntArray | None  # None without intervals
+    high: IntArray | None
+    further: Mapping[str, FloatArray] = field(default_factory=dict)  # additional columns
+    ranks: IntArray | None = None  # if some rows were left out; None: 1, 2, ...
+    numbers: IntArray | None = None  # of the rows, P before U
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def head(self, count: int) -> Listing:
+        """The first rows."""
+        return self._slice(slice(0, count))
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Listing:
+        """The chosen rows, which keep their ranks."""
+        indices = np.flatnonzero(chosen)
+        some = self._take([self.ids[index] for index in indices.tolist()], indices)
+        return replace(some, ranks=indices + 1)
+
+    def _slice(self, part: slice) -> Listing:
+        return self._take(self.ids[part], part)
+
+    def _take(self, ids: list[str], part: slice | IntArray) -> Listing:
+        return Listing(
+            ids,
+            self.known[part],
+            self.values[part],
+            self.votes[part],
+            self.n_members[part],
+            None if self.low is None else self.low[part],
+            None if self.high is None else self.high[part],
+            {name: column[part] for name, column in self.further.items()},
+            None if self.ranks is None else self.ranks[part],
+            None if self.numbers is None else self.numbers[part],
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*COLUMNS, *self.further)
+
+    @property
+    def expected_false(self) -> FloatArray | None:
+        """A column of audits only."""
+        return self.further.get(EXPECTED_FALSE[0])
+
+    def records(self) -> Iterator[tuple[Any, ...]]:
+        """One tuple of columns per row; None for an empty cell."""
+        for start in range(0, len(self), LINES_AT_ONCE):
+            part = self._slice(slice(start, start + LINES_AT_ONCE))
+            scored = part.n_members > 0
+            nothing = [None] * len(part)
+            columns: list[list[Any]] = [
+                list(range(start + 1, start + 1 + len(part)))
+                if part.ranks is None
+                else part.ranks.tolist(),
+                part.ids,
+                part.known.astype(int).tolist(),
+                [None if math.isnan(value) else value for value in part.values.tolist()],
+                [None if math.isnan(value) else value for value in part.votes.tolist()],
+                part.n_members.tolist(),
+            ]
+            for bound in (part.low, part.high):
+                bounds = nothing if bound is None else np.where(scored, bound, -1).tolist()
+                columns.append([None if rank == -1 else rank for rank in bounds])
+            for name, column in part.further.items():
+                digits = 10 if name in CONFORMAL else 4
+                figures = column.tolist()
+                columns.append([None if math.isnan(one) else round(one, digits) for one in figures])
+            yield from zip(*columns, strict=True)
+
+
+def ordered(
+    ids: list[str], scored: OutOfBagScores, n_known: int, first: int = 0, *, lowest_first: bool
+) -> Listing:
+    """The rows sorted by value, ties by number, those without a value last.
+
+    Rows are numbered from ``first``.
+    """
+    order = np.argsort(scored.values if lowest_first else -scored.values, kind="stable")
+    low = high = None
+    if scored.resampled is not None:
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(1, len(order) + 1)
+        low, high = rank_bounds(scored.resampled, ranks, lowest_first=lowest_first)
+        low, high = low[order], high[order]
+    return Listing(
+        [ids[number] for number in order.tolist()],
+        order < n_known,
+        scored.values[order],
+        scored.votes[order],
+        scored.n_members[order],
+        low,
+        high,
+        {} if scored.p_values is None else conformal_columns(scored.p_values[order]),
+        numbers=order + first,
+    )
+
+
+def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -> Listing:
+    """P from the most suspicious down."""
+    if known.resampled is not None:  # rank_bounds overwrites values that the caller may need
+        known = replace(known, resampled=known.resampled.copy())
+    return with_expected_false(ordered(ids, known, len(ids), lowest_first=True), classes)
+
+
+def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
+    """The list with the expected fraction of positives among the rows of U down to each row."""
+    scored = listing.n_members > 0
+    of_unl = scored & ~listing.known
+    fraction = None if classes is None else classes.precision(int(of_unl.sum()))
+    return _with_figure(listing, PRECISION, fraction, np.where(scored, np.cumsum(of_unl), 0))
+
+
+def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listing:
+    """The audit with the number of false positives expected down to each row."""
+    scored = listing.n_members > 0
+    count = None if classes is None else classes.expected_false(int(scored.sum()))
+    return _with_figure(listing, EXPECTED_FALSE, count, np.where(scored, np.cumsum(scored), 0))
+
+
+def _with_figure(
+    listing: Listing, names: tuple[str, ...], figure: IntervalsByDepth | None, depths: IntArray
+) -> Listing:
+    """The list with columns of a figure and its bounds at these depths; nan at depth 0."""
+    columns = {}
+    for name, part in zip(names, ("value", "low", "high"), strict=True):
+        by_depth = np.full(1, np.nan)
+        if figure is not None:
+            by_depth = np.concatenate([by_depth, getattr(figure, part)])
+        columns[name] = by_depth[np.minimum(depths, len(by_depth) - 1)]
+    return replace(listing, further={**columns, **listing.further})
+
+
+def conformal_columns(p_values: FloatArray) -> dict[str, FloatArray]:
+    """p-values, and q-values: the lowest false discovery rate at which each row is listed."""
+    return dict(zip(CONFORMAL, (p_values, benjamini_hochberg(p_values)), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """How known positives, judged as if they were unlabeled, are found by going down U."""
+    """At which ranks of U the known positives would be found, were they unlabeled."""
 
-    depths: IntArray  # for each of them, ascending: how many rows of U come before it
+    depths: IntArray  # ascending: the rows of U before each of them
 
     @classmethod
-    def of(cls, known: OutOfBagScores, unlabeled: OutOfBagScores) -> Recovery | None:
-        """From out-of-bag values of P and U; None where no row of P was judged."""
+    def from_values(cls, known: OutOfBagScores, unlabeled: OutOfBagScores) -> Recovery | None:
+        """From out-of-bag values of P and U; None if no row of P has one."""
         values = known.values[known.scored]
         if not len(values):
             return None
@@ -32,65 +203,43 @@ class Recovery:
         return cls(np.sort(before))
 
     def recall_at(self, depth: int) -> float:
-        """The share that would be among the first ``depth`` rows."""
+        """The fraction found among the first ``depth`` rows."""
         return float(np.searchsorted(self.depths, depth, "left") / len(self.depths))
 
-    def depth_of(self, share: float) -> int:
-        """How many rows must be looked at to find this share."""
-        return int(self.depths[int(np.ceil(round(share * len(self.depths), 9))) - 1]) + 1
+    def depth_of(self, fraction: float) -> int:
+        """The number of rows to look at to find this fraction."""
+        return int(self.depths[int(np.ceil(round(fraction * len(self.depths), 9))) - 1]) + 1
 
 
-def listings(
-    request: RankRequest,
-    ids: list[str],
-    plan: ModelPlan,
-    known: OutOfBagScores | None,
-    unlabeled: OutOfBagScores,
-    classes: ClassMixture | None,
-) -> tuple[Listing, Listing | None]:
-    """The list that was asked for, and P audited where that is shown."""
-    audited = None
-    if known is not None and (request.audit or request.page):
-        audited = _audit(ids[: plan.rows_pos], known, classes)
-    if request.audit:
-        assert audited is not None
-        return audited, audited
-    judged, n_known = unlabeled, 0
-    if request.with_known:
-        assert known is not None
-        judged, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
-    first = plan.rows_pos - n_known
-    listing = _list(ids[first:], judged, n_known, first, lowest_first=False)
-    if known is not None:
-        listing = with_precision(listing, classes)
-    return listing, audited
-
-
-def _list(
-    ids: list[str], judged: OutOfBagScores, n_known: int, first: int = 0, *, lowest_first: bool
-) -> Listing:
-    """Rows, numbered from ``first``, in order; equal ones by number, those without a value last."""
-    order = np.argsort(judged.values if lowest_first else -judged.values, kind="stable")
-    low = high = None
-    if judged.resampled is not None:
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(1, len(order) + 1)
-        low, high = rank_bounds(judged.resampled, ranks, lowest_first=lowest_first)
-        low, high = low[order], high[order]
-    return Listing(
-        [ids[number] for number in order.tolist()],
-        order < n_known,
-        judged.values[order],
-        judged.votes[order],
-        judged.n_members[order],
-        low,
-        high,
-        {} if judged.p_values is None else conformal_columns(judged.p_values[order]),
-        numbers=order + first,
+def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
+    """The text of a ranking, in pieces."""
+    if form == "jsonl":
+        names = listing.columns
+        yield from _pieces(
+            json.dumps(dict(zip(names, map(_plain, record), strict=True))) + "\n"
+            for record in listing.records()
+        )
+        return
+    line = line_writer("\t" if form == "tsv" else ",")
+    yield _encoded(line(listing.columns))
+    yield from _pieces(
+        line("" if field is None else field for field in record) for record in listing.records()
     )
 
 
-def _audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -> Listing:
-    if known.resampled is not None:  # ranks take the place of values, which others may need
-        known = replace(known, resampled=known.resampled.copy())
-    return with_expected_false(_list(ids, known, len(ids), lowest_first=True), classes)
+def _plain(field: Any) -> Any:
+    return as_unicode(field) if isinstance(field, str) else field
+
+
+def _pieces(lines: Iterator[str]) -> Iterator[bytes]:
+    waiting: list[str] = []
+    for line in lines:
+        waiting.append(line)
+        if len(waiting) == LINES_AT_ONCE:
+            yield _encoded("".join(waiting))
+            waiting = []
+    yield _encoded("".join(waiting))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,22 +1,22 @@
-"""P and U to a ranking of U by out-of-bag values, or to an audit of P."""
+"""``rank``: from P and U to a ranking of U by out-of-bag values, or to an audit of P."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from resvm_cli.commands.rank.fdr import (
-    Promise,
-    doubtful_negatives,
-    doubts,
+    FdrEstimate,
+    cut_at_fdr,
     negatives_unlike,
-    promised_list,
     read_negatives,
     scored_negatives,
+    warnings_about_list,
+    warnings_about_negatives,
 )
-from resvm_cli.commands.rank.listing import Recovery, listings
+from resvm_cli.commands.rank.listing import Listing, Recovery, audit, ordered, with_precision
 from resvm_cli.commands.rank.out_of_bag_scores import (
     MemberResamples,
     OutOfBagScorer,
@@ -24,10 +24,8 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
     n_resamples,
     ranking_threads,
 )
-from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
-from resvm_cli.commands.rank.request import RankRequest
-from resvm_cli.errors import DataError, Message, Text
+from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
@@ -35,43 +33,105 @@ from resvm_cli.model.members import Part, rows_drawn
 from resvm_cli.model.out_of_bag import Absences, TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files import directory as model_dir
-from resvm_cli.model_files.directory import StoredModel, load_model, stored_plan
-from resvm_cli.parameters import RuleName
+from resvm_cli.model_files.directory import StoredModel, check_model_target, load_model, stored_plan
+from resvm_cli.parameters import RankingParameters, RuleName
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData, as_stored, require_same_data
+from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
-from resvm_cli.training.train import make_plan, save, train_on
+from resvm_cli.training.train import check, make_plan, save, train_on
+
+SEEN_BY_ALL = "bagging trains every member on all of P: none is left to score a known positive"
+
+ONE_MODEL = "cwsvm is one model that has seen every row: nothing is out of bag"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankRequest(RankingParameters):
+    """Which rows to rank by which ensemble, and what to add to the list."""
+
+    source: TrainingInput = field(default_factory=TrainingInput)  # unless rows are in memory
+    choice: TrainingChoice = field(default_factory=TrainingChoice)
+    model: str | None = None  # instead of training
+    target: str | None = None  # where the trained model is kept
+    force: bool = False
+    negatives: str | None = None  # a file of trusted negatives
+    feature_map: str | None = None  # names of features, for linear members
+    intervals: bool = True
+    page: bool = False  # add what the HTML page shows
+
+    @property
+    def rule(self) -> RuleName:
+        """By default the members' mean value, which ranks best (docs/quality.md)."""
+        return self.choice.decision or "mean"
+
+    def check(self) -> None:
+        """Reject what cannot work, before any file is read."""
+        check(self.source, self.choice)
+        self.check_list()
+
+    def check_list(self) -> None:
+        """Reject a list that cannot be made, whatever the rows are."""
+        super().check_list()
+        if self.negatives is not None and self.audit:
+            raise ParameterError(
+                "{negatives} are compared with rows of U, and {audit:True} lists P"
+            )
+        if self.feature_map is not None and self.why is None:
+            raise ParameterError("{feature_map} goes with {why}: it names the features that count")
+        if self.model is None:
+            self.check_method(self.choice.params.method)
+            if self.target is not None:
+                check_model_target(self.target, force=self.force)
+
+    def check_method(self, method: str) -> None:
+        """Reject what this method has no out-of-bag values for."""
+        hint = "{method:resvm} resamples P as well as U"
+        if method == "cwsvm":
+            raise ParameterError(f"{ONE_MODEL}; it cannot rank its own rows", hint)
+        if method != "bagging":
+            return
+        if self.audit or self.with_known:
+            what = "audit P" if self.audit else "rank known positives among others"
+            raise ParameterError(f"{SEEN_BY_ALL}; it cannot {what}", hint)
+        for name, value in (
+            ("fdr", self.fdr if self.negatives is None else None),
+            ("contamination_pos", self.contamination_pos),
+            ("contamination_unl", self.contamination_unl),
+        ):
+            if value is not None:
+                raise ParameterError(SEEN_BY_ALL + ", which {" + name + "} needs", hint)
 
 
 @dataclass(frozen=True, eq=False)
 class RankResult:
-    """The list that was asked for, and what else there is to show."""
+    """The requested list, and what the report shows with it."""
 
     listing: Listing
-    n_listed: int  # before --top
+    n_listed: int  # before ``top`` cuts the list
     plan: ModelPlan
     rule: RuleName
     audit: bool
     with_known: bool
-    n_unjudged: int  # of those listed
-    n_suspects: int | None  # known positives that look wrong, where P and U were judged
+    n_unscored: int  # listed rows without a value
+    n_suspects: int | None  # known positives that look false; None if P has no scores
     resamples: int  # 0 without intervals
     recovery: Recovery | None
-    promise: Promise | None  # None: P was not judged, and there are no trusted negatives
+    fdr_estimate: FdrEstimate | None  # None: neither P nor trusted negatives have scores
     known: Listing | None  # P, most suspicious first, for a page
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
     notes: tuple[Text, ...]
-    reasons: tuple[Reasons, ...] = ()  # for the first rows, where they were asked for
+    reasons: tuple[Reasons, ...] = ()  # of the first ``why`` rows
 
 
 def rank(request: RankRequest, run: Run) -> RankResult:
-    """Train or load, judge every row out of bag, and put the rows in order."""
+    """Train or load, score every row out of bag, and sort the rows."""
     request.check()
     source = replace(request.source, keep_ids=True)
     stored = None
@@ -99,21 +159,21 @@ def rank_on(
     stored: StoredModel | None = None,
     negatives: Rows | None = None,
 ) -> RankResult:
-    """Rank sets that are read already, by the stored model where there is one."""
+    """Rank data that is in memory, with the stored model if there is one."""
     groups = data.groups()  # first: training takes long
     kernel = request.choice.params.kernel
     if stored is not None:
         kernel = stored.ensemble.groups[0].kernel.name
     names = feature_names(request.feature_map, kernel)
     if stored is None:
-        plan, judge = _trained(request, data, groups, run)
+        plan, scorer = _trained(request, data, groups, run)
     else:
-        plan, judge = _loaded(request, stored, data, groups, run)
+        plan, scorer = _loaded(request, stored, data, groups, run)
     if negatives is not None:
-        judge = replace(judge, negatives=scored_negatives(negatives, judge))
-    result = _ranked(request, data, plan, judge, run)
+        scorer = replace(scorer, negatives=scored_negatives(negatives, scorer))
+    result = _ranked(request, data, plan, scorer, run)
     if request.why is not None:
-        reasons = reasons_of(result.listing, request.why, data, plan, judge, names, run)
+        reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)
         result = replace(result, reasons=reasons)
     return result
 
@@ -135,26 +195,26 @@ def _trained(
     if request.target is not None:
         save(model, request.target, force=request.force)
     within = _scoring_run(request, part.plan, data, run)
-    return part.plan, judge_of(part, model, data, groups, request.rule, within)
+    return part.plan, out_of_bag_scorer(part, model, data, groups, request.rule, within)
 
 
 def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """The run with the threads that its memory allows while every row is scored."""
+    """The run with as many threads as memory allows for scoring every row."""
     return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
 
 
-def judge_of(
+def out_of_bag_scorer(
     part: Part,
-    model: model_dir.StoredModel,
+    model: StoredModel,
     data: PUData,
     groups: IntArray | None,
     rule: RuleName,
     run: Run,
 ) -> OutOfBagScorer:
-    """Judges the rows that a model was trained on."""
+    """Scores the rows that a model was trained on."""
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
     predictor = Predictor(model.ensemble, data.scaling)
-    return _judge(predictor, part.problems, training_rows, rule, run)
+    return _scorer(predictor, part.problems, training_rows, rule, run)
 
 
 def _loaded(
@@ -175,10 +235,10 @@ def _loaded(
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
     predictor = Predictor(stored.ensemble, stored.scaling)
     within = _scoring_run(request, plan, data, run)
-    return plan, _judge(predictor, tasks, training_rows, request.rule, within)
+    return plan, _scorer(predictor, tasks, training_rows, request.rule, within)
 
 
-def _judge(
+def _scorer(
     predictor: Predictor,
     tasks: Sequence[Problem],
     training_rows: TrainingRows,
@@ -193,10 +253,10 @@ def _ranked(
     request: RankRequest,
     data: PUData,
     plan: ModelPlan,
-    judge: OutOfBagScorer,
+    scorer: OutOfBagScorer,
     run: Run,
 ) -> RankResult:
-    known, unlabeled, n_resampled = _judged_sets(request, data, plan, judge)
+    known, unlabeled, n_resampled = _scored_sets(request, data, plan, scorer)
     classes = None
     if known is not None and unlabeled is not None:
         classes = ClassMixture.fit(
@@ -207,33 +267,20 @@ def _ranked(
             REPLICATES if request.intervals else 0,
             plan.seed,
         )
-    listing, audited = listings(request, data.ids(), plan, known, unlabeled, classes)
-    n_unjudged = int((listing.n_members == 0).sum())
-    if n_unjudged == len(listing):
+    listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
+    n_unscored = int((listing.n_members == 0).sum())
+    if n_unscored == len(listing):
         raise DataError(
             "every row is in every bag: no member is left to score any of them",
             Message("use smaller bags ({n_pos}, {n_unl}), more members or fewer groups"),
         )
-    if n_unjudged:
+    if n_unscored:
         run.notice(
-            f"{n_unjudged:,} of {len(listing):,} rows, or their groups, are in every bag: they come"
-            " last, without a value; smaller bags or more members would judge them"
+            f"{n_unscored:,} of {len(listing):,} rows, or their groups, are in every bag: they come"
+            " last, without a value; use smaller bags or more members to score them"
         )
     n_listed = len(listing)
-    promise = None
-    if known is not None or judge.negatives is not None:
-        n_unlike = negatives_unlike(
-            judge,
-            None if known is None else known.values[known.scored],
-            unlabeled.values[unlabeled.scored],
-        )
-        promise = Promise.of(classes, judge.negatives, n_unlike)
-        for text in doubtful_negatives(promise):
-            run.notice(text)
-        if request.fdr is not None:
-            listing, promise = promised_list(listing, promise, request.fdr)
-            for doubt in doubts(promise):
-                run.notice(doubt)
+    listing, estimate = _estimated(request, listing, known, unlabeled, classes, scorer, run)
     histogram = None
     if request.page and known is not None and unlabeled is not None:
         both = OutOfBagScores.joined(known, unlabeled)
@@ -246,11 +293,11 @@ def _ranked(
         request.rule,
         request.audit,
         request.with_known,
-        n_unjudged,
+        n_unscored,
         None if classes is None else classes.n_false(),
         n_resampled,
-        None if known is None or unlabeled is None else Recovery.of(known, unlabeled),
-        promise,
+        None if known is None or unlabeled is None else Recovery.from_values(known, unlabeled),
+        estimate,
         audited if request.page else None,
         histogram,
         request.model or request.target,
@@ -258,10 +305,60 @@ def _ranked(
     )
 
 
-def _judged_sets(
-    request: RankRequest, data: PUData, plan: ModelPlan, judge: OutOfBagScorer
+def _listings(
+    request: RankRequest,
+    ids: list[str],
+    plan: ModelPlan,
+    known: OutOfBagScores | None,
+    unlabeled: OutOfBagScores,
+    classes: ClassMixture | None,
+) -> tuple[Listing, Listing | None]:
+    """The requested list, and the audit of P where that is shown."""
+    audited = None
+    if known is not None and (request.audit or request.page):
+        audited = audit(ids[: plan.rows_pos], known, classes)
+    if request.audit:
+        assert audited is not None
+        return audited, audited
+    values, n_known = unlabeled, 0
+    if request.with_known:
+        assert known is not None
+        values, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
+    first = plan.rows_pos - n_known
+    listing = ordered(ids[first:], values, n_known, first, lowest_first=False)
+    if known is not None:
+        listing = with_precision(listing, classes)
+    return listing, audited
+
+
+def _estimated(
+    request: RankRequest,
+    listing: Listing,
+    known: OutOfBagScores | None,
+    unlabeled: OutOfBagScores,
+    classes: ClassMixture | None,
+    scorer: OutOfBagScorer,
+    run: Run,
+) -> tuple[Listing, FdrEstimate | None]:
+    """The list, cut at ``fdr`` if that was given, and what is expected of it."""
+    if known is None and scorer.negatives is None:
+        return listing, None
+    known_values = None if known is None else known.values[known.scored]
+    n_unlike = negatives_unlike(scorer, known_values, unlabeled.values[unlabeled.scored])
+    estimate = FdrEstimate.from_classes(classes, scorer.negatives, n_unlike)
+    warnings: list[Text] = [*warnings_about_negatives(estimate)]
+    if request.fdr is not None:
+        listing, estimate = cut_at_fdr(listing, estimate, request.fdr)
+        warnings += warnings_about_list(estimate)
+    for warning in warnings:
+        run.notice(warning)
+    return listing, estimate
+
+
+def _scored_sets(
+    request: RankRequest, data: PUData, plan: ModelPlan, scorer: OutOfBagScorer
 ) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
-    """P, where that can be judged, and U, and how many resamples their ranks have."""
+    """The values of P, if it can be scored, and of U, and the number of resamples of ranks."""
     n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
         0 if request.audit else plan.rows_unl
     )
@@ -270,8 +367,8 @@ def _judged_sets(
         resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
     known = None
     if plan.method == "resvm":
-        known = judge.positives(data.positives, resamples)
-    unlabeled = judge.unlabeled(
+        known = scorer.positives(data.positives, resamples)
+    unlabeled = scorer.unlabeled(
         data.unlabeled(), plan.rows_unl, None if request.audit else resamples
     )
     return known, unlabeled, 0 if resamples is None else resamples.count

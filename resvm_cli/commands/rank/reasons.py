@@ -1,4 +1,4 @@
-"""Why rows stand where they do: what speaks for and against the first rows of a list."""
+"""``rank --why``: what supports and what counts against the first rows of a list."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resvm_cli.commands.rank.listing import Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
-from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.explanations import Part, PartsOfValues
 from resvm_cli.model.members import rows_drawn
@@ -17,13 +17,13 @@ from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.tables.feature_map import read_feature_map
 
-SHOWN = 5  # rows or features on either side
+SHOWN = 5  # rows or features for and against
 ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What a row or a feature adds to a value."""
+    """What one row or feature adds to a value."""
 
     name: str  # the row's id, or the feature's name
     amount: float
@@ -31,10 +31,10 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Reasons:
-    """A row's value as a sum, with the parts that count most.
+    """A row's value as a sum, with its largest parts.
 
-    The value is the mean of the members that have not seen the row, whatever the rule. Linear
-    members are made of features, all others of rows.
+    The value is the mean over the members that have not seen the row, whatever the decision rule.
+    It is a sum over features for linear members, and over training rows for all others.
     """
 
     rank: int
@@ -50,12 +50,12 @@ class Reasons:
 
 
 def feature_names(path: str | None, kernel: str) -> list[str] | None:
-    """The names in a feature map, for members that count features."""
+    """The names in a feature map, for linear members."""
     if path is None:
         return None
     if kernel != "linear":
         raise ParameterError(
-            "{feature_map} names features, and members of the {name} kernel are made of rows",
+            "{feature_map} names features, and values of the {name} kernel are sums over rows",
             "leave {feature_map} out, or use {kernel:linear}",
             name=kernel,
         )
@@ -67,15 +67,15 @@ def reasons_of(
     count: int,
     data: PUData,
     plan: ModelPlan,
-    judge: OutOfBagScorer,
+    scorer: OutOfBagScorer,
     names: list[str] | None,
     run: Run,
 ) -> tuple[Reasons, ...]:
-    """Reasons for the first rows of a list, a few rows at a time."""
+    """The reasons of the first rows of a list, computed a few rows at a time."""
     wanted = listing.head(count)
     assert wanted.numbers is not None
     drawn = rows_drawn(plan.problems(range(plan.n_models)))
-    predictor = judge.predictor
+    predictor = scorer.predictor
     parts = PartsOfValues(
         predictor.ensemble,
         predictor.scaled(data.positives),
@@ -96,13 +96,13 @@ def reasons_of(
     for start in range(0, len(wanted), ROWS_AT_ONCE):
         numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
         rows = _rows_of(numbers, data)
-        absent = judge.absences.absent(numbers, rows)
+        absent = scorer.absences.absent(numbers, rows)
         for one in parts.of(predictor.scaled(rows), absent, SHOWN):
-            place = len(found)
+            index = len(found)
             found.append(
                 Reasons(
-                    int(ranks[place]),
-                    wanted.ids[place],
+                    int(ranks[index]),
+                    wanted.ids[index],
                     one.value,
                     one.constant,
                     None if linear else one.of_positives,
@@ -113,12 +113,12 @@ def reasons_of(
                     tuple(map(feature_named, one.features)),
                 )
             )
-        run.progress("looking for reasons", len(found), len(wanted))
+        run.progress("explaining", len(found), len(wanted))
     return tuple(found)
 
 
 def _rows_of(numbers: IntArray, data: PUData) -> Rows:
-    """The rows of these numbers among P and then U, in this order."""
+    """The rows with these numbers, P before U, in the given order."""
     n_pos = len(data.positives)
     ascending = np.sort(numbers)
     of_pos, of_unl = ascending[ascending < n_pos], ascending[ascending >= n_pos] - n_pos
@@ -129,10 +129,10 @@ def _rows_of(numbers: IntArray, data: PUData) -> Rows:
 def _feature_name(feature: int, names: list[str] | None, data: PUData) -> str:
     if names is None:
         return str(feature)
-    place = feature if data.zero_based else feature - 1
-    if place >= len(names):
+    index = feature if data.zero_based else feature - 1
+    if index >= len(names):
         raise DataError(
-            f"feature {feature:,} counts, and the map ends at {len(names):,}",
+            f"the model uses feature {feature:,}, and the map ends at {len(names):,}",
             "give the map that was written with these rows",
         )
-    return names[place]
+    return names[index]

@@ -1,25 +1,40 @@
-"""New."""
+"""The report of rank: a summary, JSON, reasons, and the HTML page."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.terminal import finite, print_json, say
+import numpy as np
+
+from resvm_cli import __version__
+from resvm_cli.files.streams import name_of
+from resvm_cli.report.html import page
+from resvm_cli.report.terminal import finite, print_json, say, with_unicode_names
 from resvm_cli.report.training import bags_of
 
 if TYPE_CHECKING:
-    from resvm_cli.commands.rank.fdr import Promise
+    from resvm_cli.commands.rank.fdr import FdrEstimate
+    from resvm_cli.commands.rank.listing import Listing
     from resvm_cli.commands.rank.rank import RankResult
+    from resvm_cli.commands.rank.reasons import Reasons
     from resvm_cli.metrics.intervals import Interval
+    from resvm_cli.rows import FloatArray
+    from resvm_cli.training.input import TrainingInput
 
 
-# shares of the known positives: by which ranks they would be found
-RECOVERED_SHARES = (0.5, 0.9)
+RECOVERED_FRACTIONS = (0.5, 0.9)  # of the known positives: by which rank they would be found
+RANKED_DEPTHS = (10, 100, 1000)
+MAX_SHOWN = 20  # rows whose reasons are printed
+MAX_PAGE_ROWS = 200_000  # a page of 10 MB
+DRAWN_POINTS = 1500
 
 
 def show_ranking(result: RankResult) -> None:
-    """How rows were judged, and what that says of the list."""
+    """How rows were scored, and what is expected of the list; on stderr."""
     plan = result.plan
     rows = [
         ("data", f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"),
@@ -31,54 +46,54 @@ def show_ranking(result: RankResult) -> None:
     ]
     if result.model is not None:
         rows.append(("model", result.model))
-    what = "known positives" if result.audit else "rows of U"
-    if result.with_known:
-        what = "rows of P and U"
-    rows.append(("ranked", f"{result.n_listed:,} {what} out of bag"))
+    rows.append(("ranked", f"{result.n_listed:,} {_listed_rows(result)} out of bag"))
     recovery = result.recovery
     if recovery is not None:
         ranks = " and ".join(
-            f"{100 * share:.0f} % by rank {recovery.depth_of(share):,}"
-            for share in RECOVERED_SHARES
+            f"{100 * fraction:.0f} % by rank {recovery.depth_of(fraction):,}"
+            for fraction in RECOVERED_FRACTIONS
         )
         rows.append(("recall", f"known positives would be found: {ranks} of U"))
-    if result.promise is not None:
-        rows += _promise(result.promise)
+    if result.fdr_estimate is not None:
+        rows += _estimate_rows(result.fdr_estimate)
     if result.n_suspects is not None:
         rows.append(("suspects", f"{result.n_suspects:,} of the known positives look false"))
     for name, text in rows:
         say(f"{name:>10}  {text}")
 
 
-def _promise(promise: Promise) -> list[tuple[str, str]]:
-    """What is expected of U, and of the list that was asked for."""
+def _listed_rows(result: RankResult) -> str:
+    if result.with_known:
+        return "rows of P and U"
+    return "known positives" if result.audit else "rows of U"
+
+
+def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
+    """What is expected of U, and of the list that --fdr chose."""
     rows = []
-    if (share := promise.contamination_unl) is not None:
-        text = f"{_percent(share)} of U expected"
-        if not (promise.separable or promise.contamination_given):
-            text += ": cannot be known, P and U overlap"
+    if (fraction := estimate.contamination_unl) is not None:
+        text = f"{_percent(fraction)} of U, estimated"
+        if not (estimate.separable or estimate.contamination_given):
+            text += "; unreliable, because P and U overlap"
         rows.append(("positives", text))
-    if promise.fdr is not None:
-        text = f"{promise.n_listed:,} rows"
-        if promise.precision is not None:
-            text += f", {_percent(promise.precision)} of them positive, expected"
-        elif promise.n_negatives is not None:
+    if estimate.fdr is not None:
+        text = f"{estimate.n_listed:,} rows"
+        if estimate.precision is not None:
+            text += f", {_percent(estimate.precision)} of them expected to be positive"
+        elif estimate.n_negatives is not None:
             text += (
-                f" by conformal p-values of {promise.n_negatives:,} trusted negatives: at most"
-                f" {100 * promise.fdr:g} % of them false, expected"
+                f" by conformal p-values of {estimate.n_negatives:,} trusted negatives: at most"
+                f" {100 * estimate.fdr:g} % of them expected to be false"
             )
         rows.append(("list", text))
     return rows
 
 
-def _percent(share: Interval) -> str:
-    text = f"{100 * share.value:.0f} %"
-    if share.low < share.high:
-        text += f" ({100 * share.low:.0f} to {100 * share.high:.0f})"
+def _percent(fraction: Interval) -> str:
+    text = f"{100 * fraction.value:.0f} %"
+    if fraction.low < fraction.high:
+        text += f" ({100 * fraction.low:.0f} to {100 * fraction.high:.0f})"
     return text
-
-
-RANKED_DEPTHS = (10, 100, 1000)
 
 
 def print_ranking(result: RankResult) -> None:
@@ -87,13 +102,13 @@ def print_ranking(result: RankResult) -> None:
     recovery: dict[str, Any] | None = None
     if result.recovery is not None:
         recovery = {
-            f"{100 * share:.0f}_percent_by_rank": result.recovery.depth_of(share)
-            for share in RECOVERED_SHARES
+            f"{100 * fraction:.0f}_percent_by_rank": result.recovery.depth_of(fraction)
+            for fraction in RECOVERED_FRACTIONS
         }
         recovery["share_among_first"] = {
             str(depth): result.recovery.recall_at(depth) for depth in RANKED_DEPTHS
         }
-    names = result.listing.columns
+    names, estimate = result.listing.columns, result.fdr_estimate
     print_json(
         "rank",
         {
@@ -107,11 +122,11 @@ def print_ranking(result: RankResult) -> None:
             "rows_unl": plan.rows_unl,
             "model": result.model,
             "n_ranked": result.n_listed,
-            "n_without_value": result.n_unjudged,
+            "n_without_value": result.n_unscored,
             "n_suspects": result.n_suspects,
             "resamples": result.resamples,
             "known_positives_found": recovery,
-            "promise": None if result.promise is None else _promise_json(result.promise),
+            "promise": None if estimate is None else _estimate_json(estimate),
             "notes": list(result.notes),
             "why": [finite(asdict(one)) for one in result.reasons] if result.reasons else None,
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
@@ -119,17 +134,213 @@ def print_ranking(result: RankResult) -> None:
     )
 
 
-def _promise_json(promise: Promise) -> dict[str, Any]:
-    def bounded(share: Interval | None) -> Any:
-        return None if share is None else finite(asdict(share))
+def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
+    def bounded(fraction: Interval | None) -> Any:
+        return None if fraction is None else finite(asdict(fraction))
 
     return {
-        "contamination_pos": bounded(promise.contamination_pos),
-        "contamination_unl": bounded(promise.contamination_unl),
-        "separable": promise.separable,
-        "n_negatives": promise.n_negatives,
-        "n_negatives_unlike": promise.n_unlike,
-        "fdr": promise.fdr,
-        "n_listed": promise.n_listed,
-        "precision": bounded(promise.precision),
+        "contamination_pos": bounded(estimate.contamination_pos),
+        "contamination_unl": bounded(estimate.contamination_unl),
+        "separable": estimate.separable,
+        "n_negatives": estimate.n_negatives,
+        "n_negatives_unlike": estimate.n_unlike,
+        "fdr": estimate.fdr,
+        "n_listed": estimate.n_listed,
+        "precision": bounded(estimate.precision),
     }
+
+
+def show_reasons(reasons: Sequence[Reasons]) -> None:
+    """What supports and what counts against the first rows; on stderr."""
+    for one in reasons[:MAX_SHOWN]:
+        parts = ", ".join(f"{name} {amount:+.3g}" for name, amount in _sums(one))
+        say(f"{'why':>10}  rank {one.rank:,}, {one.id}: {one.mean_value:.4g} = {parts}")
+        for name, found in (
+            ("for", one.positives),
+            ("against", one.unlabeled),
+            ("features", one.features),
+        ):
+            if found:
+                texts = (f"{each.name} ({each.amount:+.3g})" for each in found)
+                say(f"{'':>10}  {name}: {', '.join(texts)}")
+    if len(reasons) > MAX_SHOWN:
+        left = len(reasons) - MAX_SHOWN
+        say(f"{'':>10}  and {left:,} more rows: --why-out FILE writes all of them")
+
+
+def reason_lines(reasons: Sequence[Reasons]) -> bytes:
+    """One line of JSON per row."""
+    texts = [json.dumps(with_unicode_names(finite(asdict(one)))) + "\n" for one in reasons]
+    return "".join(texts).encode()
+
+
+def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:
+    """Names and amounts, in the order in which a page shows them."""
+    return [
+        {
+            "sums": [[name, float(f"{amount:.4g}")] for name, amount in _sums(one)],
+            "lists": [
+                [name, [[each.name, float(f"{each.amount:.4g}")] for each in found]]
+                for name, found in (
+                    ("known positives that support it", one.positives),
+                    ("rows of U that count against it", one.unlabeled),
+                    ("features with the largest weight", one.features),
+                )
+                if found
+            ],
+        }
+        for one in reasons
+    ]
+
+
+def _sums(reasons: Reasons) -> Iterator[tuple[str, float]]:
+    """The terms of which the value is the sum."""
+    for name, amount in (
+        ("known positives", reasons.of_positives),
+        ("rows of U", reasons.of_unlabeled),
+        ("features", reasons.of_features),
+        ("constant", reasons.constant),
+    ):
+        if amount is not None:
+            yield name, amount
+
+
+def render_page(
+    result: RankResult, source: TrainingInput | None = None, command: str = ""
+) -> bytes:
+    """The whole HTML page, with the names of the data and the command where they are known."""
+    curve: dict[str, Any] | None = None
+    if (recovery := result.recovery) is not None:
+        found = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
+        drawn = np.unique(np.linspace(0, len(found) - 1, DRAWN_POINTS).astype(int))
+        curve = {"rank": (recovery.depths[drawn] + 1).tolist(), "share": _rounded(found[drawn])}
+    histogram = result.histogram
+    data = {
+        "heading": _heading(result, source),
+        "data": _data(result, source),
+        "command": command,
+        "audit": result.audit,
+        "tiles": list(_tiles(result)),
+        "n_unl": result.plan.rows_unl,
+        "notes": list(result.notes),
+        "made": _made(result),
+        "list": _columns(result.listing, result),
+        "why": _page_reasons(result.reasons),
+        "known": None if result.audit or result.known is None else _columns(result.known, result),
+        "recovery": curve,
+        "histogram": histogram
+        and {
+            "edges": _rounded(histogram.edges),
+            "positive": histogram.positive.tolist(),
+            "other": histogram.other.tolist(),
+        },
+    }
+    return page(f"resvm rank: {data['heading']}", "ranking.js", data)
+
+
+def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
+    """The figures at the top of the page."""
+    yield _listed_rows(result) + " ranked", result.n_listed
+    yield "members", result.plan.n_models
+    if result.recovery is not None:
+        for fraction in RECOVERED_FRACTIONS:
+            name = f"{100 * fraction:.0f} % of known positives found by rank"
+            yield name, result.recovery.depth_of(fraction)
+    if (estimate := result.fdr_estimate) is not None:
+        if estimate.contamination_unl is not None:
+            name = "positives in U, estimated"
+            if not (estimate.separable or estimate.contamination_given):
+                name += " (unreliable: P and U overlap)"
+            yield name, f"{100 * estimate.contamination_unl.value:.1f} %"
+        if estimate.fdr is not None:
+            name = f"rows listed at a false discovery rate of {estimate.fdr:g}"
+            yield name, estimate.n_listed or 0
+        if estimate.n_unlike is not None:
+            yield "trusted negatives unlike the rows of P and U", estimate.n_unlike
+    if result.n_suspects is not None:
+        yield "suspects among known positives", result.n_suspects
+    if result.n_unscored:
+        yield "rows without a value", result.n_unscored
+
+
+def _heading(result: RankResult, source: TrainingInput | None) -> str:
+    """What is listed, and from which file."""
+    path = None
+    if source is not None:
+        path = source.data or (source.positives if result.audit else source.unlabeled)
+    of = "" if path is None else f" of {name_of(path)}"
+    return f"Known positives{of}, most suspicious first" if result.audit else f"Ranking{of}"
+
+
+def _data(result: RankResult, source: TrainingInput | None) -> str:
+    plan = result.plan
+    of_p = of_u = whole = ""
+    if source is not None and source.data is not None:
+        whole = f", of {name_of(source.data)}"
+        if source.positive_ids is not None:
+            of_p = f" (ids of {name_of(source.positive_ids)})"
+    elif source is not None and source.positives is not None and source.unlabeled is not None:
+        of_p, of_u = f" of {name_of(source.positives)}", f" of {name_of(source.unlabeled)}"
+    return f"{plan.rows_pos:,} known positives{of_p}, {plan.rows_unl:,} unlabeled rows{of_u}{whole}"
+
+
+def _made(result: RankResult) -> list[str]:
+    plan = result.plan
+    notes = [
+        f"Made by resvm {__version__}: {plan.method}, {plan.plans[0].kernel.name} kernel,"
+        f" {plan.n_models} members, each of {bags_of(plan.plans)}, by {result.rule},"
+        f" seed {plan.seed}.",
+        "Each row is scored only by members that have seen neither it, nor a row of its group,"
+        " nor a row equal to it.",
+    ]
+    if result.resamples:
+        notes.append(
+            f"95 % intervals of ranks come from {result.resamples} resamples of the members: they"
+            " show how much the order depends on the draw of bags, not on the draw of the data."
+        )
+    if result.n_suspects is not None:
+        notes.append(
+            "Suspects are the lowest known positives, as many as are expected to be false by the"
+            " given or estimated contamination of P."
+        )
+    else:
+        notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
+    if result.reasons:
+        notes.append(
+            "Reasons show the terms that add up to a row's mean value over the members that have"
+            " not seen it. Click an id."
+        )
+    if len(result.listing) > MAX_PAGE_ROWS:
+        notes.append(f"The table has the first {MAX_PAGE_ROWS:,} rows.")
+    return notes
+
+
+def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
+    """The list column by column, which is shorter than row by row."""
+    shown = listing.head(MAX_PAGE_ROWS)
+    kind = shown.known.astype(int)
+    if result.n_suspects and result.known is not None:
+        highest = result.known.values[result.n_suspects - 1]
+        kind[shown.known & (shown.values <= highest)] = 2
+    columns: dict[str, Any] = {
+        "id": [_printable(name) for name in shown.ids],
+        "kind": kind.tolist() if kind.any() else None,
+        "value": _rounded(shown.values),
+        "votes": _rounded(shown.votes, 3),
+        "members": shown.n_members.tolist(),
+        "low": None if shown.low is None else shown.low.tolist(),
+        "high": None if shown.high is None else shown.high.tolist(),
+        "further": {name: _rounded(column, 4) for name, column in shown.further.items()},
+    }
+    if shown.ranks is not None:
+        columns["rank"] = shown.ranks.tolist()
+    return columns
+
+
+def _printable(name: str) -> str:
+    """A name for the page: bytes that are not UTF-8 are replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
+    return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]

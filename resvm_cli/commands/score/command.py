@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.data import data_option
-from resvm_cli.options.method import method_option
 from resvm_cli.options.option_groups import fold_options, option_group
 from resvm_cli.options.running import Json, Quiet, command_run, output_option
+from resvm_cli.options.training import data_option, method_option
 from resvm_cli.options.values import offered, parse_choice, parse_number
 from resvm_cli.report import terminal
 

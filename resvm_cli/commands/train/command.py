@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.array_tasks import Members, Task, parse_members, parse_task
-from resvm_cli.options.data import DataOptions, Groups, data_option
-from resvm_cli.options.method import MethodOptions, method_option
 from resvm_cli.options.option_groups import explicit_options, fold_options, names_of
 from resvm_cli.options.running import (
     ClusterOptions,
     Force,
     Json,
+    Members,
     Seed,
+    Task,
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.training import (
+    DataOptions,
+    Groups,
+    MethodOptions,
+    data_option,
+    method_option,
+)
+from resvm_cli.options.values import parse_members, parse_task
 from resvm_cli.report import training
 from resvm_cli.report.terminal import print_json, say
 from resvm_cli.running import interruption

@@ -1,34 +1,29 @@
-"""What tune says to a person: the best candidates, and the command to train with them."""
+"""The report of tune: the best candidates, how to train them, and the plot of all trials."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from resvm_cli.parameters import METHOD_TABLE
+from resvm_cli.report.plots import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
 from resvm_cli.report.terminal import in_options, print_json, rendered, say
 from resvm_cli.running.array_tasks import as_ranges
+from resvm_cli.tuning.space import AXIS_NAMES
 
 if TYPE_CHECKING:
     from resvm_cli.running.run import Run
-    from resvm_cli.tuning.tasks import TaskResult
+    from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import Trial
-    from resvm_cli.tuning.tune import TuneResult, Winner
+    from resvm_cli.tuning.tune import TuneResult, TuneTaskResult, Winner
 
 SHOWN = 10
-PARAMETER_NAMES = {
-    "gamma": "gamma",
-    "degree": "degree",
-    "coef0": "coef0",
-    "n_pos": "n-pos",
-    "unl_per_pos": "unl-per-pos",
-    "w_pos": "w-pos",
-    "c_unl": "c-unl",
-}
 
 
 def watcher(run: Run, metric: str) -> Callable[[int, int, Trial | None], None]:
-    """Trials done, and the best so far, as progress."""
+    """A callback that shows the trials done and the best so far as progress."""
 
     def watch(done: int, total: int, best: Trial | None) -> None:
         stage = "tuning" if best is None else f"tuning, best {metric} {best.score(metric):.4f}"
@@ -41,11 +36,11 @@ def show_tuning(result: TuneResult) -> None:
     """The best ten, the winner of each method, and how to train it; on stderr."""
     request = result.request
     metric = request.metric
-    judged = "out of bag" if request.oob else f"by {request.folds} folds"
+    how = "out of bag" if request.oob else f"by {request.folds} folds"
     say(
-        f"{'judged':>10}  {len(result.trials):,} trials {judged} on {result.n_judged[0]:,} positive"
-        f" and {result.n_judged[1]:,} unlabeled rows"
-        + (f"; {result.n_repeated:,} were there already" if result.n_repeated else "")
+        f"{'scored':>10}  {len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"
+        f" and {result.n_scored[1]:,} unlabeled rows"
+        + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else "")
     )
     for line in _table(result).splitlines():
         say(line)
@@ -59,28 +54,43 @@ def show_tuning(result: TuneResult) -> None:
     if result.outer:
         mean = sum(result.outer) / len(result.outer)
         spread = ", ".join(f"{value:.4f}" for value in result.outer)
-        say(f"{'honest':>10}  {mean:.4f} on {len(result.outer)} outer folds ({spread})")
-    for step in result.growth:
+        say(f"{'unbiased':>10}  {mean:.4f} on {len(result.outer)} outer folds ({spread})")
+    for size in result.sizes:
         say(
-            f"{'members':>10}  {step.n_models}: {step.score:.4f}; halves differ by"
-            f" {abs(step.difference):.4f} and share {100 * step.overlap:.0f} % of the top"
+            f"{'members':>10}  {size.n_models}: {size.score:.4f}; halves differ by"
+            f" {abs(size.difference):.4f} and share {100 * size.overlap:.0f} % of the top"
         )
-    if result.growth and not result.growth[-1].stable:
+    if result.sizes and not result.sizes[-1].stable:
         say(f"{'note':>10}  halves do not agree yet; more members may still help")
     say(f"{'train':>10}  {train_command(result)}")
 
 
-def show_task(result: TaskResult) -> None:
-    """What a task judged, and what is left to the others."""
-    say(f"{'judged':>10}  {result.n_judged:,} of {result.n_candidates:,} candidates")
+def show_task(result: TuneTaskResult) -> None:
+    """What a task of an array job scored, and which tasks are missing; on stderr."""
+    say(f"{'scored':>10}  {result.n_scored:,} of {result.n_candidates:,} candidates")
     if result.missing:
-        say(f"{'to come':>10}  tasks {as_ranges(result.missing)} of {result.share.count}")
+        say(f"{'missing':>10}  tasks {as_ranges(result.missing)} of {result.task.count}")
     else:
-        say(f"{'next':>10}  the same command without --task: every candidate is judged")
+        say(f"{'next':>10}  run the same command without --task: every candidate is scored")
+
+
+def print_task(result: TuneTaskResult) -> None:
+    """The same as versioned JSON on stdout."""
+    print_json(
+        "tune-task",
+        {
+            "path": result.path,
+            "share": asdict(result.task),
+            "n_judged": result.n_scored,
+            "n_candidates": result.n_candidates,
+            "missing": result.missing,
+            "notes": result.notes,
+        },
+    )
 
 
 def train_command(result: TuneResult) -> str:
-    """What to type to train the winner on the same data."""
+    """The command that trains the winner on the same data."""
     source = result.request.source
     words = ["resvm", "train"]
     for flag, value in (
@@ -116,12 +126,20 @@ def _scored(winner: Winner, metric: str) -> str:
 
 
 def _described(params: dict[str, Any]) -> str:
-    names = ("gamma", "degree", "coef0", "c_unl", "w_pos", "n_pos", "n_unl", "n_models")
     kind = f"{params['method']}, {params['kernel']}: "
     if "settings" in params:
         n_models = sum(setting["n_models"] for setting in params["settings"])
         return kind + f"{len(params['settings'])} settings pooled, {n_models} members in all"
-    return kind + ", ".join(f"{name} {params[name]:.4g}" for name in names if name in params)
+    numbers = {
+        name: value
+        for name, value in params.items()
+        if name in METHOD_TABLE and name != "seed" and isinstance(value, (int, float))
+    }
+    return kind + ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+
+
+def _label(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _table(result: TuneResult) -> str:
@@ -135,7 +153,7 @@ def _table(result: TuneResult) -> str:
     trials.sort(key=lambda trial: (-trial.score(metric), trial.number))
     names = [
         name
-        for name in PARAMETER_NAMES
+        for name in AXIS_NAMES
         if any(trial.task.candidate[name] is not None for trial in trials)
     ]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -143,7 +161,7 @@ def _table(result: TuneResult) -> str:
     if len(result.winners) > 1:
         table.add_column("method")
     for name in names:
-        table.add_column(PARAMETER_NAMES[name], justify="right")
+        table.add_column(_label(name), justify="right")
     for title in (metric, "deviation", "recall", "positive"):
         table.add_column(title, justify="right")
     for trial in trials[:SHOWN]:
@@ -187,14 +205,90 @@ def print_tuning(result: TuneResult) -> None:
             "outer": list(result.outer),
             "members": [
                 {
-                    "n_models": step.n_models,
-                    "score": step.score,
-                    "difference": step.difference,
-                    "overlap": step.overlap,
+                    "n_models": size.n_models,
+                    "score": size.score,
+                    "difference": size.difference,
+                    "overlap": size.overlap,
                 }
-                for step in result.growth
+                for size in result.sizes
             ],
             "train": train_command(result),
             "notes": list(result.notes),
         },
     )
+
+
+def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
+    """A plot of the score against each parameter, and against the number of members if grown."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    axes = [axis for axis in result.best.outcome.space.axes if not axis.fixed]
+    n_panels = len(axes) + bool(result.sizes)
+    columns = min(3, max(1, n_panels))
+    rows = max(1, -(-n_panels // columns))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(2.9 * columns + 0.4, 2.5 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).flatten()
+        for panel, axis in zip(panels, axes, strict=False):
+            _draw_parameter(panel, axis, result)
+        if result.sizes:
+            _draw_sizes(panels[len(axes)], result)
+        for panel in panels[n_panels:]:
+            panel.set_visible(False)
+        for row in range(rows):
+            panels[row * columns].set_ylabel(result.request.metric.replace("_", " "))
+        n_trials = len(result.trials)
+        figure.suptitle(
+            f"resvm tune: {result.best.params['method']}, {n_trials:,} trials", fontsize=10
+        )
+        if axes:
+            panels[0].legend(frameon=False, fontsize=8, loc="best")
+        return saved(figure, kind)
+
+
+def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
+    """Every trial of the winner's method by one parameter; a star marks the winner."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    metric, winner = result.request.metric, result.best.trial
+    trials = [
+        trial
+        for trial in result.trials
+        if trial.scores is not None
+        and trial.outer is None
+        and trial.task.candidate.method == result.best.params["method"]
+    ]
+    n_models = max(trial.task.n_models for trial in trials)
+    for full, colour, label in (
+        (False, GRAY, "few members"),
+        (True, COLORS[0], f"{n_models} members"),
+    ):
+        drawn = [trial for trial in trials if (trial.task.n_models == n_models) is full]
+        panel.scatter(
+            [trial.task.candidate[axis.name] for trial in drawn],
+            [trial.score(metric) for trial in drawn],
+            s=9 if full else 5, color=colour, alpha=0.75, linewidths=0,
+            label=label if drawn and not full else None,
+        )  # fmt: skip
+    panel.scatter(
+        [winner.task.candidate[axis.name]], [winner.score(metric)],
+        s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
+    )  # fmt: skip
+    panel.set_xlabel(_label(axis.name))
+    if axis.log:
+        panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        if axis.high < 30 * axis.low:  # too narrow for powers of ten alone
+            panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+
+
+def _draw_sizes(panel: Any, result: TuneResult) -> None:
+    """The score by the number of members."""
+    counts = [size.n_models for size in result.sizes]
+    scores = [size.score for size in result.sizes]
+    panel.plot(counts, scores, marker="o", ms=4, color=COLORS[2])
+    panel.set(xlabel="members", xscale="log")
+    panel.set_xticks(counts, [str(count) for count in counts])
+    panel.minorticks_off()

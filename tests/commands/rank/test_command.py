@@ -266,7 +266,7 @@ def test_a_rate_that_cannot_be_promised_gives_an_empty_list_and_says_so(problem,
     assert ran.code == 0
     assert ran.out.decode().split() == [*COLUMNS, *PRECISION]
     notes = json.loads(resvm(*quick(problem, "--fdr", 0.001, "--json")).out)["notes"]
-    assert "a larger --fdr may give one" in notes[-1]
+    assert "try a larger --fdr" in notes[-1]
 
 
 def test_a_stated_contamination_is_what_precision_ends_at(problem, resvm):
@@ -347,25 +347,25 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
     [
         (("--method", "bagging", "--audit"), "bagging trains every member on all of P"),
         (("--method", "bagging", "--with-known"), "bagging trains every member on all of P"),
-        (("--method", "cwsvm"), "nothing out of bag"),
+        (("--method", "cwsvm"), "nothing is out of bag"),
         (("--audit", "--with-known"), "choose one"),
         (("--method", "bagging", "--contamination-pos", 0.1), "which --contamination-pos needs"),
         (("--method", "bagging", "--fdr", 0.1), "which --fdr needs"),
-        (("--fdr", 0), "--fdr is 0; a share above 0 and below 1"),
-        (("--fdr", "nan"), "a share above 0 and below 1"),
+        (("--fdr", 0), "--fdr must be positive and finite, got 0"),
+        (("--fdr", "nan"), "--fdr must be positive and finite, got nan"),
         (("--fdr", 0.1, "--audit"), "--audit lists known positives"),
         (("--fdr", 0.1, "--with-known"), "--with-known adds known positives"),
         (("--fdr", 0.1, "-k", 3), "choose one"),
         (("--negatives", "x", "--audit"), "--audit lists P"),
-        (("--audit", "--contamination-pos", 1.5), "a share from 0"),
+        (("--audit", "--contamination-pos", 1.5), "--contamination-pos must be below 1, got 1.5"),
         (
             ("--audit", "--contamination-pos", 0.5, "--contamination-unl", 0.5),
             "add up to 1 or more",
         ),
         (("--model", "m", "--n-models", 5), "--n-models is for training"),
         (("--model", "m", "--seed", 5), "--seed is for training"),
-        (("--auto", "--params", "x"), "exclude each other"),
-        (("--json", "--format", "csv"), "exclude each other"),
+        (("--auto", "--params", "x"), "give either --auto or --params, not both"),
+        (("--json", "--format", "csv"), "give either --json or --format, not both"),
         (("--force",), "goes with -o"),
         (("-o", "my list.tsv"), "resvm rank ... > 'my list.tsv', without -o"),
         (("--format", "xml"), "tsv, csv or jsonl was expected"),
@@ -384,7 +384,7 @@ def test_a_stored_bagging_model_ranks_u_and_a_stored_cwsvm_nothing(problem, resv
     ran = resvm("rank", *data(problem), "--model", tmp_path / "bagging", "--audit")
     assert (ran.code, "all of P" in ran.err) == (2, True)
     ran = resvm("rank", *data(problem), "--model", tmp_path / "cwsvm")
-    assert (ran.code, "nothing out of bag" in ran.err) == (2, True)
+    assert (ran.code, "nothing is out of bag" in ran.err) == (2, True)
 
 
 def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm, tmp_path):

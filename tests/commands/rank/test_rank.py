@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.commands.rank.listing import Recovery
-from resvm_cli.commands.rank.rank import rank
-from resvm_cli.commands.rank.request import RankRequest
+from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.methods import problems, settle
 from resvm_cli.parameters import MethodParameters
@@ -44,7 +43,7 @@ def test_values_that_are_not_finite_are_refused_by_their_row(tmp_path):
     write_svm(tmp_path / "u.svm", features[10:])
     source = TrainingInput(str(tmp_path / "p.svm"), str(tmp_path / "u.svm"))
     with pytest.raises(DataError, match=f"row {unseen + 1} of U: .* not finite"):
-        rank(RankRequest(source, TrainingChoice.from_params(params)), Run())
+        rank(RankRequest(source=source, choice=TrainingChoice.from_params(params)), Run())
 
 
 def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, tmp_path):
@@ -54,7 +53,7 @@ def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, t
     )
     monkeypatch.setattr("resvm_cli.commands.rank.rank.train_on", None)
     with pytest.raises(DataError, match="1 lines, and the data has 130 rows"):
-        rank(RankRequest(source), Run())
+        rank(RankRequest(source=source), Run())
 
 
 def test_a_model_must_have_a_place_before_anything_is_read(tmp_path):

@@ -90,7 +90,7 @@ def test_linear_members_tell_features_by_name(problem, resvm, tmp_path):
         total = sum(part["amount"] for part in one["features"]) + one["constant"]
         assert total == pytest.approx(one["mean_value"])
     ran = resvm(*data, *asked, "--map", tmp_path / "map.json")
-    assert (ran.code, "made of rows" in ran.err) == (2, True)
+    assert (ran.code, "sums over rows" in ran.err) == (2, True)
     short = json.loads((tmp_path / "map.json").read_text())
     short["features"] = short["features"][:1]
     short["columns"] = short["columns"][:1]
@@ -102,8 +102,8 @@ def test_linear_members_tell_features_by_name(problem, resvm, tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--why", "0"], "--why is 0; a number of rows from 1 to 10,000 is meant"),
-        (["--why", "10001"], "--why is 10001"),
+        (["--why", "0"], "--why must be at least 1, got 0"),
+        (["--why", "10001"], "--why must be at most 10,000, got 10001"),
         (["--why", "some"], "--why"),
         (["--why-out", "file"], "--why-out goes with --why N"),
         (["--map", "file"], "--map goes with --why"),
@@ -125,10 +125,10 @@ def test_a_page_has_the_reasons_to_click(problem, resvm, tmp_path):
     page = tmp_path / "page.html"
     assert resvm(*quick(problem, "--why", 2, "--html", page)).code == 0
     text = page.read_text()
-    assert '"known positives that speak for it"' in text
+    assert '"known positives that support it"' in text
     assert "reasonsOf" in text
     assert resvm(*quick(problem, "--html", page)).code == 0
-    assert '"known positives that speak for it"' not in page.read_text()
+    assert '"known positives that support it"' not in page.read_text()
 
 
 def test_python_has_reasons_too(problem):
@@ -137,7 +137,7 @@ def test_python_has_reasons_too(problem):
     ranking = resvm_cli.rank(X, np.arange(len(X)) < 30, positive_label=True, n_models=9, why=2)
     assert [one.rank for one in ranking.reasons] == [1, 2]
     assert int(ranking.reasons[0].id) - 1 == ranking.rows[0]
-    with pytest.raises(ValueError, match="why is 0"):
+    with pytest.raises(ValueError, match="why must be at least 1, got 0"):
         resvm_cli.rank(X, np.arange(len(X)) < 30, positive_label=True, why=0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from resvm_cli import randomness
-from resvm_cli.tuning.folds import Folds
+from resvm_cli.tuning.sample import Folds
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import start_resvm, until
 
@@ -147,7 +147,7 @@ def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
         running.send_signal(signal.SIGINT)
         said = running.communicate()[1]
     assert running.returncode == 130
-    assert b"--resume goes on" in said
+    assert b"--resume continues" in said
     assert lines(tmp_path / "t")
     assert not (tmp_path / "t" / "best.json").exists()
 
@@ -175,16 +175,16 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
     [
         (("-c", "10..1"), "reversed"),
         (("-c", ""), "a number is missing"),
-        (("-g", "x"), "'x' is no number"),
-        (("-v", "5000"), "folds, but there are only"),
-        (("--metric", "accuracy"), "was expected"),
-        (("--search", "bayes"), "was expected"),
-        (("--method", "bagging", "--oob"), "--oob judges resvm only"),
+        (("-g", "x"), "'x' is not a number"),
+        (("-v", "5000"), "--folds is 5000, but there are only"),
+        (("--metric", "accuracy"), "--metric must be"),
+        (("--search", "bayes"), "--search must be"),
+        (("--method", "bagging", "--oob"), "--oob scores resvm only"),
         (("--method", "cwsvm", "--n-models", "auto"), "only --method resvm"),
-        (("--n-models", "many"), "a number or auto"),
-        (("--outer", "1"), "at least 2 folds"),
+        (("--n-models", "many"), "must be a number or 'auto'"),
+        (("--outer", "1"), "--outer must be at least 2"),
         (("--up-to", "0"), "--up-to"),
-        (("--contamination-pos", "1.5"), "a share"),
+        (("--contamination-pos", "1.5"), "--contamination-pos must be below 1"),
         (("--plot", "x.gif"), "--plot"),
         (("--n-pos", "100000"), "all that the data allows"),
         (("--oob", "--repeats", "2"), "--repeats"),
@@ -274,8 +274,8 @@ def test_auto_tunes_then_trains_and_keeps_what_was_given(problem, resvm, tmp_pat
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--method", "bagging"), "--auto judges out of bag"),
-        (("--params", "x.json"), "exclude each other"),
+        (("--method", "bagging"), "--auto scores out of bag"),
+        (("--params", "x.json"), "give either --auto or --params"),
         (("--n-unl", 10), "needs --n-pos too"),
     ],
 )
@@ -371,11 +371,11 @@ def test_a_search_sees_nothing_of_the_outer_fold_that_judges_it(more, problem, r
     assert told[0] < said[0]  # positives that look like negatives, to the fold that judges
 
 
-def test_only_some_rows_of_a_large_u_are_judged(problem, resvm, tmp_path):
+def test_only_some_rows_of_a_large_u_are_scored(problem, resvm, tmp_path):
     arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
     ran = resvm(*arguments, "--max-unl", 50)
     assert ran.code == 0, ran.err
-    assert "judging on 50 of" in ran.err
+    assert "scoring on 50 of" in ran.err
     assert all(one["n_judged"] <= 50 + 100 for one in lines(tmp_path / "t"))
 
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from resvm_cli.commands.rank import page as ranking_page
-from resvm_cli.commands.rank.listing import Recovery
+from resvm_cli.commands.rank import report
+from resvm_cli.commands.rank.listing import Listing, Recovery
 from resvm_cli.commands.rank.rank import RankResult
-from resvm_cli.commands.rank.ranked_rows import Listing
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.methods import settle
 from resvm_cli.model.plan import ModelPlan
@@ -46,11 +45,11 @@ def result():
         "mean",
         audit=False,
         with_known=False,
-        n_unjudged=1,
+        n_unscored=1,
         n_suspects=1,
         resamples=40,
         recovery=Recovery(np.array([1, 1, 3])),
-        promise=None,
+        fdr_estimate=None,
         known=known,
         histogram=Histogram.from_scores(np.repeat([False, True], 3), both),
         model=None,
@@ -65,7 +64,7 @@ def content(page):
 
 
 def test_columns_hold_the_list_with_nothing_for_nan(result):
-    data = content(ranking_page.render(result))
+    data = content(report.render_page(result))
     assert data["list"]["value"] == [1.12346, 0.5, 0.25, None]
     assert data["list"]["members"] == [7, 7, 7, 0]
     assert data["list"]["kind"] is None
@@ -75,14 +74,14 @@ def test_columns_hold_the_list_with_nothing_for_nan(result):
 
 
 def test_names_cannot_end_the_script_and_need_not_be_utf8(result):
-    page = ranking_page.render(result)
+    page = report.render_page(result)
     assert page.count(b"</script>") == 2
     assert content(page)["list"]["id"][0] == "</script><b>&0\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
-    monkeypatch.setattr(ranking_page, "MOST_ROWS", 2)
-    data = content(ranking_page.render(result))
+    monkeypatch.setattr(report, "MAX_PAGE_ROWS", 2)
+    data = content(report.render_page(result))
     assert len(data["list"]["id"]) == 2
     assert any("first 2 rows" in told for told in data["made"])
 
@@ -104,7 +103,7 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
     ],
 )
 def test_the_page_names_its_data_and_the_command(result, source, heading, said):
-    page = ranking_page.render(result, source, "resvm rank -P 'my hits.svm'")
+    page = report.render_page(result, source, "resvm rank -P 'my hits.svm'")
     data = content(page)
     assert (data["heading"], data["data"]) == (heading, said)
     assert data["command"] == "resvm rank -P 'my hits.svm'"
@@ -113,5 +112,5 @@ def test_the_page_names_its_data_and_the_command(result, source, heading, said):
 
 def test_an_audit_is_of_the_known_positives(result):
     audit = replace(result, audit=True)
-    data = content(ranking_page.render(audit, TrainingInput("hits.svm", "library.svm")))
+    data = content(report.render_page(audit, TrainingInput("hits.svm", "library.svm")))
     assert data["heading"] == "Known positives of hits.svm, most suspicious first"

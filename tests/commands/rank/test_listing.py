@@ -9,8 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from resvm_cli.commands.rank import ranked_rows
-from resvm_cli.commands.rank.ranked_rows import COLUMNS, Listing, format_ranking
+from resvm_cli.commands.rank.listing import COLUMNS, Listing, format_ranking
 
 
 def listing(expected=None, intervals=True):
@@ -29,7 +28,7 @@ def listing(expected=None, intervals=True):
 @pytest.mark.parametrize(("form", "separator"), [("tsv", "\t"), ("csv", ",")])
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_tables_read_back_exactly(form, separator, at_once, monkeypatch):
-    monkeypatch.setattr(ranked_rows, "LINES_AT_ONCE", at_once)
+    monkeypatch.setattr("resvm_cli.commands.rank.listing.LINES_AT_ONCE", at_once)
     text = b"".join(format_ranking(form, listing())).decode()
     head, *rows = csv.reader(io.StringIO(text), delimiter=separator)
     assert tuple(head) == COLUMNS
@@ -42,7 +41,7 @@ def test_tables_read_back_exactly(form, separator, at_once, monkeypatch):
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_json_lines_have_the_same_keys_and_null_for_nothing(at_once, monkeypatch):
-    monkeypatch.setattr(ranked_rows, "LINES_AT_ONCE", at_once)
+    monkeypatch.setattr("resvm_cli.commands.rank.listing.LINES_AT_ONCE", at_once)
     text = b"".join(format_ranking("jsonl", listing(np.array([0.5, 1.0, np.nan]))))
     rows = [json.loads(line) for line in text.splitlines()]
     assert [tuple(row) for row in rows] == [(*COLUMNS, "expected_false")] * 3

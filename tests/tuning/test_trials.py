@@ -13,7 +13,7 @@ from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.tuning.tune import TuneRequest, tune_share
+from resvm_cli.tuning.tune import TuneRequest, tune_task
 
 SEARCHES = {
     "informed": [],
@@ -87,16 +87,16 @@ def test_tasks_of_another_command_and_damaged_ones_are_refused(problem, resvm, t
     assert (ran.code, file.name in ran.err) == (5, True)
 
 
-def test_a_task_that_is_stopped_keeps_what_it_has_judged(problem, tmp_path):
+def test_a_task_that_is_stopped_keeps_what_it_has_scored(problem, tmp_path):
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
     request = TuneRequest(
-        source,
-        str(tmp_path / "t"),
-        out_of_bag=True,
+        source=source,
+        target=str(tmp_path / "t"),
+        oob=True,
         trials=40,
         n_models=3,
         max_extensions=0,
-        share=Share(1, 1),
+        task=Share(1, 1),
     )
 
     def stop(done, total, best):
@@ -104,8 +104,8 @@ def test_a_task_that_is_stopped_keeps_what_it_has_judged(problem, tmp_path):
             raise Interrupted(signal.SIGTERM)
 
     with pytest.raises(Interrupted):
-        tune_share(request, Run(jobs=1), stop)
-    assert tune_share(request, Run(jobs=1)).n_judged == 40 - 17
+        tune_task(request, Run(jobs=1), stop)
+    assert tune_task(request, Run(jobs=1)).n_scored == 40 - 17
 
 
 STRANGE_RECORDS = {

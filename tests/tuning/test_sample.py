@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.errors import CommandLineError, DataError
-from resvm_cli.tuning.folds import Folds
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.tuning.sample import Folds
 
 
 @given(st.integers(2, 8), st.integers(8, 40), st.integers(0, 60), st.integers(0, 2**40))
@@ -37,9 +37,9 @@ def test_a_group_is_never_split(names, seed):
 
 
 def test_more_folds_than_positives_or_their_groups_are_refused():
-    with pytest.raises(CommandLineError, match="only 4 rows of P"):
+    with pytest.raises(ParameterError, match="only 4 rows of P"):
         Folds.drawn(4, 50, 5, 0)
-    with pytest.raises(CommandLineError, match="only 2 groups"):
+    with pytest.raises(ParameterError, match="only 2 groups"):
         Folds.drawn(6, 4, 3, 0, groups=np.array([0, 0, 0, 1, 1, 1, 2, 3, 4, 5]))
 
 

@@ -1,0 +1,145 @@
+"""P and U, and the method that is trained on them: the options that train, tune and rank share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from resvm_cli.options.option_groups import table_options
+from resvm_cli.options.values import number_or_text, parse_kernel
+from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
+
+if TYPE_CHECKING:
+    from resvm_cli.training.choice import TrainingChoice
+    from resvm_cli.training.input import TrainingInput
+
+data_option = partial(typer.Option, rich_help_panel="Data")
+method_option = partial(typer.Option, rich_help_panel="Method")
+
+ZeroBased = Annotated[
+    bool, data_option("--zero-based", help="Features are numbered from 0 in the files.")
+]
+Groups = Annotated[
+    str | None,
+    data_option(
+        metavar="FILE|qid",
+        help="Rows of one group are never split between a bag and the rows that it scores: a file"
+        " with one name per row, or the qid: of the data.",
+    ),
+]
+
+
+@table_options({"scale": TRAINING_TABLE["scale"]}, last=True)
+class DataOptions:
+    """P and U, as two files or one; each field is named as in TrainingInput."""
+
+    positives: Annotated[
+        str | None,
+        data_option(
+            "-P", "--positives", metavar="FILE", help="Known positives (svmlight; - is stdin)."
+        ),
+    ] = None
+    unlabeled: Annotated[
+        str | None, data_option("-U", "--unlabeled", metavar="FILE", help="Unlabeled rows.")
+    ] = None
+    data: Annotated[
+        str | None, data_option(metavar="FILE", help="One labeled file instead of -P and -U.")
+    ] = None
+    positive_label: Annotated[
+        float | None,
+        data_option(metavar="LABEL", help="With --data: rows of this label are P, all others U."),
+    ] = None
+    positive_ids: Annotated[
+        str | None,
+        data_option(
+            metavar="FILE",
+            help="With --data: rows whose ids are listed in this file, one per line, are P, all"
+            " others U.",
+        ),
+    ] = None
+    ids_file: Annotated[
+        str | None,
+        data_option(
+            metavar="FILE",
+            help="The ids of all rows, in order, one per line.",
+            show_default="trailing comments, # name",
+        ),
+    ] = None
+    allow_missing: Annotated[
+        bool,
+        data_option(
+            "--allow-missing", help="Continue if some ids of --positive-ids are not in the data."
+        ),
+    ] = False
+    weights: Annotated[
+        str | None,
+        data_option(
+            metavar="FILE",
+            help="How certain each known positive is: a number from 0 to 1 per row of P (with"
+            " --positive-ids after its id); bags draw rows of P in proportion.",
+        ),
+    ] = None
+    zero_based: ZeroBased = False
+    features: Annotated[
+        int | None,
+        data_option(metavar="N", help="Number of features.", show_default="the largest index"),
+    ] = None
+
+    def chosen_scale(self) -> ScaleChoice | None:
+        """The scaling of --scale."""
+        name = TRAINING_TABLE["scale"].convert(vars(self)["scale"])
+        return None if name == "none" else name
+
+    def training_input(
+        self,
+        scale: ScaleChoice | None,
+        *,
+        groups: str | None = None,
+        unchecked: bool = False,
+        keep_ids: bool = False,
+    ) -> TrainingInput:
+        """The data to train on, with this scaling, which --params may have chosen."""
+        from resvm_cli.training.input import TrainingInput
+
+        declared = {**vars(self), "scale": scale}
+        return TrainingInput(**declared, groups=groups, unchecked=unchecked, keep_ids=keep_ids)
+
+
+METHOD_OPTIONS = {
+    name: row
+    for name, row in {**TRAINING_TABLE, **METHOD_TABLE}.items()
+    if row.panel not in ("Data", "Running")
+}
+# A number or a word: typer hands over a text.
+NUMBERS_OR_WORDS = {
+    name
+    for name, row in {**METHOD_TABLE, **TUNING_TABLE}.items()
+    if row.choices and row.kind in ("integer", "number")
+}
+
+
+@table_options(METHOD_OPTIONS)
+class MethodOptions:
+    """The parameters of an ensemble, or how to choose them."""
+
+    def choice(
+        self, others: Mapping[str, Any], explicit: Collection[str]
+    ) -> tuple[TrainingChoice, ScaleChoice | None]:
+        """What to train and how to scale, from these options and others that the user gave."""
+        from resvm_cli.training.choice import training_choice
+
+        return training_choice(given_values({**vars(self), **others}, explicit))
+
+
+def given_values(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
+    """The values that the user gave, as the engine takes them."""
+    given = {name: value for name, value in values.items() if name in explicit}
+    if "kernel" in given:
+        given["kernel"] = parse_kernel(given["kernel"])
+    for name in NUMBERS_OR_WORDS:
+        if isinstance(given.get(name), str):
+            given[name] = number_or_text(given[name])
+    return given
