@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -29,7 +30,7 @@ settings.load_profile("untimed")
 
 # They start no program either, and take seconds: make test runs them.
 THOROUGH = ("api/test_functions.py", "metrics/test_contamination_correction.py")
-THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "model/test_parts.py")
+THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "training/test_parts.py")
 THOROUGH += ("training/test_expected_performance.py", "test_sklearn.py")
 STARTS_OR_MEASURES = re.compile(
     r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|(perf|studies)\b)", re.MULTILINE
@@ -133,3 +134,15 @@ def model(problem: Path, resvm: Callable[..., Ran]) -> Path:
 
 def train_arguments(folder: Path) -> list[object]:
     return ["train", "-P", folder / "pos.svm", "-U", folder / "unl.svm", "-q"]
+
+
+def assert_exit(ran: Ran, code: int, *words: str) -> None:
+    """Check the exit code, that the message has these words, and that there is no traceback."""
+    assert ran.code == code, (ran.code, ran.err)
+    assert "Traceback" not in ran.err
+    assert all(word in ran.err for word in words), ran.err
+
+
+def hidden_files(folder: Path) -> list[str]:
+    """Names of temporary files and locks: they begin with a dot."""
+    return sorted(name for name in os.listdir(folder) if name.startswith("."))

@@ -43,6 +43,24 @@ def script_command(script: str, *arguments: object) -> list[str]:
     return [sys.executable, "-c", script, *map(str, arguments)]
 
 
+def resvm_signaled_at(function: str, number: signal.Signals, *arguments: object) -> list[str]:
+    """A resvm that sends itself a signal right after its first call of a function of ``os``."""
+    script = (
+        "import os, signal, sys\n"
+        f"real = os.{function}\n"
+        "def fatal(*arguments, **more):\n"
+        f"    os.{function} = real\n"
+        "    result = real(*arguments, **more)\n"
+        f"    os.kill(os.getpid(), signal.{number.name})\n"
+        "    return result\n"
+        f"def armed(): os.{function} = fatal\n"
+        "from resvm_cli import cli; cli_main = cli.main\n"
+        "cli.main = lambda: (armed(), cli_main())\n"
+        "sys.argv[0] = 'resvm'; cli.program()\n"
+    )
+    return script_command(script, *arguments)
+
+
 @contextmanager
 def started(
     command: Sequence[str | Path], *, patience: float = PATIENCE_SECONDS, **more: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from resvm_cli import __version__
-from tests.conftest import write_svm
+from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import run, script_command, start_resvm, started, until
 
 
@@ -266,3 +267,123 @@ def test_leaving_at_once_loses_nothing():
         assert ran.code == code
         assert ran.out.endswith(b"bye\n")
         assert ran.err.endswith("farewell")
+
+
+def test_the_root_directory_is_neither_a_model_nor_an_output(problem, resvm):
+    assert_exit(resvm("inspect", "/"), 4)
+    assert_exit(resvm("predict", "/", problem / "test.svm"), 4)
+    assert_exit(resvm(*train_arguments(problem), "-o", "/"), 2)
+
+
+def test_a_deleted_working_directory_is_no_bug(problem, model, tmp_path):
+    for command in (
+        f"train -P {problem}/pos.svm -U {problem}/unl.svm -o m -q",
+        f"predict {model} {problem}/test.svm -o out",
+        f"tune -P {problem}/pos.svm -U {problem}/unl.svm --oob --trials 2 -o t -q",
+        "simulate --synthetic -o s -q",
+        "inspect m",
+    ):
+        (tmp_path / "gone").mkdir()
+        line = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && exec resvm {command}"
+        place = os.path.dirname(script_command("")[0])
+        ran = run(["sh", "-c", line], env={"PATH": f"{place}:{os.environ['PATH']}"})
+        assert ran.code in (2, 4, 5), (command, ran.code, ran.err)
+        assert "Traceback" not in ran.err, command
+
+
+@pytest.mark.parametrize("digits", [25, 400, 5000])
+def test_long_numbers_on_the_command_line_are_no_bug(digits, problem, model, resvm, tmp_path):
+    long = "9" * digits
+    pred = tmp_path / "pred"
+    pred.write_text("1 0.9\n-1 0.1\n")
+    data = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q")
+    commands = [
+        *(("train", *data, "-o", tmp_path / "m", option, long)
+          for option in ("--n-models", "--n-pos", "--n-unl", "--degree", "--features", "-j",
+                         "--seed")),
+        *(("tune", *data, "--oob", "-o", tmp_path / "t", option, long)
+          for option in ("--n-models", "--max-unl", "-v", "--repeats", "--outer")),
+        ("rank", *data, "-k", long, "--n-models", 3),
+        ("score", pred, "--labels", pred, "-k", long),
+        ("score", pred, "--labels", pred, "--seed", long),
+        ("predict", model, problem / "test.svm", "-T", f"top={long}"),
+        ("simulate", "--synthetic", "-o", tmp_path / "s", "--n-pos", long),
+        ("simulate", "--synthetic", "-o", tmp_path / "s", "--seed", long, "--decimals", 3),
+        ("simulate", "--synthetic", "-o", tmp_path / "s", "--decimals", long),
+        ("check", pred, "--max", long),
+    ]  # fmt: skip
+    for command in commands:
+        ran = resvm(*command)
+        assert ran.code in (0, 2, 3, 4, 5), (command[0], command[-2], ran.code, ran.err[-300:])
+        assert "Traceback" not in ran.err, command[-2]
+        shutil.rmtree(tmp_path / "m", ignore_errors=True)
+        shutil.rmtree(tmp_path / "s", ignore_errors=True)
+
+
+def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path):
+    escape = "\x1b[31m"
+    named = tmp_path / f"{escape}.svm"
+    named.write_bytes(f"1 1:{escape}2\n".encode())
+    pred = tmp_path / f"{escape}.pred"
+    pred.write_text("1 0.9\n-1 0.1\n")
+    (tmp_path / "known").write_text(f"{escape}id\n")
+    (tmp_path / "known too").write_text("x\n")
+    (tmp_path / "rows").write_text("1 0.9 # x\n1 0.9 # \x9b31mx\n")
+    shutil.copytree(model, tmp_path / f"{escape}m")
+    (tmp_path / "runs.csv").write_text(
+        "data set,repetition,method,value\n"
+        + "".join(f"{escape}d,{n},{escape}{m},0.{n}\n" for n in (1, 2) for m in "ab")
+    )
+    for command in (
+        ("check", named),
+        ("predict", model, named),
+        ("score", pred, "--labels", pred, "--bootstrap", 0),
+        ("score", pred, pred, "--labels", pred, "--bootstrap", 0),
+        ("score", tmp_path / "rows", "--positive-ids", tmp_path / "known"),
+        ("score", tmp_path / "rows", "--positive-ids", tmp_path / "known too"),
+        ("score", "--compare", tmp_path / "runs.csv"),
+        ("inspect", tmp_path / f"{escape}m"),
+        ("train", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--n-models", 2, "-o",
+         tmp_path / f"{escape}n"),
+        ("rank", "--data", problem / "test.svm", "--positive-ids", tmp_path / "known"),
+    ):  # fmt: skip
+        ran = resvm(*command)
+        assert "\x1b" not in ran.err, (command, ran.err)
+        assert "\x9b" not in ran.err
+        assert b"\x1b" not in ran.out, (command, ran.out)
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy"])
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(module, model, resvm, tmp_path):
+    # as Python begins a module, it gets the signal
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as from a terminal
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+    )
+    ran = resvm("inspect", model, env={"PYTHONPATH": str(tmp_path)})
+    assert ran.code == 130, ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_bug_is_reported_in_one_line_and_with_a_traceback_by_debug(model):
+    script = (
+        "import sys; from resvm_cli.cli import main\n"
+        "from resvm_cli.commands import inspect\n"
+        "def broken(path, **more): raise ZeroDivisionError('of all things')\n"
+        "inspect.read_inspection = broken; sys.argv[0] = 'resvm'; main()\n"
+    )
+    ran = run(script_command(script, "inspect", model))
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert "bug" in ran.err
+    assert "ZeroDivisionError" in ran.err
+    for arguments, env in ((("--debug",), {}), ((), {"RESVM_DEBUG": "1"})):
+        ran = run(script_command(script, *arguments, "inspect", model), env=env)
+        assert ran.code == 1
+        assert "Traceback" in ran.err

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.commands.train.test_command import snapshot
-from tests.conftest import train_arguments
+from tests.conftest import assert_exit, train_arguments
 from tests.loopback import LoopbackCluster, loopback_cluster
 from tests.programs import run_resvm
 
@@ -80,6 +80,13 @@ def test_a_scheduler_that_is_not_there_is_named_in_time(content, words, problem,
     assert "Traceback" not in ran.err
     assert time.monotonic() - began < 60
     assert not (tmp_path / "model").exists()
+
+
+def test_a_named_pipe_in_place_of_a_scheduler_file_is_refused(problem, tmp_path):
+    os.mkfifo(tmp_path / "scheduler.json")
+    at = ["--cluster", tmp_path / "scheduler.json", "--cluster-timeout", 0.1]
+    ran = run_resvm(*train_arguments(problem), *at, "-o", tmp_path / "m", patience=100)
+    assert_exit(ran, 5, "not a regular file")
 
 
 def test_a_scheduler_without_workers_is_named(problem, tmp_path):

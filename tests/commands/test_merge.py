@@ -17,7 +17,7 @@ from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run
 from resvm_cli.training.parts import merge
 from tests.commands.train.test_command import snapshot
-from tests.conftest import SAMPLE, train_arguments
+from tests.conftest import SAMPLE, assert_exit, train_arguments
 from tests.programs import run_resvm, start_resvm, until
 
 SETTINGS = {
@@ -302,3 +302,58 @@ def test_numbers_that_no_double_holds_are_damage(problem, tmp_path):
         (part / "part.json").write_bytes(body + b"\n" + digest + b"\n")
         ran = run_resvm("merge", part, "-o", tmp_path / "m")
         assert (ran.code, "part.json: damaged or edited" in ran.err) == (4, True), ran.err
+
+
+def test_a_part_with_a_damaged_member_is_not_merged(problem, resvm, tmp_path):
+    parts = parts_of(problem, 2, tmp_path, "--n-models", 5)
+    members = parts[0] / "members"
+    text = (members / "00000.model").read_bytes().replace(b"nr_class 2", b"nr_class 3")
+    (members / "00000.model").write_bytes(text)
+    record = read_sealed(str(members / "00000.json"))
+    record |= {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+    write_sealed(str(members / "00000.json"), record)
+    assert_exit(resvm("merge", *parts, "-q", "-o", tmp_path / "m"), 4, "00000.model")
+    assert sorted(tmp_path.iterdir()) == parts
+
+
+@pytest.fixture(scope="module")
+def killed(problem, tmp_path_factory):
+    """A model and its parts, as after a kill between writing the one and removing the others."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [*train_arguments(problem), "--n-models", 3]
+    assert_exit(run_resvm(*command, "-o", folder / "m"), 0)
+    assert_exit(run_resvm(*command, "--members", "0:3", "-o", folder / "m.part"), 0)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("left", "command"),
+    [
+        (["part.json", "members/00000.model", "members/00000.json"], ["--grow", 3]),
+        (["part.json"], ["--grow", 3]),
+        ([], ["--resume", "--n-models", 3]),
+        (["part.json", "members/00000.model"], ["--resume", "--n-models", 3]),
+    ],
+    ids=str,
+)
+def test_parts_of_a_finished_model_are_removed_by_the_next_run(
+    left, command, killed, problem, tmp_path
+):
+    folder = shutil.copytree(killed, tmp_path / "folder")
+    for path in [path for path in (folder / "m.part").rglob("*") if path.is_file()]:
+        if str(path.relative_to(folder / "m.part")) not in left:
+            path.unlink()
+    if not any(name.startswith("members") for name in left):
+        (folder / "m.part/members").rmdir()
+    assert_exit(run_resvm(*train_arguments(problem), *command, "-o", folder / "m"), 2)
+    assert [path.name for path in folder.iterdir()] == ["m"]
+
+
+def test_parts_of_another_model_are_kept(killed, problem, resvm, tmp_path):
+    folder = shutil.copytree(killed, tmp_path / "folder")
+    command = [*train_arguments(problem), "-o", folder / "m"]
+    assert_exit(resvm(*command, "--n-models", 3, "--seed", 1, "--force"), 0)
+    shutil.copytree(killed / "m.part", folder / "m.part", dirs_exist_ok=True)
+    assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "is already there")
+    assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the members of the model")
+    assert len(list((folder / "m.part/members").iterdir())) == 6

@@ -9,6 +9,7 @@ import pytest
 
 from resvm_cli.errors import FileError
 from resvm_cli.files.atomic import whole_directory, whole_file
+from tests.conftest import hidden_files
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -139,3 +140,11 @@ def test_so_is_all_of_a_directory(steps, tmp_path):
         ("sync", tmp_path.stat().st_ino, None),
         ("move", old, None),  # under a name of ours, to be removed
     ]
+
+
+def test_temporary_files_are_private_and_named_after_their_process(tmp_path):
+    with whole_file(str(tmp_path / "out")) as handle:
+        (made,) = hidden_files(tmp_path)
+        assert f"-{os.getpid()}-" in made
+        assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o600
+        handle.write(b"x")

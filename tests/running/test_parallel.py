@@ -11,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from resvm_cli.running import parallel
+from tests.conftest import SAMPLE
 from tests.programs import PATIENCE_SECONDS, run, script_command
 
 
@@ -313,3 +314,60 @@ def test_the_program_holds_it_before_anything_is_imported(model):
     many = {f"{name}_NUM_THREADS": "2" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
     ran = run(script_command(script, "predict", model), stdin=b"1:1\n", env=many)
     assert ran.err.splitlines()[-1] == "{1}"
+
+
+NO_LOCKS = """
+import threading
+from resvm_cli.running import parallel
+from resvm_cli.errors import MachineError
+
+def tasks():
+    yield 1
+    def no_lock(*_): raise RuntimeError("can't allocate lock")
+    threading.Event = no_lock
+    yield 2
+
+try:
+    print(list(parallel.stream(abs, tasks(), lambda: 1)))
+except MachineError as error:
+    print(error.message)
+"""
+
+
+def test_a_lock_that_cannot_be_made_is_reported_as_lack_of_memory():
+    ran = run(script_command(NO_LOCKS), patience=60)
+    assert (ran.code, ran.out, ran.err) == (0, b"out of memory\n", "")
+
+
+DEAD = """
+from resvm_cli.running import parallel
+from resvm_cli.errors import MachineError
+parallel.WAIT_SECONDS = 0.05
+if {feeder}:
+    parallel._Stream._feed = lambda self: None
+else:
+    parallel._Stream._work = lambda self: None
+try:
+    print(list(parallel.stream(abs, [1, 2], lambda: 1)))
+except MachineError as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.parametrize("feeder", [True, False])
+def test_a_thread_that_died_is_not_waited_for(feeder):
+    ran = run(script_command(DEAD.format(feeder=feeder)), patience=60)
+    assert (ran.code, ran.out, ran.err) == (0, b"out of memory\n", "")
+
+
+def test_too_little_address_space_is_no_bug(tmp_path):
+    # with still less, OpenBLAS ends the program itself
+    sets = f"-P {SAMPLE}/digits/pos.svm -U {SAMPLE}/digits/unl.svm"
+    for kilobytes in (400_000, 500_000):
+        line = (
+            f"ulimit -v {kilobytes}; exec {script_command('')[0]} -m resvm_cli train {sets}"
+            f" -o {tmp_path}/m --force -q -j 2"
+        )
+        ran = run(["bash", "-c", line])
+        assert ran.code in (0, 5), (kilobytes, ran.code, ran.err)
+        assert "Traceback" not in ran.err, (kilobytes, ran.err)

@@ -21,6 +21,7 @@ from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
 from resvm_cli.tables.features import ColumnRoles
+from tests.conftest import assert_exit
 from tests.programs import run
 
 CSV = (
@@ -536,3 +537,16 @@ def test_json_tells_what_was_written(resvm, folder):
     assert told["targets"] == ["p.svm", "u.svm"]
     refused = converted(resvm, folder, "d.csv", "--json", code=2)
     assert "--json and the rows cannot both go to stdout" in refused.err
+
+
+@pytest.mark.parametrize("cell", ["\u0661", "1_0", "\uff11"])
+def test_numbers_of_tables_are_plain_decimals(cell, resvm, tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,b\n1,2\n3,{cell}\n")
+    assert_exit(resvm("convert", tmp_path / "x.csv", "-q"), 3, "expected a number")
+
+
+def test_bytes_that_are_no_text_are_no_molecule(resvm, tmp_path):
+    pytest.importorskip("rdkit")
+    (tmp_path / "x.csv").write_bytes(b"id,smiles\n1,CCO\n2,C\xe9C\n")
+    ran = resvm("convert", tmp_path / "x.csv", "-q", "--smiles-column", "smiles")
+    assert_exit(ran, 3, "RDKit cannot read the molecule")

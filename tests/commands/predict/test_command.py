@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import sys
 from contextlib import suppress
 
@@ -19,10 +20,10 @@ from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model_files import directory
 from resvm_cli.running.run import Run
-from tests.conftest import train_arguments, write_svm
+from tests.conftest import assert_exit, hidden_files, train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
 from tests.model.test_ensemble import kernel_values
-from tests.programs import resvm_command, run, start_resvm, until
+from tests.programs import resvm_command, resvm_signaled_at, run, start_resvm, until
 
 
 def columns(out: bytes) -> np.ndarray:
@@ -583,3 +584,37 @@ def test_json_has_the_threshold_unless_the_best_are_called(problem, model, resvm
     told = json.loads(resvm(*command, "recall=0.5").out)
     assert isinstance(told["threshold"], float)
     assert any("known positives lie above it" in text for text in told["notes"])
+
+
+def test_the_next_run_removes_what_a_killed_predict_left(problem, model, resvm, tmp_path):
+    command = ("predict", model, problem / "test.svm", "-o", tmp_path / "out")
+    assert run(resvm_signaled_at("fsync", signal.SIGKILL, *command)).code == -signal.SIGKILL
+    assert len(hidden_files(tmp_path)) == 1
+    assert_exit(resvm(*command), 0)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_after_the_output_is_in_place_changes_nothing(number, problem, model, tmp_path):
+    command = ("predict", model, problem / "test.svm", "-o", tmp_path / "out")
+    assert_exit(run(resvm_signaled_at("replace", number, *command)), 0)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_temporary_files_of_a_running_process_are_left_alone(problem, model, resvm, tmp_path):
+    with start_resvm("predict", model, "-o", tmp_path / "slow") as running:
+        running.stdin.write(b"1:1\n")
+        running.stdin.flush()
+        until(lambda: len(os.listdir(tmp_path)) == 1)
+        assert_exit(resvm("predict", model, problem / "test.svm", "-o", tmp_path / "fast"), 0)
+        running.stdin.close()
+        assert running.wait() == 0
+    assert sorted(os.listdir(tmp_path)) == ["fast", "slow"]
+
+
+def test_ids_that_are_not_utf_8_stay_distinct_in_json_lines(model, resvm):
+    rows = b"1 1:3 # \xffid\n-1 1:-3 # \xfeid\n"
+    ran = resvm("predict", model, "-", "--ids", "--format", "jsonl", stdin=rows)
+    ids = [json.loads(line)["id"] for line in ran.out.splitlines()]
+    assert len(set(ids)) == 2
+    assert all(name.encode("utf-8") for name in ids)

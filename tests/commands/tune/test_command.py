@@ -12,7 +12,7 @@ import pytest
 
 from resvm_cli import randomness
 from resvm_cli.tuning.sample import Folds
-from tests.conftest import train_arguments, write_svm
+from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import start_resvm, until
 
 
@@ -391,3 +391,36 @@ def test_a_scaling_that_was_left_open_is_written_as_it_was_learned(resvm, tmp_pa
     best = tmp_path / "t" / "best.json"
     assert json.loads(best.read_text())["scale"] in ("minmax", "maxabs", "standard")
     assert resvm("train", *data, "--params", best, "-o", tmp_path / "m").code == 0
+
+
+@pytest.fixture(scope="module")
+def best(problem, resvm, tmp_path_factory):
+    """The best.json of a tuning."""
+    folder = tmp_path_factory.mktemp("tuning") / "t"
+    assert_exit(resvm(*quick(problem, folder, "--oob")), 0)
+    return (folder / "best.json").read_text()
+
+
+def train_with(params, problem, resvm, tmp_path):
+    (tmp_path / "params.json").write_text(params)
+    files = ["--params", tmp_path / "params.json", "-o", tmp_path / "m"]
+    return resvm(*train_arguments(problem), *files)
+
+
+def test_parameters_with_a_name_twice_are_refused(best, problem, resvm, tmp_path):
+    first = next(iter(json.loads(best)))
+    ran = train_with(best.replace("{", f'{{"{first}": 3, ', 1), problem, resvm, tmp_path)
+    assert_exit(ran, 5, "params.json: not JSON written by resvm")
+
+
+def test_deeply_nested_parameters_are_refused(problem, resvm, tmp_path):
+    assert_exit(train_with("[" * 100_000, problem, resvm, tmp_path), 5, "params.json")
+
+
+@pytest.mark.parametrize("name", ["n_pos", "n_models", "c_unl", "gamma", "w_pos"])
+def test_a_parameter_of_400_digits_is_refused(name, best, problem, resvm, tmp_path):
+    params = json.loads(best)
+    assert name in params
+    ran = train_with(json.dumps(params | {name: int("9" * 400)}), problem, resvm, tmp_path)
+    assert ran.code in (2, 3), ran.err
+    assert "Traceback" not in ran.err

@@ -1,0 +1,42 @@
+"""Lines have a limit, so that no compressed file fills the memory."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SAMPLE
+from tests.programs import run, script_command
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_a_very_long_line_is_refused_in_little_memory(model, tmp_path):
+    with gzip.open(tmp_path / "bomb.gz", "wb", compresslevel=1) as handle:
+        for _ in range(200):
+            handle.write(bytes(1 << 20))
+    with gzip.open(tmp_path / "ones.gz", "wb", compresslevel=1) as handle:
+        for _ in range(200):
+            handle.write(b"1" * (1 << 20))
+    script = (
+        "import sys; from resvm_cli.cli import main\n"
+        "sys.argv[0] = 'resvm'\n"
+        "try: main()\n"
+        "except SystemExit as done: code = done.code\n"
+        # not getrusage, which also counts what the process was forked from
+        "lines = open('/proc/self/status').read().splitlines()\n"
+        "print(next(int(line.split()[1]) for line in lines if line.startswith('VmHWM')) // 1024)\n"
+        "sys.exit(code)\n"
+    )
+    for bomb in (tmp_path / "bomb.gz", tmp_path / "ones.gz"):
+        for command in (
+            ("predict", model, bomb),
+            ("check", bomb),
+            ("score", bomb, "--labels", bomb),
+            ("score", "--compare", bomb),
+            ("rank", "--data", SAMPLE / "digits/test.svm", "--positive-ids", bomb),
+        ):
+            ran = run(script_command(script, *command))
+            assert ran.code == 3, (command, ran.err)
+            assert int(ran.out.split()[-1]) < 400, (command, ran.out)

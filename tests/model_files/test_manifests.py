@@ -1,0 +1,111 @@
+"""Every value of a manifest may be anything: commands read the model or refuse it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from resvm_cli.commands.inspect import read_inspection, show_inspection
+from resvm_cli.commands.rank.rank import RankRequest, rank
+from resvm_cli.errors import ResvmError
+from resvm_cli.running.run import Run
+from resvm_cli.training.input import TrainingInput
+from tests.conftest import assert_exit
+
+
+def write_manifest(model: Path, manifest: dict) -> None:
+    """Replace the manifest of a model, with its digest."""
+    content = {key: value for key, value in manifest.items() if key != "manifest_sha256"}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    text = json.dumps(content | {"manifest_sha256": digest}, indent=1) + "\n"
+    (model / "manifest.json").write_text(text)
+
+
+def paths(value, path=()):
+    """The path to every value inside a manifest, of lists to the first two."""
+    yield path
+    entries = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        entries = list(enumerate(value))[:2]
+    for key, entry in entries:
+        yield from paths(entry, (*path, key))
+
+
+def put(manifest, path, value) -> None:
+    for key in path[:-1]:
+        manifest = manifest[key]
+    manifest[path[-1]] = value
+
+
+STRANGE = (10**400, -1, 10**12, 0.5, "x", "[/bold]", None, [], {}, True, -3)
+
+
+@pytest.mark.parametrize("value", [*STRANGE, "1e400", "missing", "extra"], ids=str)
+def test_inspect_reads_or_refuses_any_manifest(value, model, tmp_path):
+    whole = (model / "manifest.json").read_bytes()
+    target = shutil.copytree(model, tmp_path / "m")
+    wrong = []
+    for path in paths(json.loads(whole)):
+        if not path or path == ("manifest_sha256",):
+            continue
+        manifest = json.loads(whole)
+        if value == "1e400":
+            put(manifest, path, "REPLACED")
+        elif value == "missing":
+            parent = manifest
+            for key in path[:-1]:
+                parent = parent[key]
+            del parent[path[-1]]
+        elif value == "extra":
+            put(manifest, path, {"also": 1, "rows": "x"})
+        else:
+            put(manifest, path, value)
+        write_manifest(target, manifest)
+        if value == "1e400":
+            file = target / "manifest.json"
+            file.write_text(file.read_text().replace('"REPLACED"', "1e400"))
+        try:
+            show_inspection(read_inspection(str(target)))
+        except ResvmError:
+            pass
+        except Exception as error:  # noqa: BLE001 - any other error is a bug
+            wrong.append((path, repr(error)))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=str)
+def test_rank_reads_or_refuses_any_manifest(value, model, problem, tmp_path, monkeypatch):
+    # no manifest says how many replicates there are
+    monkeypatch.setattr("resvm_cli.commands.rank.rank.REPLICATES", 10)
+    whole = (model / "manifest.json").read_bytes()
+    target = shutil.copytree(model, tmp_path / "m")
+    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), keep_ids=True)
+    wrong = []
+    for path in paths(json.loads(whole)):
+        if not path or path[0] in ("manifest_sha256", "members", "versions", "labels"):
+            continue
+        manifest = json.loads(whole)
+        put(manifest, path, value)
+        write_manifest(target, manifest)
+        try:
+            rank(RankRequest(source=source, model=str(target)), Run())
+        except (ResvmError, MemoryError):
+            pass
+        except Exception as error:  # noqa: BLE001 - any other error is a bug
+            wrong.append((path, repr(error)))
+    assert wrong == []
+
+
+def test_a_model_without_a_rule_for_drawing_bags_cannot_rank(problem, model, resvm, tmp_path):
+    manifest = json.loads((model / "manifest.json").read_bytes())
+    target = shutil.copytree(model, tmp_path / "m")
+    without = {key: value for key, value in manifest.items() if key != "bags"}
+    for changed in (manifest | {"bags": None}, without):
+        write_manifest(target, changed)
+        sets = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q")
+        assert_exit(resvm("rank", *sets, "--model", target), 4)
