@@ -287,11 +287,7 @@ def test_parts_resumed_and_grown_models_are_those_of_one_run(problem, weights, r
     assert resvm(*few).code == 0
     grown = [*train_arguments(problem), "--grow", 6, "-o", tmp_path / "grown"]
     ran = resvm(*grown)
-<<<<<<< HEAD:tests/files/test_row_lists.py
     assert (ran.code, "trained with --weights" in ran.err) == (4, True)
-=======
-    assert (ran.code, "was trained with --weights" in ran.err) == (4, True)
->>>>>>> model:tests/files/test_row_weights.py
     ran = resvm(*grown, *given)
     assert ran.code == 0, ran.err
     assert same_model(whole, tmp_path / "grown")
@@ -317,11 +313,7 @@ def test_rank_by_a_stored_model_needs_its_weights(problem, weights, resvm, tmp_p
     stored = (*stored, "--decision", "votes")
     assert resvm(*stored, *given).out == kept.out
     ran = resvm(*stored)
-<<<<<<< HEAD:tests/files/test_row_lists.py
     assert (ran.code, "trained with --weights" in ran.err) == (4, True)
-=======
-    assert (ran.code, "was trained with --weights" in ran.err) == (4, True)
->>>>>>> model:tests/files/test_row_weights.py
     (tmp_path / "other").write_text("0.2\n" + "1\n" * (N_POS - 1))
     ran = resvm(*stored, "--weights", tmp_path / "other")
     assert (ran.code, "with other --weights than these" in ran.err) == (4, True)
@@ -396,7 +388,7 @@ def test_with_ids_weights_are_told_by_id_in_any_order(problem, resvm, tmp_path):
         ("1\n\n1\n", ":2: an empty line"),
         ("1 1:0.5\n", ":1: '1 1:0.5' is not a number"),
         ("0\n" * 30, "every weight is 0"),
-        ("0\n" * 29 + "1\n", "only one row of P"),
+        ("0\n" * 29 + "1\n", "only one row of P has"),
     ],
 )
 def test_bad_weights_are_exit_3_with_their_place(text, message, problem, resvm, tmp_path):
