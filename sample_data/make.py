@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 from resvm_cli.commands.simulate import SimulateRequest, write_simulation
 from resvm_cli.files.svmlight import Block, format_block
-from resvm_cli.model.drawing import Sizes
+from resvm_cli.model.simulation import Sizes
 from resvm_cli.rows import Rows
 
 SEED = 2014

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.model.drawing import Sizes, biased_chances, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.simulation import Sizes, biased_chances, split
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from resvm_cli.files.svmlight import read_file
-from resvm_cli.model.drawing import Sizes, split, synthetic
 from resvm_cli.model.scaling import FeatureStats
+from resvm_cli.model.simulation import Sizes, split, synthetic
 from resvm_cli.rows import Rows
 
 MAX_ROWS = 20_000  # of a file, sampled once; draws take a sixth of them

@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 
 from resvm_cli.metrics.ranking import ScoredLabels
-from resvm_cli.model.drawing import Sizes, split
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.plan import gamma_scale
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.model.simulation import Sizes, split
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.rows import DataSummary, Rows, variance
 from resvm_cli.running import parallel

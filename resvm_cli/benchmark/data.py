@@ -20,7 +20,7 @@ from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
-from resvm_cli.model.drawing import Sizes, split, synthetic, truth_of
+from resvm_cli.model.simulation import Sizes, split, synthetic, truth_of
 from resvm_cli.rows import DataSummary, IntArray, Rows
 
 SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]

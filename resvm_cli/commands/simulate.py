@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from resvm_cli.files.svmlight import Block
-    from resvm_cli.model.drawing import Sizes
+    from resvm_cli.model.simulation import Sizes
 
 LabelingRule: TypeAlias = Literal["random", "biased"]
 RULES: tuple[LabelingRule, ...] = ("random", "biased")
@@ -127,7 +127,7 @@ def simulate(
         raise CommandLineError("--data requires --n-pos and --n-unl")
     if decimals is not None and not synthetic:
         raise CommandLineError("--decimals requires --synthetic: a file's numbers are kept exactly")
-    from resvm_cli.model.drawing import Sizes
+    from resvm_cli.model.simulation import Sizes
 
     if not json:
         interruption.done_when(output)
@@ -226,7 +226,7 @@ def write_simulation(request: SimulateRequest) -> SimulateResult:
     from resvm_cli import randomness
     from resvm_cli.files.atomic import write_directory
     from resvm_cli.files.svmlight import format_block
-    from resvm_cli.model.drawing import biased_chances, split
+    from resvm_cli.model.simulation import biased_chances, split
 
     request.check()
     rng = randomness.generator(request.seed, randomness.SIMULATED_SETS)
@@ -264,7 +264,7 @@ def _read(request: SimulateRequest) -> tuple[Block, np.ndarray]:
     """The rows of the file, and which are truly positive."""
     from resvm_cli.files.streams import name_of
     from resvm_cli.files.svmlight import read_file
-    from resvm_cli.model.drawing import truth_of
+    from resvm_cli.model.simulation import truth_of
 
     assert request.data is not None
     assert request.positive_label is not None
@@ -279,7 +279,7 @@ def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Blo
     import numpy as np
 
     from resvm_cli.files.svmlight import Block
-    from resvm_cli.model.drawing import synthetic
+    from resvm_cli.model.simulation import synthetic
     from resvm_cli.rows import Rows
 
     sizes = request.sizes

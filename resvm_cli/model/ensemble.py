@@ -18,8 +18,8 @@ from resvm_cli.parameters import RuleName
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place
-from resvm_cli.svm.pool import BLOCK_ROWS, Pool, SupportIndex, Weights
 from resvm_cli.svm.products import MIN_DENSITY
+from resvm_cli.svm.support_vectors import BLOCK_ROWS, Pool, SupportIndex, Weights
 
 # Whether support vectors or weights are kept dense follows from their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26

@@ -22,8 +22,8 @@ from resvm_cli.model.ensemble import (
 )
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
-from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
 UNLIKE_ANY = -2  # the number of contents that no scored row has
 POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features of members that score together

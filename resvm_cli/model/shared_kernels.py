@@ -23,9 +23,9 @@ from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks, smo
 from resvm_cli.svm.kernels import Kernel, exp_in_place
-from resvm_cli.svm.pool import SupportIndex
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
+from resvm_cli.svm.support_vectors import SupportIndex
 
 BYTES_PER_PAIR = 16  # of rows: a product, and a kernel value
 

@@ -18,7 +18,7 @@ from resvm_cli.benchmark.figures import CurvesRequest, curves, render_figure
 from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 from resvm_cli.errors import DataError
 from resvm_cli.metrics.significance import student_interval
-from resvm_cli.model.drawing import negative_density, positive_density, synthetic
+from resvm_cli.model.simulation import negative_density, positive_density, synthetic
 from resvm_cli.running.run import Run
 from tests.benchmark.test_run import ONE_CANDIDATE
 

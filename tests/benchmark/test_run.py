@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from resvm_cli.benchmark.cells import default_grids_text
 from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, LabeledRows, draw
-from resvm_cli.model.drawing import Sizes
+from resvm_cli.model.simulation import Sizes
 from resvm_cli.rows import Rows
 from tests.conftest import write_svm
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resvm_cli.cluster.batches import AHEAD, MAX_LOST, Batches
+from resvm_cli.cluster.engine import AHEAD, MAX_LOST, Batches
 from resvm_cli.cluster.worker import Batch, BatchResult
 
 

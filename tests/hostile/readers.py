@@ -314,8 +314,7 @@ def _params(path: str) -> None:
 
 def _feature_map(rows: bytes, path: str) -> None:
     from resvm_cli.commands.convert.convert import ConvertRequest, convert
-    from resvm_cli.tables.feature_map import read_feature_map
-    from resvm_cli.tables.features import ColumnRoles
+    from resvm_cli.tables.features import ColumnRoles, read_feature_map
 
     known = read_feature_map(path)
     roles = ColumnRoles(row_id="id", missing="zero")

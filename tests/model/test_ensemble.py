@@ -16,8 +16,8 @@ from resvm_cli.model import ensemble as model
 from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
 from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS
 from resvm_cli.svm.products import SparseMatrix
+from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from tests.conftest import ROOT
 from tests.programs import run
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, kernels
-from resvm_cli.svm.pool import Pool, SupportIndex, Weights
 from resvm_cli.svm.products import kernel_products, kernel_values
+from resvm_cli.svm.support_vectors import Pool, SupportIndex, Weights
 from tests.misuse import (
     array_arguments,
     assert_refused,

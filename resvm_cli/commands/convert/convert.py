@@ -37,14 +37,15 @@ from resvm_cli.files.svmlight import Block, format_block, format_number, parse_p
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.tables.cells import matcher
-from resvm_cli.tables.feature_map import (
+from resvm_cli.tables.features import (
     MAX_BITS,
     MAX_RADIUS,
     MIN_BITS,
+    ColumnRoles,
     FeatureMap,
+    TableFeatures,
     read_feature_map,
 )
-from resvm_cli.tables.features import ColumnRoles, TableFeatures
 
 FormatName: TypeAlias = Literal["svmlight", "csv", "tsv", "npy", "npz"]
 FORMATS: tuple[FormatName, ...] = ("svmlight", "csv", "tsv", "npy", "npz")

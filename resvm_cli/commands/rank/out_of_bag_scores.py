@@ -37,7 +37,7 @@ from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.pool import BLOCK_ROWS
+from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from resvm_cli.training.resource_budget import (
     MemoryEstimate,
     limit_too_small,

@@ -267,14 +267,14 @@ def score(
 
 
 def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kind | None) -> None:
-    from resvm_cli.commands.score import drawings, report
+    from resvm_cli.commands.score import figures, report
     from resvm_cli.commands.score.compare import compare
     from resvm_cli.files.atomic import output
 
     comparison = compare(path, reference)
     if outputs.plot is not None and kind is not None:
         with output(outputs.plot) as write:
-            write(drawings.plot_critical_differences(comparison.overall, kind))
+            write(figures.plot_critical_differences(comparison.overall, kind))
     if outputs.json:
         report.print_comparison(comparison)
     elif not outputs.quiet:
@@ -282,15 +282,15 @@ def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kin
 
 
 def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> None:
-    from resvm_cli.commands.score import drawings, report
+    from resvm_cli.commands.score import figures, report
     from resvm_cli.files.atomic import output
 
     if outputs.plot is not None and kind is not None:
         with output(outputs.plot) as write:
-            write(drawings.plot_curves(result, kind))
+            write(figures.plot_curves(result, kind))
     if outputs.html is not None:
         with output(outputs.html) as write:
-            write(drawings.render_page(result, terminal.command_line()))
+            write(figures.render_page(result, terminal.command_line()))
     if outputs.curve is not None:
         with output(outputs.curve) as write:
             for part in report.curve_lines(result):

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from resvm_cli.commands.score import drawings
+from resvm_cli.commands.score import figures
 from resvm_cli.commands.score.score import score
 from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest, ScoreSettings
 from resvm_cli.metrics import curves
@@ -36,7 +36,7 @@ def made(tmp_path, monkeypatch, size=300, **options):
         drawings=True,
         **options,
     )
-    page = drawings.render_page(score(request, Run())).decode()
+    page = figures.render_page(score(request, Run())).decode()
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     return page, json.loads(data.group(1)), positive, values
 
@@ -124,12 +124,12 @@ def words(svg: bytes) -> str:
     ("kind", "first"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
 )
 def test_every_format_is_what_its_name_says(kind, first, result):
-    assert drawings.plot_curves(result(), kind).startswith(first)
+    assert figures.plot_curves(result(), kind).startswith(first)
 
 
 def test_the_legend_tells_the_areas_and_the_chance_lines_are_there(result):
     found = result(("a$b", "c"))
-    text = words(drawings.plot_curves(found, "svg"))
+    text = words(figures.plot_curves(found, "svg"))
     for one in found.files:
         values = one.figures.values
         assert f"average precision {values['average_precision']:.3f}" in text
@@ -138,7 +138,7 @@ def test_the_legend_tells_the_areas_and_the_chance_lines_are_there(result):
     share = found.files[0].figures.values["n_positives"] / 300
     assert f"chance {share:.3g}" in text
     assert "shaded: pointwise 95 %" in text
-    assert "shaded" not in words(drawings.plot_curves(result(n_replicates=0), "svg"))
+    assert "shaded" not in words(figures.plot_curves(result(n_replicates=0), "svg"))
 
 
 @pytest.mark.parametrize(
@@ -146,20 +146,20 @@ def test_the_legend_tells_the_areas_and_the_chance_lines_are_there(result):
     [None, RANGES, KnownContamination((0.1, 0.1), None)],
 )
 def test_positive_and_unlabeled_rows_are_drawn_as_what_they_are(known, result):
-    text = words(drawings.plot_curves(result(pu=True, known=known), "svg"))
+    text = words(figures.plot_curves(result(pu=True, known=known), "svg"))
     assert ("known positives among predicted positives" in text) == (known is None)
     assert ("average precision" in text) == (known is not None)
 
 
 def test_the_same_figure_has_the_same_bytes(result):
-    assert drawings.plot_curves(result(), "svg") == drawings.plot_curves(result(), "svg")
+    assert figures.plot_curves(result(), "svg") == figures.plot_curves(result(), "svg")
 
 
 def test_the_diagram_of_critical_differences_shows_ranks_and_groups():
     rng = np.random.default_rng(1)
     means = rng.random((17, 3)) + np.array([0, 0.4, 0.6])
     overall = over_data_sets(("cwsvm", "bagging", "resvm"), means)
-    text = words(drawings.plot_critical_differences(overall, "svg"))
+    text = words(figures.plot_critical_differences(overall, "svg"))
     assert "CD = 0.804" in text
     for method, rank in zip(overall.methods, overall.average_ranks, strict=True):
         assert f"{method} ({rank:.2f})" in text

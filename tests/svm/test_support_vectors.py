@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.rows import Columns, Rows
-from resvm_cli.svm import _blocks, pool
+from resvm_cli.svm import _blocks, support_vectors
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.pool import BLOCK_ROWS, Pool, SupportIndex, Weights
+from resvm_cli.svm.support_vectors import BLOCK_ROWS, Pool, SupportIndex, Weights
 
 RNG = np.random.default_rng(5)
 
@@ -26,7 +26,10 @@ def pooled_sums(kernel, support, coefficients, queries, dense):
 
 
 @pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("n_support", [1, 16, 37, pool.CHUNK, pool.CHUNK + 1, 2 * pool.CHUNK + 5])
+@pytest.mark.parametrize(
+    "n_support",
+    [1, 16, 37, support_vectors.CHUNK, support_vectors.CHUNK + 1, 2 * support_vectors.CHUNK + 5],
+)
 def test_sums_are_those_of_the_whole_kernel_matrix(n_support, dense):
     support = RNG.standard_normal((n_support, 6))
     queries = RNG.standard_normal((11, 8))  # two features that the pool lacks
@@ -146,7 +149,12 @@ def test_columns_find_the_same_places_with_and_without_a_table(monkeypatch):
 
 
 def test_block_sizes_are_multiples_of_blas_micro_kernels():
-    assert BLOCK_ROWS % 24 == BLOCK_ROWS % 16 == pool.CHUNK % pool.COLUMN_STEP == 0
+    assert (
+        BLOCK_ROWS % 24
+        == BLOCK_ROWS % 16
+        == support_vectors.CHUNK % support_vectors.COLUMN_STEP
+        == 0
+    )
 
 
 def test_sparse_weights_of_one_row_per_member_equal_those_that_are_summed():

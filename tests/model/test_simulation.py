@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from resvm_cli.errors import DataError
-from resvm_cli.model.drawing import Sizes, biased_chances, split, synthetic
+from resvm_cli.model.simulation import Sizes, biased_chances, split, synthetic
 from resvm_cli.rows import Rows
 
 TRUTH = np.arange(900) % 3 == 0  # 300 positive, 600 negative
