@@ -95,7 +95,7 @@ def test_the_expected_share_of_positives_has_its_unit(browser, pages):
         "Object.fromEntries([...document.querySelectorAll('.tile')].map("
         "(one) => [one.querySelector('span').textContent, one.querySelector('b').textContent]))"
     )
-    assert tiles["positives of U, expected"] == "8.7 %"
+    assert tiles["positives in U, estimated"] == "8.7 %"
     assert tiles["rows of U ranked"] == "700"
 
 
