@@ -85,9 +85,8 @@ class DataSetResult:
     n_repetitions: int
     means: tuple[float, ...]
     wins: tuple[int, ...]
-    p_reference_greater: tuple[
-        float | None, ...
-    ]  # None for the reference itself, and if there is only one repetition
+    # None for the reference itself, and if there is only one repetition
+    p_reference_greater: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)

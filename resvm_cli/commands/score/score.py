@@ -45,12 +45,7 @@ from resvm_cli.running.run import Run
 DEFAULT_THRESHOLD = 0.5
 PARTIAL_LIMIT = 0.1
 ALPHAS = (20.0, 80.5)  # for BEDROC
-FRACTIONS = (
-    0.005,
-    0.01,
-    0.05,
-    0.1,
-)  # of all rows, at which to report precision, recall and enrichment
+FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
 RECOVERED = (0.5, 0.8, 0.9)  # fractions of the positives
 
 
