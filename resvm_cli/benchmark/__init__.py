@@ -1,1 +1,1 @@
-"""The paper's experiments, on its data or yours."""
+"""Run the paper's experiments on its data or on yours."""

@@ -1,9 +1,10 @@
-"""How one method is run on one draw: tuned by a protocol, trained on all of P and U, and tested.
+"""Run one method on one draw: tune it by a protocol, train it on all of P and U, and test it.
 
-The paper tunes by a grid, and by random search where it varies the contamination. Its grids were
-not published. Ours are in ``grids.json``, which users can read and replace: for each data set a
-kernel and the values of each parameter. A parameter that methods share is listed once, so that all
-methods get the same resolution. All settings of a task share one grid (paper, section 4).
+The paper tunes by grid search, and by random search in its experiments on contamination. Its grids
+were not published. Ours are in ``grids.json``, which users can read and replace; for each data set,
+it lists a kernel and the values of each parameter. A parameter used by several methods is listed
+once, so that all methods get the same resolution. All settings of a task share one grid (paper,
+section 4).
 """
 
 from __future__ import annotations
@@ -57,21 +58,21 @@ SEARCH_TRIALS = 100  # paper, section "Effect of contamination"
 SEARCH_EXTENSIONS = 3
 FAST_FOLDS = 5
 FAST_TRIALS = 12
-GRAM_MB = 2048.0  # kernel values of 10,100 rows, the largest task of the paper
+GRAM_MB = 2048.0  # enough for the kernel matrix of 10,100 rows, the paper's largest task
 ALL_ROWS = 10**9  # the paper scores candidates on all of U
-DEFAULT = "default"  # the grid of data sets that have none of their own
-RELATIVE = "x"  # before a number: times gamma's "scale", or times |P|
+DEFAULT = "default"  # the grid for data sets without their own
+RELATIVE = "x"  # prefix of a number: relative to gamma's "scale", or to |P|
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The kernel of a data set, and the text of each axis of each method."""
+    """The kernel for a data set, and the unparsed values of each parameter of each method."""
 
     kernel: KernelName
-    axes: Mapping[str, Mapping[str, str]]  # by method, then by name
+    axes: Mapping[str, Mapping[str, str]]  # by method, then by parameter name
 
     def axes_of(self, method: str, gamma_scale: float, n_pos: int) -> tuple[Axis, ...]:
-        """The values to try, with relative ones computed from the data."""
+        """Return the values to try; relative values are resolved from the data."""
         units = {"gamma": gamma_scale, "n_pos": float(n_pos)}
         return tuple(
             parse_axis(name, _absolute(name, text, units))
@@ -79,7 +80,7 @@ class Grid:
         )
 
     def check(self, method: str) -> None:
-        """Check that a method has all its axes, and not too many candidates."""
+        """Check that a method has all its parameters and not too many candidates."""
         needed = set(axes_of(BASE_METHODS[method])) - {"degree", "coef0"}
         if not Kernel(self.kernel).uses_gamma:
             needed.discard("gamma")
@@ -114,13 +115,13 @@ def _absolute(name: str, text: str, units: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True)
 class Grids:
-    """The grids of all data sets, as the file has them."""
+    """The grids of all data sets, as stored in the file."""
 
     content: Mapping[str, Any]
 
     @classmethod
     def from_file(cls, content: Mapping[str, Any], name: str) -> Grids:
-        """Check every grid of a file, also those that this run does not use."""
+        """Check every grid in a file, even those not used in this run."""
         if content.get("kind") != GRIDS_KIND or content.get("format") != GRIDS_FORMAT:
             raise DataError(f"{name}: holds no grids", "edit what resvm benchmark grids prints")
         sets = content.get("data_sets")
@@ -139,7 +140,7 @@ class Grids:
         return grids
 
     def grid(self, family: str) -> Grid:
-        """The grid of a data set, or the default one."""
+        """Return the grid for a data set, or the default grid."""
         sets = self.content["data_sets"]
         entry = sets.get(family, sets.get(DEFAULT))
         if not isinstance(entry, dict):
@@ -175,36 +176,36 @@ def read_grids(path: str) -> Grids:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How methods are tuned, and how their ensembles decide."""
+    """How methods are tuned, and the decision rule of their ensembles."""
 
     name: ProtocolName
     grids: Grids
-    trials: int = SEARCH_TRIALS  # of random search
+    trials: int = SEARCH_TRIALS  # for random search
 
     def kernel(self, family: str) -> KernelName:
-        """The paper's kernel for a data set; today's recommendation is always rbf."""
+        """Return the paper's kernel for a data set; the fast protocol always uses rbf."""
         return "rbf" if self.name == "fast" else self.grids.grid(family).kernel
 
     def methods(self, family: str) -> tuple[str, ...]:
-        """The methods that make sense for a data set."""
+        """Return the methods to run on a data set; cwsvm-published is linear only."""
         return METHODS if self.kernel(family) == "linear" else METHODS[:-1]
 
     @property
     def scale(self) -> Literal["auto"] | None:
-        """Whether features are scaled; the paper used them as they were."""
+        """How to scale features; the paper did not scale them."""
         return "auto" if self.name == "fast" else None
 
     @property
     def decision(self) -> RuleName | None:
-        """The paper's decision rule, or the model's own choice."""
+        """The paper's decision rule, or None to let the model choose."""
         return None if self.name == "fast" else "votes"
 
     def is_automatic(self, method: str) -> bool:
-        """Whether training chooses the settings itself."""
+        """Return whether training chooses the parameters automatically."""
         return self.name == "fast" and method == "resvm"
 
     def params(self, method: str, family: str, seed: int) -> MethodParameters:
-        """The parameters that all candidates of a method share."""
+        """Return the parameters shared by all candidates of a method."""
         if method == PUBLISHED_CWSVM:
             return MethodParameters(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
         return MethodParameters(kernel=self.kernel(family), seed=seed)
@@ -212,7 +213,7 @@ class Protocol:
     def search(
         self, method: str, family: str, seed: int, gamma_scale: float, n_pos: int
     ) -> TuningSettings:
-        """How a method's candidates are found and scored."""
+        """Return how to search for and score a method's candidates."""
         common: dict[str, Any] = {
             "methods": (BASE_METHODS[method],),
             "base": self.params(method, family, seed),
@@ -236,30 +237,30 @@ class Protocol:
 
 CURVE_DECIMALS = 4
 
-EXTENDED = 1.5  # a guess of how many times as many candidates extended ranges have
+EXTENDED = 1.5  # rough factor for the additional candidates when ranges are extended
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What all cells of a benchmark share."""
+    """Data and settings shared by all cells of a benchmark."""
 
     data: BenchmarkData
     protocol: Protocol
     families: Mapping[str, str]  # the data set of each task
-    alone: bool  # one cell at a time, so that the processor time of the process is the cell's
+    alone: bool  # cells run one at a time, so the CPU time of the process is that of the cell
 
 
 @dataclass(frozen=True, eq=False)
 class CellScores:
-    """The decision values of a trained method for the test rows of its cell."""
+    """A trained method's decision values for the test rows of its cell."""
 
     truth: npt.NDArray[np.bool_]
     values: FloatArray
-    chosen: dict[str, Any]  # the parameters, as a line of results has them
-    cpu_seconds: float  # for scoring the test rows, which is no part of making a model
+    chosen: dict[str, Any]  # the parameters, as recorded in a line of results
+    cpu_seconds: float  # for scoring the test rows, which is not part of training
 
     def areas(self) -> dict[str, float]:
-        """By their names in a line of results."""
+        """Return the areas under their names in a line of results."""
         ranking = ScoredLabels.from_scores(self.truth, self.values)
         return {
             "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
@@ -268,7 +269,7 @@ class CellScores:
         }
 
     def curve(self) -> list[float]:
-        """The highest precision at each hundredth of recall or any higher one."""
+        """Return the highest precision at or beyond each recall of 0.01, 0.02, ..., 1."""
         points = Points.from_scores(self.truth, self.values)
         best = np.maximum.accumulate(points.precision[::-1])[::-1]
         recalls = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS
@@ -295,14 +296,14 @@ def score_cell(bench: Bench, cell: Cell) -> CellScores:
 
 @dataclass(frozen=True)
 class Measured:
-    """A line of results and its line of times."""
+    """One line of results and the matching line of times."""
 
     record: dict[str, Any]
     times: dict[str, Any]
 
 
 def measure(bench: Bench, cell: Cell) -> Measured:
-    """Score a cell, and record the result and the time it took."""
+    """Score a cell and record its result and run time."""
     started, cpu_started = time.perf_counter(), time.process_time()
     scores = score_cell(bench, cell)
     key = cell.record(bench.protocol.name)
@@ -315,7 +316,7 @@ def measure(bench: Bench, cell: Cell) -> Measured:
 
 
 def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
-    """What to train, and its record; the record is empty where training chooses itself."""
+    """Tune a method; return what to train, and its record (empty if training chooses it)."""
     protocol, family = bench.protocol, bench.families[cell.task]
     seed = cell.seed(bench.data.seed)
     if protocol.is_automatic(cell.method):
@@ -335,7 +336,7 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
 
 
 def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, Any]:
-    """The record of a committee: its setting of the largest weight."""
+    """Return the record of a committee: the parameters with the largest weight."""
     heaviest = max(range(len(plan.plans)), key=lambda number: plan.weights[number])
     one = plan.plans[heaviest]
     chosen = replace(
@@ -346,7 +347,7 @@ def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, 
 
 
 class TimeLeft:
-    """Estimates the seconds that cells take from those already measured."""
+    """Estimates the remaining time from the cells already measured."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -356,7 +357,7 @@ class TimeLeft:
         self._seconds.setdefault((cell.task, cell.method), []).append(seconds)
 
     def phrase(self, cells: Sequence[Cell], workers: int) -> str:
-        """Such as ``, about 3 h left``; empty before the first measurement."""
+        """Return a phrase like ``, about 3 h left``, or nothing before the first measurement."""
         if not self._seconds:
             return ""
         means = {kind: sum(times) / len(times) for kind, times in self._seconds.items()}
@@ -373,7 +374,7 @@ class TimeLeft:
         return f", about {seconds / 3600:.1f} h left"
 
     def _size(self, task: str, method: str) -> float:
-        """The relative cost of a cell: pairs of rows in all bags that are trained."""
+        """Return the relative cost of a cell: the number of pairs of rows in all bags."""
         data, protocol = self._bench.data, self._bench.protocol
         source = data.tasks[task] if data.own is None else data.own
         grid = protocol.grids.grid(self._bench.families[task])

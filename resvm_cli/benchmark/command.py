@@ -39,7 +39,7 @@ benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 @benchmark.callback()
 def described() -> None:
-    """Run the paper's experiments, on its data or on yours, and report the results.
+    """Run the paper's experiments on its data or on yours, and report the results.
 
     For example:
 
@@ -57,14 +57,15 @@ def run(
             "-o",
             "--output",
             metavar="DIR",
-            help="Directory for results.jsonl, which grows line by line, and a record of the run.",
+            help="Directory for results.jsonl, written line by line, and a record of the run.",
         ),
     ],
     data_dir: Annotated[
         str,
         data_option(
             metavar="DIR",
-            help="The paper's files, named as on LIBSVM's page of data sets, plain or compressed.",
+            help="Directory with the paper's data files, plain or compressed, named as on the"
+            " LIBSVM page.",
         ),
     ] = ".",
     tasks: Annotated[
@@ -90,49 +91,50 @@ def run(
         ),
     ] = None,
     repetitions: Annotated[
-        int, plan_option(metavar="N", help="Draws of each task in each setting.")
+        int, plan_option(metavar="N", help="Number of draws for each task in each setting.")
     ] = 20,
     protocol: Annotated[
         str | None,
         plan_option(
             metavar="NAME",
-            help="paper: a grid by 10 folds and pu_score, 50 members, votes;"
-            " fast: what we recommend today (train --auto);"
-            " search: like paper, but random search instead of a grid.",
-            show_default="paper; with --data fast",
+            help="paper: grid search by pu_score in 10-fold cross-validation, 50 members, votes;"
+            " fast: the current recommendation (train --auto);"
+            " search: like paper, but with random search.",
+            show_default="paper; fast with --data",
         ),
     ] = None,
     grid: Annotated[
         str | None,
         plan_option(
             metavar="FILE",
-            help="Other grids for the paper's protocol; resvm benchmark grids prints ours.",
+            help="Custom grids for --protocol paper; resvm benchmark grids prints the defaults.",
         ),
     ] = None,
     trials: Annotated[
         int | None,
         plan_option(
-            metavar="N", help="Candidates per method with --protocol search.", show_default="100"
+            metavar="N", help="Candidates per method, with --protocol search.", show_default="100"
         ),
     ] = None,
     data: Annotated[
-        str | None, own_option(metavar="FILE", help="A labeled file to use instead of the paper's.")
+        str | None,
+        own_option(metavar="FILE", help="Labeled file to use instead of the paper's data."),
     ] = None,
     positive_label: Annotated[
         float | None, own_option(metavar="LABEL", help="Label of the truly positive rows.")
     ] = None,
     n_pos: Annotated[
-        int | None, own_option(metavar="N", help="Rows of P in each draw.", show_default=False)
+        int | None, own_option(metavar="N", help="Number of rows in P.", show_default=False)
     ] = None,
     n_unl: Annotated[
-        int | None, own_option(metavar="N", help="Rows of U in each draw.", show_default=False)
+        int | None, own_option(metavar="N", help="Number of rows in U.", show_default=False)
     ] = None,
     contamination_pos: Annotated[
         str | None,
         own_option(
             metavar="A,...|LOW:HIGH:STEP",
-            help="Fractions of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1. With --data, or"
-            " with --tasks instead of the paper's settings.",
+            help="Fractions of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1. Use with --data,"
+            " or with --tasks to replace the paper's settings.",
             show_default="0",
         ),
     ] = None,
@@ -148,7 +150,7 @@ def run(
         str | None,
         own_option(
             metavar="FILE",
-            help="A group for each row, one per line; no group is in both the test rows and P or"
+            help="Group of each row, one per line; test rows never share a group with rows in P or"
             " U.",
         ),
     ] = None,
@@ -156,19 +158,24 @@ def run(
     json: Json = False,
     resume: Annotated[
         bool,
-        running_option("--resume", help="Continue in DIR: keep its results, run what is missing."),
+        running_option(
+            "--resume", help="Continue a run in DIR: keep its results and run the missing ones."
+        ),
     ] = False,
     task: Task = None,
     seed: Annotated[
-        int, running_option(metavar="N", help="Same seed, same data: the same results.")
+        int,
+        running_option(
+            metavar="N", help="Random seed; the same seed and data give the same results."
+        ),
     ] = 0,
     *,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:
-    """Run the paper's experiments, or the same on your own labeled data.
+    """Run the paper's experiments, or repeat them on your own labeled data.
 
-    Each line of results is one method, tuned and trained on one draw of P and U, and tested on rows
+    Each line of results is one method, tuned and trained on one draw of P and U and tested on rows
     of known class. --resume continues an interrupted run.
 
     For example:
@@ -245,7 +252,7 @@ def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
 
 
 def _refuse(options: dict[str, Any], reason: str) -> None:
-    """Raise if one of these options was given."""
+    """Raise an error if one of these options was given."""
     for option, value in options.items():
         if value is not None:
             raise CommandLineError(f"{option} {reason}")
@@ -257,7 +264,7 @@ def _listed(
     names: tuple[str, ...],
     aliases: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    """The names in a list; an alias stands for one or more of them."""
+    """Parse a comma-separated list of names; an alias stands for one or more names."""
     chosen: list[str] = []
     for part in names if text is None else text.split(","):
         chosen += (aliases or {}).get(part) or (parse_choice(option, part, names),)
@@ -265,7 +272,7 @@ def _listed(
 
 
 def _levels(option: str, text: str | None) -> tuple[float, ...]:
-    """0,0.1,0.3 or 0:0.6:0.1, both ends included."""
+    """Parse a list such as 0,0.1,0.3 or a range such as 0:0.6:0.1 (ends included)."""
     if text is None:
         return (0.0,)
     expected = "a list 0,0.1,0.3 or LOW:HIGH:STEP"
@@ -294,24 +301,28 @@ def report(
         list[str],
         typer.Argument(
             metavar="DIR...",
-            help="Directories of resvm benchmark run. Those of the same protocol, seed and grids"
-            " are joined; two protocols or seeds are compared side by side.",
+            help="Directories written by resvm benchmark run. Runs with the same protocol, seed and"
+            " grids are joined; two different runs are compared side by side.",
         ),
     ],
     markdown: Annotated[
-        str | None, output_option(metavar="FILE", help="All tables as Markdown (- is stdout).")
+        str | None,
+        output_option(metavar="FILE", help="Write all tables as Markdown (- is stdout)."),
     ] = None,
     csv: Annotated[
         str | None,
-        output_option(metavar="FILE", help="One line per task, setting and method (- is stdout)."),
+        output_option(
+            metavar="FILE", help="Write one line per task, setting and method (- is stdout)."
+        ),
     ] = None,
     html: Annotated[
-        str | None, output_option(metavar="FILE", help="One page with sortable tables and figures.")
+        str | None,
+        output_option(metavar="FILE", help="Write an HTML page with sortable tables and figures."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the tables of a benchmark next to the published ones, with tests and verdicts.
+    """Compare the tables of a benchmark with the published ones, with tests and verdicts.
 
     For example:
 
@@ -359,18 +370,21 @@ def figure(
         list[str] | None,
         typer.Argument(
             metavar="[DIR...]",
-            help="For contamination: directories of runs that vary the contamination of U, of P, or"
-            " of each in turn.",
+            help="For contamination: one run that varies the contamination of U, P or both, or one"
+            " run for each.",
         ),
     ] = None,
     *,
     output: Annotated[
-        str, output_option("-o", "--output", metavar="FILE", help="The figure: .svg, .png or .pdf.")
+        str,
+        output_option("-o", "--output", metavar="FILE", help="Output file: .svg, .png or .pdf."),
     ],
     task: Annotated[
         str | None,
         draw_option(
-            metavar="NAME", help="For curves: a task, such as mnist-7.", show_default="synthetic"
+            metavar="NAME",
+            help="For curves: name of a task, such as mnist-7.",
+            show_default="synthetic",
         ),
     ] = None,
     setting: Annotated[
@@ -384,7 +398,9 @@ def figure(
     repetition: Annotated[
         int | None,
         draw_option(
-            metavar="N", help="For curves and densities: number of the draw.", show_default="0"
+            metavar="N",
+            help="For curves and densities: which repetition to draw.",
+            show_default="0",
         ),
     ] = None,
     protocol: Annotated[
@@ -397,7 +413,7 @@ def figure(
         str | None,
         data_option(
             metavar="DIR",
-            help="For curves: the paper's files, as for benchmark run.",
+            help="For curves: directory with the paper's files, as in benchmark run.",
             show_default=".",
         ),
     ] = None,
@@ -405,7 +421,7 @@ def figure(
         int | None,
         running_option(
             metavar="N",
-            help="For curves and densities: the seed of the run that made the draw.",
+            help="For curves and densities: the seed of the benchmark run.",
             show_default="0",
         ),
     ] = None,
@@ -414,9 +430,9 @@ def figure(
 ) -> None:
     """Draw one of the paper's four figures.
 
-    resampling: the contamination of bootstrap resamples by size. densities: the synthetic problem
-    in the three settings. curves: PR and ROC curves of all methods in one repetition.
-    contamination: the effect of contamination of U and of P on each method.
+    resampling: contamination of bootstrap resamples by size. densities: the synthetic problem in
+    the three settings. curves: PR and ROC curves of all methods in one repetition. contamination:
+    how contamination of U and P affects each method.
 
     For example:
 
@@ -474,16 +490,16 @@ def join(
         list[str],
         typer.Argument(
             metavar="DIR...",
-            help="Directories of resvm benchmark run, of the same protocol, seed and grids.",
+            help="Directories of benchmark runs with the same protocol, seed and grids.",
         ),
     ],
-    output: Annotated[str, output_option("-o", "--output", metavar="DIR", help="A new directory.")],
+    output: Annotated[str, output_option("-o", "--output", metavar="DIR", help="New directory.")],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Join the results of several directories, as if one run had produced them.
+    """Join the results of several directories as if they came from a single run.
 
-    Where two directories have the same cell, the results must be the same.
+    If two directories contain the same cell, their results must be the same.
 
     For example:
 
@@ -501,7 +517,7 @@ def join(
 
 @benchmark.command()
 def grids() -> None:
-    """Print the grids of the paper's protocol as JSON, to edit and use with run --grid.
+    """Print the grids for --protocol paper as JSON, to edit and use with run --grid.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""The effect of contamination: what each method achieves at each level, and tolerates."""
+"""The effect of contamination: performance at each level, and how much each method tolerates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resvm_cli.errors import DataError, Message, ParameterError
 
 AXES = ("contamination_pos", "contamination_unl")
 PANELS = AXES[::-1]  # in the order of the paper's figure
-TOLERATED_POINTS = 5.0  # of average precision that contamination may cost
+TOLERATED_POINTS = 5.0  # loss of average precision that counts as tolerated
 EXAMPLE = (
     "resvm benchmark run {protocol:search} {tasks:synthetic} {contamination_pos:0.3}"
     " {contamination_unl:0:0.6:0.1} {output:DIR} makes one"
@@ -31,7 +31,7 @@ EXAMPLE = (
 
 @dataclass(frozen=True)
 class LevelRow(MethodRow):
-    """All methods at one contamination; wins and tests use average precision."""
+    """All methods at one contamination level; wins and tests use average precision."""
 
     contamination_pos: float
     contamination_unl: float
@@ -44,21 +44,21 @@ class LevelRow(MethodRow):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The highest contamination at which a method loses less than 5 points."""
+    """The highest contamination at which a method loses at most 5 points."""
 
     method: str
     axis: str
     other: float  # contamination of the other set
     level: float
     clean: float  # mean average precision in percent at the lowest contamination
-    lost: float  # points at ``level``
-    next_level: float | None  # None: it tolerates all levels that were tried
+    lost: float  # points lost at ``level``
+    next_level: float | None  # None: the method tolerates all levels tried
     next_lost: float | None
 
 
 @dataclass(frozen=True)
 class OwnTable:
-    """One task at every contamination that was tried."""
+    """One task at every contamination level tried."""
 
     task: str
     methods: tuple[str, ...]
@@ -67,7 +67,7 @@ class OwnTable:
 
     @property
     def means(self) -> dict[str, float]:
-        """Average precision over the contaminations that all methods have, best first."""
+        """Mean average precision over the levels that all methods have finished, best first."""
         rows = [row for row in self.rows if all(row.cell(method) for method in self.methods)]
         found = {}
         for method in self.methods if rows else ():
@@ -81,7 +81,7 @@ def other_axis(axis: str) -> str:
 
 
 def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, list[LevelRow]]]:
-    """Rows that differ along one axis, for each contamination of the other set."""
+    """Yield the rows that vary along one axis, for each fixed level of the other axis."""
     other = other_axis(axis)
     for fixed in sorted({getattr(row, other) for row in rows}):
         along = [row for row in rows if getattr(row, other) == fixed]
@@ -90,7 +90,7 @@ def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, lis
 
 
 def own_tables(results: Sequence[CellResult]) -> tuple[OwnTable, ...]:
-    """The table of every task at contaminations that the user chose."""
+    """Return one table per task, with the contamination levels chosen by the user."""
     found = []
     for task in dict.fromkeys(one.cell.task for one in results):
         own = [one for one in results if one.cell.task == task]
@@ -116,7 +116,7 @@ def _level_row(
 
 
 def _tolerances(rows: Sequence[LevelRow], methods: Sequence[str]) -> tuple[Tolerance, ...]:
-    """How far each method gets along each axis, level by level, before it loses 5 points."""
+    """Find the highest level on each axis before each method loses more than 5 points."""
     found = []
     for axis in AXES:
         for fixed, along in rows_along(axis, rows):
@@ -143,7 +143,7 @@ def _tolerances(rows: Sequence[LevelRow], methods: Sequence[str]) -> tuple[Toler
 
 @dataclass(frozen=True)
 class LevelMean:
-    """The area under the PR curve at one contamination, in percent."""
+    """Area under the PR curve at one contamination level, in percent."""
 
     level: float
     area: Estimate
@@ -151,7 +151,7 @@ class LevelMean:
 
 @dataclass(frozen=True)
 class MethodLevels:
-    """One method at the levels of one contamination."""
+    """One method at all levels of one contamination axis."""
 
     method: str
     means: tuple[LevelMean, ...]
@@ -159,7 +159,7 @@ class MethodLevels:
 
 @dataclass(frozen=True)
 class ContaminationPanel:
-    """The effect of one contamination while the other is held."""
+    """The effect of contaminating one set while the other is held fixed."""
 
     axis: str
     held: float
@@ -168,7 +168,7 @@ class ContaminationPanel:
 
 @dataclass(frozen=True)
 class ContaminationFigure:
-    """The effect of contamination of U and of P, where the runs varied them."""
+    """The effect of contaminating U and P, as far as the runs varied them."""
 
     task: str
     protocol: str
@@ -176,7 +176,7 @@ class ContaminationFigure:
 
 
 def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
-    """The figure of runs that varied one contamination each, or of one run that varied both."""
+    """Return the figure for one run, or for two runs that each vary one contamination."""
     if not directories:
         raise ParameterError("contamination needs the DIR of a run, or of two", EXAMPLE)
     if len(directories) > len(AXES):
@@ -213,7 +213,7 @@ def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
 
 
 def _panel(directory: str, axis: str, rows: Sequence[LevelRow]) -> ContaminationPanel | None:
-    """The panel of one contamination; None if it is not varied."""
+    """Return the panel for one contamination axis, or None if it was not varied."""
     varied = list(rows_along(axis, rows))
     if not varied:
         return None

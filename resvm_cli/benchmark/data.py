@@ -1,7 +1,7 @@
-"""The rows of a benchmark: the paper's tasks or a user's file, and draws of P, U and test rows.
+"""The data of a benchmark: the paper's tasks or a user's file, and draws of P, U and test rows.
 
-A draw depends on the seed of the benchmark, the task, the contamination and the repetition alone,
-so that cells can be run in any order and on any machine.
+A draw depends only on the benchmark's seed, the task, the contamination and the repetition, so
+cells can be run in any order and on any machine.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from resvm_cli.rows import DataSummary, IntArray, Rows
 
 SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]
 SETTINGS: tuple[SettingName, ...] = get_args(SettingName)
-OWN = "own"  # the setting of contaminations that the user chose
-# Class-weighted SVM as the published results have it: LIBLINEAR without a bias, linear tasks only.
+OWN = "own"  # the setting for contamination levels chosen by the user
+# Class-weighted SVM as in the published results: LIBLINEAR without a bias, linear tasks only.
 PUBLISHED_CWSVM = "cwsvm-published"
-METHODS: tuple[str, ...] = ("resvm", "bagging", "cwsvm", PUBLISHED_CWSVM)  # in the order of a run
+METHODS: tuple[str, ...] = ("resvm", "bagging", "cwsvm", PUBLISHED_CWSVM)  # in order of execution
 COMPARED = ("cwsvm", "bagging", "resvm")  # in the order of the paper's tables
 LIBSVM_PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 FILE_ENDINGS = ("", ".bz2", ".gz", ".xz", ".zst")
-TEST_GROUPS = 0.3  # fraction of the groups that is held out for testing
+TEST_GROUPS = 0.3  # fraction of groups held out for testing
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of LIBSVM's page of data sets."""
+    """A file from the LIBSVM data page."""
 
     name: str
     folder: Literal["binary", "multiclass"]
@@ -47,29 +47,29 @@ class DataFile:
         return f"{LIBSVM_PAGE}/{self.folder}/{self.name}.bz2"
 
     def path_in(self, directory: str) -> str | None:
-        """The file in a directory, plain or compressed; None if it is missing."""
+        """Return the path of the file, plain or compressed; None if it is missing."""
         paths = [os.path.join(directory, self.name + ending) for ending in FILE_ENDINGS]
         return next((path for path in paths if os.path.isfile(path)), None)
 
 
 @dataclass(frozen=True)
 class LearningTask:
-    """One class against all others, and how many rows of each are drawn (paper, table 1)."""
+    """One class against all others, and the number of rows to draw (paper, table 1)."""
 
     name: str
     n_pos: int
     n_unl: int
-    contamination: float  # of U, or of P and U, where the setting has any
+    contamination: float  # of U, or of P and U, in the settings with contamination
     file: DataFile | None = None  # None: the synthetic problem
     test_file: DataFile | None = None  # None: test rows are drawn from the same file
     positive_label: float = 1.0
     test_pos: int | None = None
     test_neg: int | None = None
-    n_pool: int | None = None  # rows of a large file that all draws are made from
+    n_pool: int | None = None  # size of the subset of a large file that all draws are made from
 
     @property
     def family(self) -> str:
-        """The data set, whose classes share a grid."""
+        """The data set; all of its classes share a grid."""
         return self.name.partition("-")[0]
 
     @property
@@ -77,7 +77,7 @@ class LearningTask:
         return tuple(file for file in (self.file, self.test_file) if file is not None)
 
     def contaminations(self, setting: str) -> tuple[float, float]:
-        """The contaminations of P and U in one of the paper's settings."""
+        """Return the contamination of P and of U in one of the paper's settings."""
         of_pos = self.contamination if setting == "semi-supervised" else 0.0
         return of_pos, 0.0 if setting == "supervised" else self.contamination
 
@@ -85,7 +85,7 @@ class LearningTask:
 def _classes(
     name: str, labels: Sequence[int], n_pos: int, n_unl: int, contamination: float, file: str
 ) -> list[LearningTask]:
-    """One task for each class of a data set that comes with test rows."""
+    """Return one task per class of a data set that has a separate test file."""
     files = DataFile(file, "multiclass"), DataFile(f"{file}.t", "multiclass")
     return [
         LearningTask(f"{name}-{label}", n_pos, n_unl, contamination, *files, float(label))
@@ -118,36 +118,36 @@ FAMILIES: dict[str, tuple[str, ...]] = {  # the tasks of each data set
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one draw of a task: the key of results and times."""
+    """One method on one draw of a task; the key for results and times."""
 
     setting: str
     task: str
     repetition: int
     contamination_pos: float = 0.0
     contamination_unl: float = 0.0
-    method: str = ""  # all methods of a cell get the same draw
+    method: str = ""  # not part of the draw, which is the same for all methods
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Cell:
-        """The cell of a line of results or times."""
+        """Return the cell of a line of results or times."""
         levels = record.get("contamination_pos", 0.0), record.get("contamination_unl", 0.0)
         key = record["setting"], record["task"], record["repetition"]
         return cls(*key, *levels, record["method"])
 
     def record(self, protocol: str) -> dict[str, Any]:
-        """The fields that name the cell in a file."""
+        """Return the fields that identify the cell in a file."""
         key = {name: getattr(self, name) for name in ("setting", "task", "method", "repetition")}
         pos, unl = self.contamination
         return {"protocol": protocol, **key, "contamination_pos": pos, "contamination_unl": unl}
 
     @property
     def contamination(self) -> tuple[float, float]:
-        """Of P and of U."""
+        """The contamination of P and of U."""
         return self.contamination_pos, self.contamination_unl
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Sorts cells as a run goes through them: small tasks first within each repetition."""
+        """Sort key for the order of a run: by repetition, then small tasks first."""
         size, number = 0, 0
         if self.task in PAPER_TASKS:
             size, number = PAPER_TASKS[self.task].n_unl, list(PAPER_TASKS).index(self.task)
@@ -157,13 +157,13 @@ class Cell:
 
     @property
     def draw_key(self) -> tuple[int, ...]:
-        """Numbers that only this draw has."""
-        # paper, section 4: the settings of a task differ by their contamination alone
+        """Integers that identify this draw uniquely."""
+        # paper, section 4: the settings of a task differ only in their contamination
         levels = (round(1e6 * level) for level in self.contamination)
         return (*self.task.encode(), self.repetition, *levels)
 
     def seed(self, seed: int) -> int:
-        """The seed of folds and bags, the same for every method."""
+        """Return the seed for folds and bags, which is the same for all methods."""
         bits = randomness.run_bits(seed, randomness.BENCHMARK_TRAINING, *self.draw_key)
         return int(bits.random_raw() >> np.uint64(32))
 
@@ -173,7 +173,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class LabeledRows:
-    """Rows of known class to draw from, with separate test rows where a task has them."""
+    """Rows of known class to draw from, and separate test rows if the task has them."""
 
     rows: Rows
     positive: npt.NDArray[np.bool_]
@@ -184,17 +184,17 @@ class LabeledRows:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """P and U to learn from, and test rows with their true classes."""
+    """P and U for training, and test rows with their true classes."""
 
     positives: Rows
     unlabeled: Rows
     test: Rows
     truth: npt.NDArray[np.bool_]
-    groups: IntArray | None  # of P, then of U
+    groups: IntArray | None  # the groups of the rows of P, then of U
 
 
 def draw(labeled: LabeledRows | None, sizes: Sizes, cell: Cell, seed: int) -> Draw:
-    """Draw the sets of a cell; without labeled rows, from the synthetic problem."""
+    """Draw P, U and test rows for a cell; without labeled rows, use the synthetic problem."""
     rng = randomness.keyed_generator(seed, randomness.BENCHMARK_SETS, *cell.draw_key)
     if labeled is None:
         counts = sizes.positives_needed, sizes.negatives_needed
@@ -204,7 +204,7 @@ def draw(labeled: LabeledRows | None, sizes: Sizes, cell: Cell, seed: int) -> Dr
     rows, positive, groups = labeled.rows, labeled.positive, labeled.groups
     kept = np.arange(len(positive))
     held_out = None
-    if groups is not None:  # whole groups are held out: no test row has a relative in P or U
+    if groups is not None:  # hold out complete groups, so no test row shares a group with P or U
         names = np.unique(groups)
         n_test = min(max(1, round(TEST_GROUPS * len(names))), len(names) - 1)
         is_test = np.isin(groups, rng.permutation(names)[:n_test])
@@ -225,7 +225,7 @@ def draw(labeled: LabeledRows | None, sizes: Sizes, cell: Cell, seed: int) -> Dr
 
 @dataclass(frozen=True)
 class OwnData:
-    """A labeled file of the user, and the sizes of the sets drawn from it."""
+    """The user's labeled file, and the sizes of the sets to draw from it."""
 
     path: str
     positive_label: float
@@ -236,7 +236,7 @@ class OwnData:
 
     @property
     def name(self) -> str:
-        """The task's name: the file name up to the first dot."""
+        """The name of the task: the file name up to the first dot."""
         return os.path.basename(self.path).partition(".")[0] or "data"
 
     def read(self) -> LabeledRows:
@@ -267,7 +267,7 @@ class MissingFile:
 
 
 def missing_files(directory: str, tasks: Sequence[LearningTask]) -> tuple[MissingFile, ...]:
-    """The files of these tasks that are not in the directory."""
+    """Return the data files of these tasks that are not in the directory."""
     missing: dict[DataFile, list[str]] = {}
     for task in tasks:
         for file in task.files:
@@ -278,7 +278,7 @@ def missing_files(directory: str, tasks: Sequence[LearningTask]) -> tuple[Missin
 
 @dataclass(frozen=True)
 class BenchmarkData:
-    """The rows of all tasks, read on first use; a pickle carries those that were read."""
+    """The rows of all tasks, read on first use; pickling includes the rows already read."""
 
     directory: str
     tasks: Mapping[str, LearningTask]
@@ -293,7 +293,7 @@ class BenchmarkData:
         return BenchmarkData, (*source, self._blocks, self._labeled)
 
     def draw(self, cell: Cell) -> Draw:
-        """P, U and the test rows of a cell."""
+        """Draw P, U and the test rows of a cell."""
         return draw(self.labeled(cell.task), self.sizes(cell), cell, self.seed)
 
     def sizes(self, cell: Cell) -> Sizes:
@@ -304,7 +304,7 @@ class BenchmarkData:
         return Sizes(task.n_pos, task.n_unl, *cell.contamination, *test)
 
     def description(self, task: str) -> dict[str, str]:
-        """The files of a task and their digests, as run.json records them."""
+        """Return the files of a task and their digests, as recorded in run.json."""
         if self.own is not None:
             labeled = self.labeled(task)
             assert labeled is not None
@@ -314,7 +314,7 @@ class BenchmarkData:
         return {"file": ", ".join(file.name for file in files), "digest": ", ".join(digests)}
 
     def labeled(self, task: str) -> LabeledRows | None:
-        """The rows of a task; None for the synthetic one, which has no file."""
+        """Return the rows of a task; None for the synthetic task, which has no file."""
         with self._lock:
             if task not in self._labeled:
                 found = self._read_paper(task) if self.own is None else self.own.read()

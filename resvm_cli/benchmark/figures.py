@@ -1,4 +1,4 @@
-"""The paper's four figures: their numbers, and how matplotlib draws them."""
+"""The paper's four figures: compute their data and draw them with matplotlib."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
 # paper, section "Bootstrap resampling contaminated sets"
 RESAMPLED_CONTAMINATION = 0.1
 RESAMPLE_SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
-TAIL = 0.025  # on either side of a 95 % interval
+TAIL = 0.025  # probability on either side of a 95 % interval
 REACH = 7.0  # the densities are shown from -7 to 7
 GRID_POINTS = 141
-# A method keeps its color, dashes and marker, whichever others are drawn.
+# Each method always has the same color, dashes and marker.
 METHOD_STYLES: dict[str, dict[str, Any]] = {
     "resvm": {"color": COLORS[0], "ls": DASHES[0], "marker": "o"},
     "bagging": {"color": COLORS[1], "ls": DASHES[1], "marker": "s"},
@@ -40,13 +40,13 @@ AXIS_NAMES = {"contamination_unl": "U", "contamination_pos": "P"}
 SET_COLORS = {"P": "Blues", "U": "Oranges"}
 DOT_COLORS = {"P": "#08306b", "U": "#7f2704"}
 TICKS = (-6, -3, 0, 3, 6)
-DODGE = 0.004  # shifts methods at one contamination, so that no interval hides another
+DODGE = 0.004  # horizontal offset between methods, so that their intervals do not overlap
 GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 
 
 @dataclass(frozen=True)
 class ResampleSize:
-    """Contamination of bootstrap resamples of one size: mean and central 95 %."""
+    """Contamination of bootstrap resamples of one size: mean and central 95 % interval."""
 
     size: int
     mean: float
@@ -58,12 +58,12 @@ class ResampleSize:
 class Resampling:
     """Contamination of bootstrap resamples by size."""
 
-    contamination: float  # of the set that is resampled
+    contamination: float  # of the set being resampled
     sizes: tuple[ResampleSize, ...]
 
 
 def resampling() -> Resampling:
-    """The exact intervals: the number of mislabeled rows in a resample is binomial."""
+    """Compute exact intervals; the number of mislabeled rows in a resample is binomial."""
     from scipy.special import bdtr
 
     rate = RESAMPLED_CONTAMINATION
@@ -77,7 +77,7 @@ def resampling() -> Resampling:
 
 @dataclass(frozen=True)
 class DensityPanel:
-    """One set in one setting: its density in the plane, and the rows of one draw."""
+    """One set in one setting: its 2-D density, and the rows of one draw."""
 
     setting: str
     name: Literal["P", "U"]
@@ -90,12 +90,12 @@ class DensityPanel:
 class Densities:
     """The synthetic problem in the paper's settings."""
 
-    grid: tuple[float, ...]  # coordinates of the densities
+    grid: tuple[float, ...]  # coordinates at which densities are computed
     panels: tuple[DensityPanel, ...]
 
 
 def densities(repetition: int = 0, seed: int = 0) -> Densities:
-    """The densities that P and U are drawn from, and the rows of one draw of a benchmark."""
+    """Compute the densities of P and U, and one draw of a benchmark."""
     check_not_negative(repetition=repetition, seed=seed)
     task = PAPER_TASKS["synthetic"]
     data = BenchmarkData(".", {task.name: task}, None, seed)
@@ -127,7 +127,7 @@ def _points(rows: Rows) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class CurvesRequest:
-    """The draw whose curves are shown, and how its methods are tuned."""
+    """The draw to show, and the protocol for tuning the methods."""
 
     protocol: Protocol
     task: str = "synthetic"
@@ -139,7 +139,7 @@ class CurvesRequest:
 
 @dataclass(frozen=True)
 class MethodCurve:
-    """One method on the test rows: areas as in a line of results, and points of its curves."""
+    """One method on the test rows: its areas, as in a line of results, and curve points."""
 
     method: str
     pr_auc_trapezoid: float
@@ -152,7 +152,7 @@ class MethodCurve:
 
 @dataclass(frozen=True)
 class Curves:
-    """All methods of one repetition."""
+    """The curves of all methods in one repetition."""
 
     protocol: str
     task: str
@@ -163,7 +163,7 @@ class Curves:
 
 
 def curves(request: CurvesRequest, run: Run) -> Curves:
-    """Draw, tune, train and test the methods of one repetition, as a run does."""
+    """Tune, train and test all methods on one repetition, as in a benchmark run."""
     check_not_negative(repetition=request.repetition, seed=request.seed)
     task = PAPER_TASKS[request.task]
     for missing in missing_files(request.data_dir, [task]):
@@ -214,7 +214,7 @@ def _curve(method: str, scores: CellScores) -> MethodCurve:
 def render_figure(
     result: Resampling | Densities | Curves | ContaminationFigure, kind: Kind
 ) -> bytes:
-    """A figure in the given format."""
+    """Render a figure in the given format."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
@@ -231,7 +231,7 @@ def render_figure(
 
 
 def _draw_resampling(result: Resampling) -> Any:
-    """Mean and 95 % interval by size of the resample."""
+    """Draw the mean and 95 % interval by resample size."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.6, 3.6), layout="constrained")
@@ -259,7 +259,7 @@ def _draw_resampling(result: Resampling) -> Any:
 
 
 def _draw_densities(result: Densities) -> Any:
-    """One row per setting, P beside U: the density shaded, the rows of one draw as dots."""
+    """Draw P and U side by side, one row per setting: densities shaded, drawn rows as dots."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
@@ -267,7 +267,7 @@ def _draw_densities(result: Densities) -> Any:
     figure = Figure(figsize=(5.6, 2.75 * rows), layout="constrained")
     panels = figure.subplots(rows, 2, sharex=True, sharey=True).flatten()
     highest = max(max(map(max, panel.density)) for panel in result.panels)
-    # levels double, as the ring is far thinner than the center
+    # each level is twice the previous one, because the ring is far less dense than the center
     levels = [highest / 2**step for step in range(7, -1, -1)]
     for axes, panel in zip(panels, result.panels, strict=True):
         axes.contourf(
@@ -293,7 +293,7 @@ def _draw_densities(result: Densities) -> Any:
 
 
 def _draw_curves(result: Curves) -> Any:
-    """PR and ROC curves of all methods; lines join thresholds, so areas are trapezoids."""
+    """Draw the PR and ROC curves of all methods, with straight lines between thresholds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 5.1 + 0.2 * len(result.curves)), layout="constrained")
@@ -330,7 +330,7 @@ def _draw_curves(result: Curves) -> Any:
 
 
 def _draw_contamination(result: ContaminationFigure) -> Any:
-    """One panel for each contamination that was varied."""
+    """Draw one panel per contamination axis that was varied."""
     from matplotlib.figure import Figure
 
     count = len(result.panels)
@@ -354,7 +354,7 @@ def _draw_contamination(result: ContaminationFigure) -> Any:
 
 
 def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
-    """Every method by one contamination; a single repetition has no interval."""
+    """Draw all methods along one contamination axis; one repetition has no interval."""
     middle = (len(panel.methods) - 1) / 2
     for number, one in enumerate(panel.methods):
         shift = DODGE * (number - middle)

@@ -1,4 +1,4 @@
-"""The sections of a report beyond the paper's tables: conclusions, tests, margins, own data."""
+"""Report sections beyond the paper's tables: conclusions, tests, margins, own data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MIN_PAIRS = 5  # with fewer, no one-sided Wilcoxon test is significant at 5 %
 
 
 def conclusions(run: RunReport) -> Section:
-    """The paper's conclusions, and whether these results confirm them."""
+    """Report the paper's conclusions and whether these results confirm them."""
     marks = {"confirmed": "above", "weaker": "within", "not confirmed": "below"}
     rows = tuple(
         cells(one.claim, TableCell(one.finding, None, marks[one.finding]), one.evidence)
@@ -47,7 +47,7 @@ def conclusions(run: RunReport) -> Section:
 
 
 def tests(run: RunReport) -> Section:
-    """Friedman's test and all pairs, over tasks and over data sets, with rank diagrams."""
+    """Report Friedman's test and pairwise tests over tasks and data sets, with diagrams."""
     summary, pairs, charts = [], [], []
     sentences = [
         "Methods are ranked by their mean area on each task (1 is best). Over data sets, the tasks"
@@ -114,7 +114,7 @@ def _pairs(test: OverallTest) -> list[tuple[TableCell, ...]]:
 
 
 def margins(run: RunReport) -> Section:
-    """By how much resvm is ahead, and how much of the published margin that is."""
+    """Report the margins of resvm and compare them with the published margins."""
     rows = []
     sentences = [
         "Points by which resvm is ahead, on average over tasks. The published margin over"
@@ -150,7 +150,7 @@ def margins(run: RunReport) -> Section:
 
 
 def dominance(run: RunReport) -> Section:
-    """How often resvm's PR curves lie above those of the others."""
+    """Report how often resvm's PR curves lie above those of other methods."""
     rows = tuple(
         cells(
             TITLES[one.setting], one.method, one.n, number(100 * one.whole, 0),
@@ -180,7 +180,7 @@ def dominance(run: RunReport) -> Section:
 
 
 def medians(run: RunReport) -> Section:
-    """Tuned parameters by digit, each above the paper's."""
+    """Report the tuned parameters by digit, each above the paper's value."""
     tables = []
     for parameter, title in PARAMETER_TITLES.items():
         own = [one for one in run.medians if one.parameter == parameter]
@@ -200,7 +200,7 @@ def medians(run: RunReport) -> Section:
 
 
 def widths(run: RunReport) -> Section:
-    """How wide the intervals are."""
+    """Report the widths of the intervals."""
     rows = []
     for one in run.widths:
         narrower = None
@@ -224,7 +224,7 @@ def widths(run: RunReport) -> Section:
 
 
 def own_data(own: OwnTable) -> Section:
-    """One task at the contaminations that the user chose."""
+    """Report one task at the contamination levels chosen by the user."""
     rows = []
     for row in own.rows:
         tests = {"bagging": row.p_resvm_over_bagging, "cwsvm": row.p_resvm_over_cwsvm}
@@ -267,7 +267,7 @@ def own_data(own: OwnTable) -> Section:
 
 
 def _which_method(own: OwnTable) -> list[str]:
-    """The answer to a user's first question."""
+    """Return sentences on which method to use."""
     if len(own.methods) < 2 or not own.means:
         return []
     wins = dict.fromkeys(own.means, 0)
@@ -290,7 +290,7 @@ def _which_method(own: OwnTable) -> list[str]:
 
 
 def _how_much(own: OwnTable) -> list[str]:
-    """The answer to the second: how much contamination each method tolerates."""
+    """Return sentences on how much contamination each method tolerates."""
     sentences = []
     for one in own.borne:
         name, other = ("P", "U") if one.axis == "contamination_pos" else ("U", "P")
@@ -307,7 +307,7 @@ def _how_much(own: OwnTable) -> list[str]:
 
 
 def _levels(own: OwnTable) -> tuple[Chart, ...]:
-    """One chart for each contamination that was varied while the other was fixed."""
+    """Return one chart per contamination axis, with the other axis held fixed."""
     charts = []
     for axis in AXES:
         for fixed, along in rows_along(axis, own.rows):
@@ -332,7 +332,7 @@ def _levels(own: OwnTable) -> tuple[Chart, ...]:
 
 
 def comparison(compared: Comparison) -> Section:
-    """Two runs side by side."""
+    """Report two runs side by side."""
     first, second = compared.names
     rows = []
     for one in compared.rows:

@@ -1,9 +1,9 @@
-"""Several directories of one benchmark as one.
+"""Join several directories of one benchmark.
 
-Every line depends on its own cell, the seed and the grids alone, so directories of the same
-settings are parts of one run, wherever they were filled. Where two of them have the same cell, the
-results must agree: otherwise they come from other versions or other data, and a joint report would
-be false.
+Every line depends only on its cell, the seed and the grids, so directories with the same settings
+are parts of one run, no matter where they were produced. If two directories contain the same cell,
+their results must agree. Otherwise they come from different versions or data, and a joint report
+would be wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOT_ONE_RUN = "they are not parts of one run: report each separately"
 
 @dataclass(frozen=True)
 class JoinResult:
-    """What was joined, for the report."""
+    """The directories that were joined, and the number of results."""
 
     path: str
     protocol: str
@@ -41,7 +41,7 @@ class JoinResult:
 
 
 def join(directories: Sequence[str], output: str) -> JoinResult:
-    """Write the results of several directories as those of one, which can be resumed."""
+    """Write the results of several directories to a new one, which can be resumed."""
     if output in ("", "-"):
         raise ParameterError("{output} needs the name of a directory")
     parts = read_directories(directories)
@@ -68,7 +68,7 @@ def join(directories: Sequence[str], output: str) -> JoinResult:
 
 
 def read_directories(directories: Sequence[str]) -> list[BenchmarkFiles]:
-    """Read directories to be used together; each must be different and have results."""
+    """Read directories to be used together; they must be distinct and have results."""
     for other, directory in combinations(directories, 2):
         if same_source(other, directory):
             raise ParameterError("{path} is the same directory as {other}", path=directory,
@@ -81,7 +81,7 @@ def read_directories(directories: Sequence[str]) -> list[BenchmarkFiles]:
 
 
 def joined_runs(parts: Sequence[BenchmarkFiles]) -> list[BenchmarkFiles]:
-    """The runs that these directories are parts of: those of equal settings are joined."""
+    """Return the runs in these directories, joining directories with equal settings."""
     runs: list[list[BenchmarkFiles]] = []
     for files in parts:
         for run in runs:
@@ -94,7 +94,7 @@ def joined_runs(parts: Sequence[BenchmarkFiles]) -> list[BenchmarkFiles]:
 
 
 def joined(parts: Sequence[BenchmarkFiles]) -> BenchmarkFiles:
-    """Directories of equal settings as one, in the order of a run that did all at once."""
+    """Join directories with equal settings, in the order of a single run."""
     if len(parts) == 1:
         return parts[0]
     results: dict[Cell, tuple[str, CellResult]] = {}
@@ -120,7 +120,7 @@ def joined(parts: Sequence[BenchmarkFiles]) -> BenchmarkFiles:
 
 
 def _united_plan(parts: Sequence[BenchmarkFiles]) -> BenchmarkPlan | None:
-    """What all directories were asked for; None if one of them has no plan."""
+    """Return the combined plan of all directories; None if any of them has no plan."""
     united = BenchmarkPlan("")
     for files in parts:
         plan = files.plan

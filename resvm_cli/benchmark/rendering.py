@@ -1,4 +1,4 @@
-"""The sections of a report, and how they are written: terminal, Markdown, CSV, JSON and a page."""
+"""The sections of a report, rendered for the terminal or as Markdown, CSV, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CSV_COLUMNS = (
     "wins", "published_low", "published_high", "published_wins", "verdict",
     "p_resvm_over_bagging", "stars", "published_stars",
 )  # fmt: skip
-# Characters that Markdown would take for markup, or for the end of a table's cell.
+# Characters that Markdown would interpret as markup or as the end of a table cell.
 MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """Text of a table, the value it is sorted by, and a mark that highlights it."""
+    """The text of a table cell, its sort value, and whether it is highlighted."""
 
     text: str
     value: float | None = None
@@ -54,8 +54,8 @@ class ReportTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
-    n_names: int = 1  # leading columns that hold names
-    prose: bool = False  # cells hold sentences
+    n_names: int = 1  # number of leading columns that contain names
+    prose: bool = False  # cells contain sentences
 
     def is_numeric(self, column: int) -> bool:
         values = [row[column].value for row in self.rows]
@@ -64,7 +64,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Chart:
-    """What the page draws; the other formats have the same in tables."""
+    """A chart on the HTML page; other formats show the same data in tables."""
 
     kind: str
     title: str
@@ -73,7 +73,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """A chapter of the report."""
+    """One section of the report."""
 
     title: str
     sentences: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Section:
 
 
 def cells(*parts: TableCell | str | int | None) -> tuple[TableCell, ...]:
-    """A row of cells: numbers sort by value, None is a dash."""
+    """Return a row of cells; numbers sort by value, and None is shown as a dash."""
     row = []
     for part in parts:
         if part is None:
@@ -101,7 +101,7 @@ def number(value: float | None, digits: int = 1, sign: bool = False) -> TableCel
 
 
 def count(value: float | None) -> TableCell:
-    """A count; shared first places may make it fractional."""
+    """Format a number of wins, which may be fractional because of ties."""
     if value is None:
         return NOTHING
     return number(value, 0 if abs(value - round(value)) < 1e-9 else 1)
@@ -116,13 +116,13 @@ def p_value(value: float | None) -> TableCell:
 def interval(value: Estimate, mark: str = "") -> TableCell:
     text = f"{value.mean:.1f}"
     if value.low is not None and value.high is not None:
-        dash = "-" if value.low >= 0 else " to "  # few repetitions may give a negative bound
+        dash = "-" if value.low >= 0 else " to "  # with few repetitions, the bound may be negative
         text += f" ({value.low:.1f}{dash}{value.high:.1f})"
     return TableCell(text, value.mean, mark)
 
 
 def show(sections: Sequence[Section]) -> None:
-    """Print everything on stdout, for people."""
+    """Print the report on stdout, for people."""
     print_table("\n".join(_text_lines(sections)) + "\n")
 
 
@@ -166,7 +166,7 @@ def _table_lines(table: ReportTable) -> Iterator[str]:
 
 
 def markdown(sections: Sequence[Section]) -> bytes:
-    """The whole report as GitHub's Markdown."""
+    """Return the complete report as GitHub-flavored Markdown."""
     lines = ["# Benchmark", ""]
     for section in sections:
         lines += [f"## {_escaped(section.title)}", ""]
@@ -197,7 +197,7 @@ def _escaped(text: str) -> str:
 
 
 def html(report: BenchmarkReport, sections: Sequence[Section]) -> bytes:
-    """A self-contained page with sortable tables and charts."""
+    """Return a self-contained HTML page with sortable tables and charts."""
     title = f"resvm benchmark: {' and '.join(run.name for run in report.runs)}"
     data = {
         "heading": title,
@@ -228,7 +228,7 @@ def _section_data(section: Section) -> dict[str, Any]:
 
 
 def csv(report: BenchmarkReport) -> Iterator[bytes]:
-    """One line for each setting, task, contamination and method."""
+    """Return CSV with one line per setting, task, contamination and method."""
     line = line_writer(",")
     yield line(CSV_COLUMNS).encode()
     for run in report.runs:
@@ -267,6 +267,6 @@ def _areas(cell: MethodCell) -> list[Any]:
 
 
 def print_report(report: BenchmarkReport) -> None:
-    """Print the whole report as versioned JSON."""
+    """Print the complete report as versioned JSON."""
     content: dict[str, Any] = finite(asdict(report))
     print_json("benchmark-report", content)

@@ -1,4 +1,4 @@
-"""What a benchmark shows: the tables, tests and gaps of one run, or two runs side by side."""
+"""The report on a benchmark: tables, tests and gaps of one run, or two runs side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from resvm_cli.benchmark.results import (
 from resvm_cli.benchmark.tables import IntervalWidth, Margin, Medians, SettingTable, WinCount
 from resvm_cli.errors import DataError, ParameterError
 
-MAX_RUNS = 2  # side by side
+MAX_RUNS = 2  # that can be compared side by side
 EVERY = "all"
 # (setting, task, method, contamination in the setting "own") -> finished repetitions
 Done: TypeAlias = Mapping[tuple[str, str, str, tuple[float, float] | None], int]
@@ -34,7 +34,7 @@ Done: TypeAlias = Mapping[tuple[str, str, str, tuple[float, float] | None], int]
 
 @dataclass(frozen=True)
 class Gap:
-    """Cells without results, and why; ``all`` stands for every name."""
+    """Cells without results, and the reason; ``all`` stands for every name."""
 
     setting: str
     task: str
@@ -46,7 +46,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Cost:
-    """Time of one method in one setting, tuning included."""
+    """Time taken by one method in one setting, including tuning."""
 
     setting: str
     method: str
@@ -57,7 +57,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class RunReport:
-    """All findings of one run, in one directory or several."""
+    """All findings on one run, from one or more directories."""
 
     name: str
     path: str
@@ -80,7 +80,7 @@ class RunReport:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One setting and method in two runs, over the cells that both have."""
+    """One setting and method in two runs, over the cells they have in common."""
 
     setting: str
     method: str
@@ -89,11 +89,11 @@ class ComparedRow:
     average_precision: tuple[float, float]  # means over tasks, in percent
     pr_auc_trapezoid: tuple[float, float]
     cpu_seconds: tuple[float, float] | None
-    cpu_seconds_model: tuple[float, float] | None  # without scoring test rows, where known
+    cpu_seconds_model: tuple[float, float] | None  # excluding scoring of test rows; None if unknown
 
 
 def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
-    """The total second time as a fraction of the total first; None if nothing is known."""
+    """The time of the second run as a fraction of the first; None if unknown."""
     known = [pair for pair in costs if pair is not None]
     total = sum(first for first, _ in known)
     return sum(second for _, second in known) / total if total else None
@@ -101,7 +101,7 @@ def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs side by side."""
+    """The comparison of two runs."""
 
     names: tuple[str, str]
     rows: tuple[ComparedRow, ...]
@@ -109,14 +109,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """One run, or two and their comparison."""
+    """The report on one run, or on two runs and their comparison."""
 
     runs: tuple[RunReport, ...]
     comparison: Comparison | None
 
 
 def report(directories: Sequence[str]) -> BenchmarkReport:
-    """Read directories and report on them; those of equal settings are one run."""
+    """Read directories and report on them; directories with equal settings form one run."""
     return report_on(joined_runs(read_directories(directories)))
 
 
@@ -129,7 +129,7 @@ def report_on(runs: Sequence[BenchmarkFiles]) -> BenchmarkReport:
             n=len(runs), most=MAX_RUNS,
         )  # fmt: skip
     names = [files.results[0].protocol for files in runs]
-    if len(set(names)) < len(names):  # one protocol with two seeds, or on two machines
+    if len(set(names)) < len(names):  # the same protocol with two seeds, or on two machines
         names = [os.path.normpath(files.path) for files in runs]
     reports = tuple(run_report(files, name) for files, name in zip(runs, names, strict=True))
     comparison = _comparison((names[0], names[1]), *runs) if len(runs) == 2 else None
@@ -137,7 +137,7 @@ def report_on(runs: Sequence[BenchmarkFiles]) -> BenchmarkReport:
 
 
 def run_report(files: BenchmarkFiles, name: str) -> RunReport:
-    """All findings of one run."""
+    """Compute all findings on one run."""
     published, parameters = read_published(), read_published_parameters()
     present = dict.fromkeys(result.cell.task for result in files.results)
     of_paper = dict.fromkeys(task for _, task, _ in published)
@@ -184,7 +184,7 @@ def run_report(files: BenchmarkFiles, name: str) -> RunReport:
 
 
 def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, ...]:
-    """Planned cells without results, then cells of the paper that were not planned."""
+    """Return planned cells without results, then cells of the paper that were not planned."""
     plan = files.plan or BenchmarkPlan("")
     done = Counter(
         (cell.setting, cell.task, cell.method, cell.contamination if cell.setting == OWN else None)
@@ -201,7 +201,7 @@ def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, 
         found += [Gap(OWN, task, EVERY, 0, None, _reason(one)) for task, one in missing.items()]
     alike = Counter(replace(gap, setting=EVERY) for gap in found)
     n_settings = len({gap.setting for gap in found})
-    merged = []  # one line for what is missing in every setting for the same reason
+    merged = []  # one line for cells that are missing in every setting for the same reason
     for gap in found:
         everywhere = replace(gap, setting=EVERY)
         merged.append(everywhere if alike[everywhere] == n_settings > 1 else gap)
@@ -209,7 +209,7 @@ def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, 
 
 
 def _missing_data(missing: Mapping[str, MissingTask], task: str) -> MissingTask | None:
-    """The missing data of a task, listed by its name or by that of its data set."""
+    """Return the missing data of a task, listed under the task or its data set."""
     return missing.get(task) or missing.get(tables.data_set_of(task))
 
 
@@ -221,13 +221,13 @@ def _reason(missing: MissingTask) -> str:
 
 
 def _unfinished(plan: BenchmarkPlan, setting: str, task: str, done: Done) -> Iterable[Gap]:
-    """Methods with fewer repetitions than planned; one line if all have equally many."""
+    """Yield methods with fewer repetitions than planned; one line if all have the same number."""
     wanted = plan.n_repetitions(setting, task)
     levels: list[tuple[float, float] | None] = [None]
     if setting == OWN:
         own = {level for name, of, _, level in done if (name, of) == (OWN, task) and level}
         levels = [*sorted(own)] or [(0.0, 0.0)]
-    # cwsvm-published is linear, and so is mnist alone
+    # cwsvm-published is linear, and mnist is the only linear data set
     methods = [
         m for m in plan.methods if m != PUBLISHED_CWSVM or tables.data_set_of(task) == "mnist"
     ]
@@ -250,7 +250,7 @@ def _not_planned(
     done: Done,
     published: tables.PublishedTable,
 ) -> Iterable[Gap]:
-    """Cells of the paper's tables that have no result and were not planned."""
+    """Return cells of the paper's tables that have no result and were not planned."""
     present = {(setting, task) for setting, task, *_ in done}
     for pair in dict.fromkeys((setting, task) for setting, task, _ in published):
         data = _missing_data(missing, pair[1])
@@ -273,7 +273,7 @@ def _costs(files: BenchmarkFiles) -> tuple[Cost, ...]:
 def _comparison(
     names: tuple[str, str], first: BenchmarkFiles, second: BenchmarkFiles
 ) -> Comparison:
-    """Results and times of two runs over the cells that both have."""
+    """Compare results and times of two runs over the cells they have in common."""
     results = [{one.cell: one for one in files.results} for files in (first, second)]
     times = [{one.cell: one for one in files.times} for files in (first, second)]
     rows = []

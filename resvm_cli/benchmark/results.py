@@ -1,7 +1,7 @@
-"""The files of a benchmark, read strictly: results, times and plan; and the paper's own tables.
+"""Read a benchmark's results, times and plan strictly, and the paper's published tables.
 
-A report on a file that was misunderstood would be wrong without looking wrong, so a line that is
-damaged, cut off or contradicts another one is an error that names the line.
+A report on a misread file would be wrong without looking wrong. Therefore a line that is damaged,
+truncated or contradicts another line is an error, and the message gives its line number.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PLAN = "run.json"
 TIMES = "times.jsonl"
 PLAN_FORMAT = 1
 AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
-CURVE_POINTS = 100  # recalls at which the precision is stored
+CURVE_POINTS = 100  # number of recall levels at which the precision is stored
 RUN_DIRECTORY = Message("give the DIR of resvm benchmark run {output:DIR}")
 TWO_RUNS = "was the directory written by two runs? Run the benchmark again in a new one"
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What one method achieved on one cell."""
+    """The result of one method on one cell."""
 
     line: int
     protocol: str
@@ -45,7 +45,7 @@ class CellResult:
 
     @classmethod
     def from_record(cls, record: StrictRecord, line: int = 0) -> CellResult:
-        """Check a line of results.jsonl; ``candidates`` is checked and not needed."""
+        """Parse and check a line of results.jsonl; ``candidates`` is checked but not stored."""
         if record.content.get("candidates"):
             record.whole("candidates")
         return cls(
@@ -59,25 +59,25 @@ class CellResult:
         )
 
     def agrees(self, other: CellResult) -> bool:
-        """Whether the areas are the same."""
+        """Return whether the areas are the same."""
         return all(getattr(self, name) == getattr(other, name) for name in AREAS)
 
 
 @dataclass(frozen=True)
 class CellTime:
-    """How long one method took on one cell."""
+    """The time one method took on one cell."""
 
     cell: Cell
     seconds: float
     cpu_seconds: float
-    cpu_seconds_test: float | None  # the part for scoring test rows; None where unknown
+    cpu_seconds_test: float | None  # the part spent scoring test rows; None if unknown
     content: Mapping[str, Any] = field(repr=False)  # the line itself
 
     @classmethod
     def from_record(cls, record: StrictRecord) -> CellTime:
-        """Check a line of times.jsonl."""
+        """Parse and check a line of times.jsonl."""
         seconds = record.number("seconds", 0, math.inf)
-        # cells that shared a process have no processor time of their own
+        # if cells shared a process, CPU time is unknown: use the elapsed time
         cpu_seconds = record.number("cpu_seconds", 0, math.inf, seconds)
         test = None
         if "cpu_seconds_test" in record.content:
@@ -115,7 +115,7 @@ def _curve(record: StrictRecord) -> tuple[float, ...] | None:
 
 
 def is_valid(record: Any, kind: type[CellResult | CellTime]) -> bool:
-    """Whether this could be a line of results or times."""
+    """Return whether a record is a valid line of results or times."""
     if not isinstance(record, dict):
         return False
     try:
@@ -144,14 +144,14 @@ class BenchmarkPlan:
     tasks: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
-    repetitions: Mapping[str, int] = field(default_factory=dict)  # by task/setting
+    repetitions: Mapping[str, int] = field(default_factory=dict)  # keyed by "task/setting"
     missing: tuple[MissingTask, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def from_file(cls, content: dict[str, Any], path: str) -> BenchmarkPlan:
-        """Check the content of run.json."""
+        """Parse and check the content of run.json."""
         record = StrictRecord(path, content)
         if content.get("format") != PLAN_FORMAT or content["format"] is True:
             raise DataError(
@@ -184,7 +184,7 @@ class BenchmarkPlan:
         )
 
     def content(self) -> dict[str, Any]:
-        """The content of run.json."""
+        """Return the content of run.json."""
         names = ("protocol", "seed", "tasks", "settings", "methods", "repetitions", "data")
         return {
             "format": PLAN_FORMAT,
@@ -196,7 +196,7 @@ class BenchmarkPlan:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The settings and tasks to be run together; a resumed run need not combine all."""
+        """The planned pairs of setting and task; resumed runs may not have combined all of them."""
         return [
             (setting, task)
             for setting in self.settings
@@ -205,11 +205,11 @@ class BenchmarkPlan:
         ]
 
     def n_repetitions(self, setting: str, task: str) -> int:
-        """How often a cell was to be repeated; 0 where the plan does not have it."""
+        """Return the planned number of repetitions; 0 if the plan has no such cell."""
         return self.repetitions.get(f"{task}/{setting}", 0)
 
     def changed_tasks(self, later: BenchmarkPlan) -> list[str]:
-        """The tasks whose rows are others in a later plan."""
+        """Return the tasks whose rows differ in a later plan."""
         digests = [{task: of.get("digest") for task, of in p.data.items()} for p in (self, later)]
         return [
             task
@@ -218,7 +218,7 @@ class BenchmarkPlan:
         ]
 
     def united(self, later: BenchmarkPlan) -> BenchmarkPlan:
-        """What two plans ask for together."""
+        """Return the union of two plans."""
         data = {**self.data, **later.data}
         repetitions = dict(self.repetitions)
         for name, count in later.repetitions.items():
@@ -251,7 +251,7 @@ def _require_text(record: StrictRecord, name: str, entries: Any, part: str) -> N
 def _names(
     first: Iterable[str], second: Iterable[str], order: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The names of both, those of ``order`` first."""
+    """Return the names in either plan, those in ``order`` first."""
     names = dict.fromkeys(name for name in (*first, *second) if name)
     usual = [name for name in order if name in names]
     return *usual, *(name for name in names if name not in usual)
@@ -259,13 +259,13 @@ def _names(
 
 @dataclass(frozen=True)
 class BenchmarkFiles:
-    """The content of a benchmark's directory; plan and times may be missing."""
+    """The content of a benchmark directory; plan and times may be missing."""
 
     path: str
     results: tuple[CellResult, ...]
     plan: BenchmarkPlan | None
     times: tuple[CellTime, ...]
-    settings: Mapping[str, Any] | None = None  # common to all lines: protocol, seed, grids
+    settings: Mapping[str, Any] | None = None  # shared by all lines: protocol, seed, grids
 
 
 def read_benchmark(directory: str) -> BenchmarkFiles:
@@ -288,7 +288,7 @@ def read_benchmark(directory: str) -> BenchmarkFiles:
     if TIMES in paths:
         for _, record in read_jsonl(paths[TIMES]):
             time = CellTime.from_record(record)
-            times[time.cell] = time  # a killed run times a cell again
+            times[time.cell] = time  # a run that was killed may time a cell twice
     if SETTINGS_FILE in paths:
         settings = read_json(paths[SETTINGS_FILE], may_wait=False)
     return BenchmarkFiles(directory, results, plan, tuple(times.values()), settings)
@@ -325,7 +325,7 @@ def _read_results(path: str, plan: BenchmarkPlan | None) -> tuple[CellResult, ..
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A cell of the paper's tables: an interval of the PR area in percent, and wins out of 20."""
+    """A cell of the paper's tables: interval of the PR area in percent, and wins out of 20."""
 
     setting: str
     task: str
@@ -337,7 +337,7 @@ class PublishedResult:
 
     @property
     def middle(self) -> float:
-        """The middle of the interval, which is the mean over repetitions."""
+        """The midpoint of the interval, which is the mean over repetitions."""
         return (self.low + self.high) / 2
 
     @property
@@ -347,7 +347,7 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class PublishedParameters:
-    """Medians of resvm's tuned parameters on one digit of mnist."""
+    """Median tuned parameters of resvm on one mnist digit."""
 
     setting: str
     task: str
@@ -357,7 +357,7 @@ class PublishedParameters:
 
 
 def read_published() -> dict[tuple[str, str, str], PublishedResult]:
-    """The paper's tables of areas by setting, task and method, in their order."""
+    """Read the paper's areas by setting, task and method, in the order of its tables."""
     return {
         (setting, task, method): PublishedResult(
             setting, task, method, float(low), float(high), int(wins), float(p) if p else None
@@ -367,7 +367,7 @@ def read_published() -> dict[tuple[str, str, str], PublishedResult]:
 
 
 def read_published_parameters() -> dict[tuple[str, str], PublishedParameters]:
-    """The paper's table of parameters by setting and task."""
+    """Read the paper's table of parameters by setting and task."""
     return {
         (setting, task): PublishedParameters(setting, task, *map(float, values))
         for setting, task, *values in _published_rows("published_parameters.csv")

@@ -1,7 +1,7 @@
-"""Run the cells of a benchmark that are missing, and write their results down.
+"""Run the missing cells of a benchmark and record their results.
 
-Every line of results depends on its own cell alone, so a directory can be filled in any order, by
-any number of machines, and later with more tasks or repetitions.
+Every line of results depends only on its cell. So cells can run in any order and on any number of
+machines, and tasks or repetitions can be added later.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class BenchmarkRequest:
     repetitions: int = 20
     seed: int = 0
     own: OwnData | None = None
-    contamination_pos: tuple[float, ...] = (0.0,)  # of own data, or in the setting "own"
+    contamination_pos: tuple[float, ...] = (0.0,)  # for own data, or in the setting "own"
     contamination_unl: tuple[float, ...] = (0.0,)
     resume: bool = False
     share: Share | None = None  # None: all cells
     command: str = ""
 
     def check(self) -> None:
-        """Raise for values that cannot work, before any file is read."""
+        """Reject invalid values before any file is read."""
         if self.output in ("", "-"):
             raise ParameterError("{output} needs the name of a directory")
         if not 1 <= self.repetitions <= MAX_REPETITIONS:
@@ -90,7 +90,7 @@ class BenchmarkRequest:
 
     @property
     def common(self) -> dict[str, Any]:
-        """What all lines of a directory share; only a run with the same can resume it."""
+        """The settings shared by all lines in a directory; a resumed run must have the same."""
         own = self.own
         content: dict[str, Any] = {
             "kind": "resvm-benchmark",
@@ -109,10 +109,10 @@ class BenchmarkRequest:
         return content
 
     def cells(self, missing: Sequence[str] = ()) -> list[Cell]:
-        """All cells in the order in which they are run and listed.
+        """Return all cells in the order in which they are run and listed.
 
-        Each repetition of all tasks comes before the next, and small tasks come first, so that an
-        interrupted run has much to show.
+        A repetition is finished for all tasks before the next one starts, and small tasks come
+        first, so that an interrupted run has useful results.
         """
         if self.own is not None:
             names = [self.own.name]
@@ -129,14 +129,14 @@ class BenchmarkRequest:
         return sorted(cells, key=lambda cell: cell.order[:2])
 
     def _levels(self, task: str) -> list[tuple[str, tuple[float, float]]]:
-        """The settings of a task with their contaminations of P and U."""
+        """Return the settings of a task, each with the contamination of P and U."""
         if self.own is not None or OWN in self.settings:
             return [(OWN, (p, u)) for p in self.contamination_pos for u in self.contamination_unl]
         chosen = [setting for setting in SETTINGS if setting in self.settings]
         return [(setting, PAPER_TASKS[task].contaminations(setting)) for setting in chosen]
 
     def family(self, task: str) -> str:
-        """The data set of a task."""
+        """Return the data set of a task."""
         return PAPER_TASKS[task].family if self.own is None else task
 
 
@@ -148,23 +148,23 @@ def check_not_negative(**numbers: int) -> None:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """What a run did, for the report."""
+    """Summary of a run."""
 
     path: str
     protocol: str
-    n_results: int  # lines in total
-    n_run: int  # lines of this run
-    n_missing: int  # planned cells without a line
-    missing_tasks: tuple[int, ...]  # tasks of the array job that have yet to run
+    n_results: int  # total number of lines
+    n_run: int  # lines added by this run
+    n_missing: int  # planned cells without a result
+    missing_tasks: tuple[int, ...]  # array tasks that have not run yet
     missing_data: tuple[MissingFile, ...]
     seconds: float
 
 
 def run_benchmark(request: BenchmarkRequest, run: Run) -> BenchmarkResult:
-    """Run the missing cells, or one array task's share of them."""
+    """Run all missing cells, or one array task's share."""
     request.check()
     started = time.monotonic()
-    if request.share is None:  # fail before anything is read if the directory exists
+    if request.share is None:  # if the directory exists, fail before reading anything
         RunDirectory(request.output, RESULTS, {}, resume=request.resume)
     missing: tuple[MissingFile, ...] = ()
     if request.own is None:
@@ -211,7 +211,7 @@ class _Runner:
             self._from_tasks[Cell.from_record(result)] = Measured(result, record["times"])
 
     def run_all(self, missing: Sequence[MissingFile]) -> tuple[int, int, int, tuple[int, ...]]:
-        """Run all missing cells, adding lines to the directory's results."""
+        """Run all missing cells and append their results to the directory."""
         directory = self._directory(resume=self._request.resume)
         n_run = 0
         with directory.opened() as records:
@@ -237,14 +237,14 @@ class _Runner:
                 text = "{n:,} results are kept; {resume:True} with the same command continues"
                 self._run.notice(Message(text, n=len(lines)))
                 raise
-            # whatever was run when, the file is that of a run that did all at once
+            # sort the lines, so that the file is identical to that of a single run
             ordered = [lines[cell] for cell in sorted(lines, key=lambda cell: cell.order)]
             if ordered != list(lines.values()):
                 directory.rewrite(RESULTS, ordered)
         return len(lines), n_run, 0, ()
 
     def run_share(self, share: Share) -> tuple[int, int, int, tuple[int, ...]]:
-        """Run every k-th cell into the file of an array task; so all tasks take about as long."""
+        """Run every k-th cell, so that all array tasks take about equally long."""
         own = self._cells[share.number - 1 :: share.count]
         known = {*self._cells_in_log(), *self._from_tasks}
         todo = [cell for cell in own if cell not in known]
@@ -261,7 +261,7 @@ class _Runner:
         return len(own), len(todo), len(unknown), tuple(tasks)
 
     def _measure(self, cells: list[Cell], total: int) -> Iterator[Measured]:
-        """The result of each cell, in order, as it is ready."""
+        """Yield the result of each cell, in order, as soon as it is ready."""
         time_left, left, done = self._time_left, list(cells), total - len(cells)
         workers = self._run.workers()
 
@@ -293,7 +293,7 @@ class _Runner:
         )
 
     def _cells_in_log(self) -> set[Cell]:
-        """The cells that a run of the whole benchmark has finished in this directory so far."""
+        """Return the cells already finished in the results of this directory."""
         directory = self._directory(resume=True)
         records = [one for one in directory.recorded() if is_valid(one, CellResult)]
         cells = {Cell.from_record(one) for one in records}
@@ -302,7 +302,7 @@ class _Runner:
         return cells
 
     def _lines(self, records: Sequence[dict[str, Any]]) -> dict[Cell, dict[str, Any]]:
-        """The lines of an earlier run, each once; DataError if one cannot belong to this run."""
+        """Return the distinct lines of earlier runs; reject lines that do not belong here."""
         path, name = f"{self._request.output}/{RESULTS}", self._request.protocol.name
         lines: dict[Cell, dict[str, Any]] = {}
         for number, record in enumerate(records, 1):
@@ -323,7 +323,7 @@ class _Runner:
         return lines
 
     def _plan(self, directory: RunDirectory, missing: Sequence[MissingFile]) -> BenchmarkPlan:
-        """What this run and earlier ones in the directory were asked for."""
+        """Return the combined plan of this run and earlier runs in the directory."""
         request, cells, bench = self._request, self._cells, self._bench
         plan = BenchmarkPlan(
             protocol=request.protocol.name,
@@ -347,7 +347,7 @@ class _Runner:
         return self._plan_before(directory).united(plan)
 
     def _plan_before(self, directory: RunDirectory) -> BenchmarkPlan:
-        """The plan of earlier runs in the directory, which must have had the same rows."""
+        """Return the plan of earlier runs in the directory; their rows must be the same."""
         content = directory.read(PLAN)
         if content is None:
             return BenchmarkPlan(self._request.protocol.name)

@@ -1,4 +1,4 @@
-"""A benchmark's report as sections in the order that readers want, and the paper's tables."""
+"""The sections of a benchmark report in reading order, and the paper's tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERDICTS = ("above", "within", "below")
 
 
 def sections(report: BenchmarkReport) -> list[Section]:
-    """Everything the report says."""
+    """Return all sections of the report."""
     found = []
     if report.comparison is not None:
         found.append(findings.comparison(report.comparison))
@@ -63,7 +63,7 @@ def _run_sections(run: RunReport) -> list[Section]:
 
 
 def _what_was_run(run: RunReport) -> Section:
-    """The command, versions, data and time behind the results."""
+    """Report the command, versions, data and time behind the results."""
     lines = [f"Protocol {run.protocol}: {run.n_results:,} results, one per cell and method."]
     plan = run.plan
     tables: tuple[ReportTable, ...] = ()
@@ -93,7 +93,7 @@ def _what_was_run(run: RunReport) -> Section:
 
 
 def _verdicts(run: RunReport) -> Section:
-    """How many cells are above, within and below the published intervals."""
+    """Report how many cells are above, within and below the published intervals."""
     rows, sentences = [], []
     for method in (*reversed(COMPARED), PUBLISHED_CWSVM):
         found = [
@@ -122,7 +122,7 @@ def _verdicts(run: RunReport) -> Section:
 
 
 def _setting(table: SettingTable, first: bool) -> Section:
-    """The paper's table of one setting; the first one is explained."""
+    """Report the paper's table for one setting; the first one includes an explanation."""
     columns = ["task", "n"]
     for method in table.methods:
         columns += [method, "paper", "verdict"]
@@ -167,7 +167,7 @@ def _stars(number_of: int | None) -> TableCell:
 
 
 def _method_cells(cell: MethodCell | None, best: float) -> list[TableCell]:
-    """Our interval, the published one, and the verdict."""
+    """Return cells for our interval, the published interval, and the verdict."""
     if cell is None:
         return [NOTHING] * 3
     area, theirs = cell.pr_auc_trapezoid, cell.published
@@ -193,7 +193,7 @@ def _win_cells(methods: Sequence[str], row: TaskRow) -> list[TableCell]:
 
 
 def _intervals(table: SettingTable) -> dict[str, Any]:
-    """The data of the chart of one setting."""
+    """Return the chart data for one setting."""
     tasks = [
         {
             "task": row.task,
@@ -214,7 +214,7 @@ def _intervals(table: SettingTable) -> dict[str, Any]:
 
 
 def _present(table: SettingTable, methods: Sequence[str]) -> list[str]:
-    """Those of these methods, and cwsvm-published, that have results in a table."""
+    """Return the given methods, and cwsvm-published, if they have results in a table."""
     return [
         method
         for method in (*methods, PUBLISHED_CWSVM)
@@ -223,7 +223,7 @@ def _present(table: SettingTable, methods: Sequence[str]) -> list[str]:
 
 
 def _wins(run: RunReport) -> Section:
-    """Total and normalized wins, as the paper counts them."""
+    """Report total and normalized wins, counted as in the paper."""
     columns = ("setting", "method", "wins", "%", "paper", "paper %")
     tables = []
     for title, name in (("Total", "total"), ("Normalized", "normalised")):
@@ -242,7 +242,7 @@ def _wins(run: RunReport) -> Section:
 
 
 def _areas(run: RunReport) -> Section:
-    """All areas: means over tasks, then every task."""
+    """Report all areas: means over tasks, then each task."""
     means, tables = [], []
     for table in run.tables:
         names = _present(table, table.methods)

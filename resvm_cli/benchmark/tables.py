@@ -1,6 +1,6 @@
-"""The paper's tables from results: means, intervals, wins, verdicts, margins and medians.
+"""Compute the paper's tables from results: means, intervals, wins, verdicts, margins, medians.
 
-Areas are in percent from here on, as in the paper. None stands for what cannot be computed.
+Areas are in percent, as in the paper. None means that a value cannot be computed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from resvm_cli.metrics.ranking import FloatArray
 
 Verdict: TypeAlias = Literal["above", "within", "below"]
 PublishedTable: TypeAlias = Mapping[tuple[str, str, str], PublishedResult]
-TOLERANCE = 1.0  # points that a mean may lie below the published interval
+TOLERANCE = 1.0  # points by which a mean may fall below the published interval
 STAR_LEVELS = (0.05, 0.01, 0.001)
-REPETITIONS = 20  # of the paper; wins are scaled to this number
-MULTICLASS = ("mnist", "sensit")  # data sets of several tasks
+REPETITIONS = 20  # in the paper; wins are scaled to this number
+MULTICLASS = ("mnist", "sensit")  # data sets with several tasks
 PARAMETERS = ("n_pos", "unl_per_pos", "w_pos")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over repetitions with Student's 95 % interval."""
+    """A mean over repetitions with its 95 % Student's t interval."""
 
     n: int
     mean: float
@@ -37,7 +37,7 @@ class Estimate:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval cut to 0 and 100 %, for drawing."""
+        """The interval clipped to 0..100 %, for drawing."""
         low, high = (self.mean if end is None else end for end in (self.low, self.high))
         return max(0.0, low), min(100.0, high)
 
@@ -48,19 +48,19 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MethodCell:
-    """What one method achieved on one task, here and in the paper."""
+    """The result of one method on one task, here and in the paper."""
 
     method: str
     pr_auc_trapezoid: Estimate
     average_precision: Estimate
     roc_auc: Estimate
-    wins: float | None  # None for methods other than the three that are compared
+    wins: float | None  # None for methods other than the three compared
     published: PublishedResult | None
     verdict: Verdict | None
 
 
 class MethodRow:
-    """A row with a cell for each method that has results."""
+    """A table row with one cell per method that has results."""
 
     cells: tuple[MethodCell, ...]
 
@@ -74,7 +74,7 @@ class TaskRow(MethodRow):
 
     task: str
     data_set: str
-    n_compared: int  # repetitions that every compared method has finished
+    n_compared: int  # repetitions that all compared methods have finished
     cells: tuple[MethodCell, ...]
     p_resvm_over_bagging: float | None
     stars: int
@@ -83,16 +83,16 @@ class TaskRow(MethodRow):
 
 @dataclass(frozen=True)
 class SettingTable:
-    """The paper's table of one setting."""
+    """The paper's table for one setting."""
 
     setting: str
-    methods: tuple[str, ...]  # of the three that are compared, those with results
+    methods: tuple[str, ...]  # the compared methods that have results
     rows: tuple[TaskRow, ...]
 
 
 @dataclass(frozen=True)
 class WinCount:
-    """Wins of a method in a setting, scaled to 20 repetitions per task, and published ones."""
+    """Wins of a method in a setting, scaled to 20 repetitions per task, and published wins."""
 
     setting: str
     method: str
@@ -107,13 +107,13 @@ class WinCount:
 
 
 def data_set_of(task: str) -> str:
-    """The data set of a task; digits and vehicle classes are tasks of one data set."""
+    """Return the data set of a task; the classes of mnist and sensit are separate tasks."""
     family, _, number = task.rpartition("-")
     return family if family in MULTICLASS and number.isdecimal() else task
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and interval in percent of areas that are fractions."""
+    """Return mean and interval in percent, from areas given as fractions."""
     sample = 100 * np.asarray(values, np.float64)
     low, high = significance.student_interval(sample)
     bounds = (None, None) if math.isnan(low) else (low, high)
@@ -128,12 +128,12 @@ def verdict_on(mean: float, published: PublishedResult) -> Verdict:
 
 
 def stars(p_value: float | None) -> int:
-    """How many of the paper's three significance levels a p-value passes."""
+    """Count how many of the paper's three significance levels a p-value passes."""
     return 0 if p_value is None else sum(p_value < level for level in STAR_LEVELS)
 
 
 def compared_methods(results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Those of the three compared methods that have results."""
+    """Return which of the three compared methods have results."""
     present = {result.cell.method for result in results}
     return tuple(method for method in COMPARED if method in present)
 
@@ -141,7 +141,7 @@ def compared_methods(results: Sequence[CellResult]) -> tuple[str, ...]:
 def paired_areas(
     results: Sequence[CellResult], methods: Sequence[str], area: str = AREAS[0]
 ) -> FloatArray:
-    """Areas of one task, repetitions x methods, for repetitions that all methods finished."""
+    """Return areas (repetitions x methods) for the repetitions that all methods finished."""
     found = {(one.cell.repetition, one.cell.method): getattr(one, area) for one in results}
     repetitions = sorted({repetition for repetition, _ in found})
     table = [
@@ -153,14 +153,14 @@ def paired_areas(
 
 
 def wins_of(table: FloatArray, methods: Sequence[str]) -> dict[str, float]:
-    """How often each method was best; empty where there is nothing to compare."""
+    """Return how often each method was best; empty if there is nothing to compare."""
     if not len(table) or len(methods) < 2:
         return {}
     return dict(zip(methods, significance.shared_wins(table), strict=True))
 
 
 def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str) -> float | None:
-    """One-sided paired p-value that one method is greater than another."""
+    """Return the one-sided paired p-value that one method is better than another."""
     if first not in methods or second not in methods or len(table) < 2:
         return None
     columns = methods.index(first), methods.index(second)
@@ -170,7 +170,7 @@ def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str
 def setting_table(
     setting: str, results: Sequence[CellResult], tasks: Sequence[str], published: PublishedTable
 ) -> SettingTable:
-    """The table of one setting from all its results."""
+    """Return the table for one setting, from all its results."""
     methods = compared_methods(results)
     rows = []
     for task in tasks:
@@ -183,7 +183,7 @@ def setting_table(
 def method_cells(
     results: Sequence[CellResult], methods: Sequence[str], wins: Mapping[str, float]
 ) -> list[MethodCell]:
-    """What each method achieved on one task, without the published results."""
+    """Return the results of each method on one task, without the published ones."""
     cells = []
     for method in (*methods, PUBLISHED_CWSVM):
         own = [result for result in results if result.cell.method == method]
@@ -213,7 +213,7 @@ def _task_row(
     p_value = p_greater(table, methods, "resvm", "bagging")
     published_stars = None
     if (theirs := published.get((setting, task, "resvm"))) is not None:
-        # the paper names the level that p is below
+        # the paper gives only the level that p is below
         published_stars = 0 if theirs.p_below is None else 1 + STAR_LEVELS.index(theirs.p_below)
     return TaskRow(
         task, data_set_of(task), len(table), tuple(cells), p_value, stars(p_value), published_stars
@@ -221,7 +221,7 @@ def _task_row(
 
 
 def win_counts(table: SettingTable, published: PublishedTable) -> tuple[WinCount, ...]:
-    """Total wins, and normalized ones, where each data set counts as one task."""
+    """Return total wins, and wins normalized so that each data set counts as one task."""
     rows = [row for row in table.rows if row.n_compared and len(table.methods) > 1]
     if not rows:
         return ()
@@ -252,20 +252,20 @@ def win_counts(table: SettingTable, published: PublishedTable) -> tuple[WinCount
 
 
 def _cell(row: TaskRow, method: str) -> MethodCell:
-    """The cell of a compared method in a row where each has finished a repetition."""
+    """Return the cell of a compared method in a row that is known to have it."""
     cell = row.cell(method)
     assert cell is not None
     return cell
 
 
 def mean_areas(rows: Sequence[TaskRow], methods: Sequence[str]) -> FloatArray:
-    """Mean PR areas, tasks x methods."""
+    """Return mean PR areas (tasks x methods)."""
     return np.array([[_cell(row, name).pr_auc_trapezoid.mean for name in methods] for row in rows])
 
 
 @dataclass(frozen=True)
 class Medians:
-    """Medians of one tuned parameter of resvm for the digits of mnist."""
+    """Medians of one tuned resvm parameter for the digits of mnist."""
 
     setting: str
     parameter: str
@@ -281,7 +281,7 @@ def parameter_medians(
     results: Sequence[CellResult],
     published: Mapping[tuple[str, str], PublishedParameters],
 ) -> tuple[Medians, ...]:
-    """Medians of resvm's parameters on each digit, with the paper's."""
+    """Return the medians of resvm's parameters on each digit, with those of the paper."""
     tasks = tuple(task for own, task in published if own == setting)
     tables = []
     for parameter in PARAMETERS:
@@ -303,7 +303,7 @@ def parameter_medians(
 
 
 def _parameter(parameters: Mapping[str, object], name: str) -> float | None:
-    """A tuned parameter; ``unl_per_pos`` may be given by both bag sizes."""
+    """Return a tuned parameter; ``unl_per_pos`` may be derived from the two bag sizes."""
     value = parameters.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -315,7 +315,7 @@ def _parameter(parameters: Mapping[str, object], name: str) -> float | None:
 
 @dataclass(frozen=True)
 class IntervalWidth:
-    """How wide the intervals of a method are, and how often resvm's is narrower."""
+    """Interval widths of a method, and how often resvm's interval is narrower."""
 
     setting: str
     method: str
@@ -328,7 +328,7 @@ class IntervalWidth:
 
 
 def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[IntervalWidth, ...]:
-    """Widths of each method's intervals over the tasks that have one for every method."""
+    """Return each method's interval widths over the tasks where all methods have one."""
     found: dict[str, dict[str, float]] = {method: {} for method in table.methods}
     for row in table.rows:
         cells = [cell for method in table.methods if (cell := row.cell(method))]
@@ -357,7 +357,7 @@ def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[Int
 
 @dataclass(frozen=True)
 class Margin:
-    """By how many points resvm is ahead of another method, on average over tasks."""
+    """How many points resvm is ahead of another method, averaged over tasks."""
 
     setting: str
     tasks: str
@@ -365,12 +365,12 @@ class Margin:
     n_tasks: int
     pr_auc_trapezoid: float
     average_precision: float
-    published: float | None  # over the paper's cwsvm or bagging, on the same tasks
+    published: float | None  # margin over the paper's cwsvm or bagging, on the same tasks
     p_resvm_over: float | None  # one-sided, over tasks
 
 
 def margins(table: SettingTable) -> tuple[Margin, ...]:
-    """Resvm's margins on the digits of mnist, on the other tasks, and on all."""
+    """Return resvm's margins on the mnist digits, on the other tasks, and on all tasks."""
     found = []
     for name, kinds in (("mnist", {True}), ("other tasks", {False}), ("all tasks", {True, False})):
         for method in ("bagging", "cwsvm", PUBLISHED_CWSVM):

@@ -27,12 +27,12 @@ Finding: TypeAlias = Literal["confirmed", "weaker", "not confirmed"]
 
 @dataclass(frozen=True)
 class OverallTest:
-    """Friedman's test and comparisons of pairs, over the tasks or data sets of one setting."""
+    """Friedman's test and pairwise tests over the tasks or data sets of one setting."""
 
     setting: str
     over: Literal["tasks", "data sets"]
     names: tuple[str, ...]
-    left_out: tuple[str, ...]  # no repetition that every method finished
+    left_out: tuple[str, ...]  # without a repetition that every method finished
     result: OverDataSets
     published: OverDataSets | None  # the same tests on the published means
 
@@ -44,9 +44,9 @@ class Dominance:
     setting: str
     method: str
     n: int
-    whole: float  # fraction of repetitions where it is nowhere below
+    whole: float  # fraction of repetitions where resvm's curve is nowhere below
     levels: float  # mean fraction of recall levels where it is not below
-    shortfall: float  # largest distance below, in points, averaged over repetitions
+    shortfall: float  # greatest shortfall in points, averaged over repetitions
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PaperClaim:
 
 
 def overall_tests(table: SettingTable, published: PublishedTable) -> tuple[OverallTest, ...]:
-    """The tests of one setting: over tasks, then over data sets."""
+    """Return the tests for one setting: over tasks, then over data sets."""
     setting, methods = table.setting, table.methods
     rows = [row for row in table.rows if row.n_compared]
     if len(rows) < 2 or len(methods) < 2:
@@ -88,7 +88,7 @@ def overall_tests(table: SettingTable, published: PublishedTable) -> tuple[Overa
 
     found = [test("tasks", tasks)]
     if len(set(groups)) < len(groups):
-        # methods are ranked by their mean rank over a data set's tasks; a low rank is good
+        # rank methods by their mean rank over a data set's tasks; lower ranks are better
         samples = [-significance.group_ranks(one, groups) for one in samples]
         found.append(test("data sets", tuple(dict.fromkeys(groups))))
     return tuple(found)
@@ -97,7 +97,7 @@ def overall_tests(table: SettingTable, published: PublishedTable) -> tuple[Overa
 def dominance(
     setting: str, results: Sequence[CellResult]
 ) -> tuple[tuple[Dominance, ...], tuple[MeanCurve, ...]]:
-    """Resvm's curves against each other method's on mnist, and the mean curves."""
+    """Compare resvm's PR curves on mnist with each other method's; return mean curves too."""
     curves: dict[str, dict[tuple[str, int], np.ndarray]] = {}
     for result in results:
         cell = result.cell
@@ -132,7 +132,7 @@ def conclusions(
     dominances: Sequence[Dominance],
     medians: Sequence[Medians],
 ) -> tuple[PaperClaim, ...]:
-    """The paper's conclusions that these results can confirm or not, one by one."""
+    """Check each of the paper's conclusions that these results can confirm or refute."""
     by_setting = {
         test.setting: test
         for test in tests
@@ -153,13 +153,14 @@ def _grade(confirmed: bool, weaker: bool) -> Finding:
 
 
 def _compare_ranks(test: OverallTest, better: str, worse: str) -> tuple[bool, bool, str]:
-    """Whether one method ranks better, whether significantly (Nemenyi), and the evidence."""
+    """Return whether one method ranks better, whether significantly (Nemenyi), and why."""
     result = test.result
     ranks = dict(zip(result.methods, result.average_ranks, strict=True))
     p_value = _nemenyi(result, better, worse)
     ahead = ranks[better] < ranks[worse]
     text = f"{better} {ranks[better]:.2f} against {worse} {ranks[worse]:.2f}, p {p_value:.2g}"
-    if test.published is not None:  # on fewer tasks even the paper's values may not be significant
+    # with fewer tasks, even the paper's values may not be significant
+    if test.published is not None:
         text += f" (published, same tasks: p {_nemenyi(test.published, better, worse):.2g})"
     return ahead, ahead and p_value < ALPHA, text
 
@@ -171,7 +172,7 @@ def _nemenyi(result: OverDataSets, first: str, second: str) -> float:
 
 
 def _better(claim: str, test: OverallTest, pairs: Sequence[tuple[str, str]]) -> PaperClaim:
-    """A claim that some methods are significantly better than others."""
+    """Return a claim that some methods are significantly better than others."""
     compared = [_compare_ranks(test, *pair) for pair in pairs]
     finding = _grade(all(one[1] for one in compared), all(one[0] for one in compared))
     evidence = "; ".join(text for _, _, text in compared)
@@ -231,7 +232,7 @@ def _stars(tables: Mapping[str, SettingTable]) -> list[PaperClaim]:
         ]
         if rows:
             shown = sum(row.stars > 0 for row in rows)
-            # half is still more than one in twenty, which chance would give
+            # one half is well above the one in twenty expected by chance
             finding = _grade(shown == len(rows), 2 * shown >= len(rows))
             evidence = f"one-sided Wilcoxon, p < 0.05 on {shown} of {len(rows)} tasks"
             if others := ", ".join(row.task for row in rows if not row.stars):

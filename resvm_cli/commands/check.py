@@ -1,6 +1,6 @@
-"""resvm check: every bad line of a file, and what one pass shows about the rest.
+"""resvm check: list every bad line in a file and summarize the rest, in one pass.
 
-numpy and what imports it are imported where used, so that --help stays fast.
+numpy is imported inside functions, so that --help stays fast.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from resvm_cli.rows import FloatArray, Rows
 
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
-MAX_KEPT = 1 << 22  # kernel values kept to check that the matrix is symmetric
-MAX_NAMED = 20  # features and labels listed
+MAX_KEPT = 1 << 22  # kernel values stored to check that the matrix is symmetric
+MAX_NAMED = 20  # maximum number of features and labels to list
 
 
 def check(
@@ -54,7 +54,7 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show every bad line, then what the file contains (exit code 3 if any line is bad).
+    """List every bad line, then summarize the file (exit code 3 if any line is bad).
 
     For example:
 
@@ -70,7 +70,7 @@ def check(
                     path, run, zero_based=zero_based, precomputed=precomputed, most=most
                 )
             except FileError as error:
-                unread.append(error)  # the other files are checked all the same
+                unread.append(error)  # still check the other files
                 continue
             reports.append(checked)
             if not json:
@@ -88,12 +88,12 @@ def check(
 
 @dataclass(frozen=True)
 class FileCheck:
-    """The findings in one file."""
+    """The findings for one file."""
 
     path: str
     sound: bool
     n_bad_lines: int
-    bad_lines: list[str]  # the first of them
+    bad_lines: list[str]  # the first ``most`` bad lines
     n_rows: int
     n_features: int
     n_nonzeros: int
@@ -103,15 +103,15 @@ class FileCheck:
     largest: float | None
     rows_without_features: int
     rows_without_label: int
-    labels: dict[str, int]  # the most frequent
+    labels: dict[str, int]  # only the most frequent labels
     n_labels: int
     duplicate_rows: int
     constant_features: list[int]
     n_constant_features: int
-    duplicate_features: list[list[int]]  # groups
+    duplicate_features: list[list[int]]  # groups of identical features
     n_duplicate_features: int
-    features_examined: bool  # False if there are too many
-    scaling: str | None  # why it is advised
+    features_examined: bool  # False if there are too many features
+    scaling: str | None  # why scaling is advised; None if it is not
 
 
 def check_file(
@@ -122,9 +122,9 @@ def check_file(
     precomputed: bool = False,
     most: int = 20,
 ) -> FileCheck:
-    """Read a whole file, skipping the lines that cannot be read.
+    """Read a complete file, skipping lines that cannot be parsed.
 
-    Rows of a precomputed kernel are examined without their serial numbers.
+    For a precomputed kernel, the serial numbers are not part of the statistics.
     """
     from resvm_cli.files.file_kinds import ForeignFormat
     from resvm_cli.files.streams import name_of, read_pieces
@@ -158,7 +158,7 @@ def check_file(
             else:
                 seen.add(block.rows, block.labels)
             run.progress(f"checking {name}", seen.n_rows, None)
-    except ForeignFormat as error:  # other files are checked all the same
+    except ForeignFormat as error:  # still check the other files
         told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
         bad = ["; ".join(told)]
     if matrix is not None:
@@ -200,7 +200,7 @@ def check_file(
 
 
 class _KernelMatrix:
-    """Checks that rows of kernel values are numbered and that the matrix is symmetric."""
+    """Checks the serial numbers of a precomputed kernel and that the matrix is symmetric."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -231,7 +231,7 @@ class _KernelMatrix:
             self._kept.append(rows)
 
     def wrong(self, n_columns: int) -> list[str]:
-        """The faults of lines, and of the matrix unless the file is large."""
+        """Return errors in lines and, unless the file is large, in the matrix."""
         from resvm_cli.rows import Rows
         from resvm_cli.svm import kernels
 
@@ -251,7 +251,7 @@ class _KernelMatrix:
 
 
 class _Seen:
-    """Statistics of the rows read so far."""
+    """Statistics on the rows read so far."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -296,12 +296,12 @@ class _Seen:
             numbers = (rows.row_numbers + self.n_rows).astype(np.uint64)
             np.add.at(self._features, rows.indices, _mixed(numbers, bits))
         else:
-            self.stats = None  # too many features to examine each
+            self.stats = None  # too many features to examine individually
         self.n_rows += len(rows)
         self.n_nonzeros += len(rows.values)
 
     def equal_rows(self) -> int:
-        """How many rows repeat an earlier one."""
+        """Return how many rows repeat an earlier row."""
         import numpy as np
 
         if not self._rows:
@@ -309,7 +309,7 @@ class _Seen:
         return self.n_rows - len(np.unique(np.concatenate(self._rows)))
 
     def equal_features(self) -> list[list[int]]:
-        """Groups of features that have the same value in every row."""
+        """Return groups of features that have the same value in every row."""
         import numpy as np
 
         if self.stats is None:
@@ -324,7 +324,7 @@ class _Seen:
 
 
 def _mixed(index: Hashes, bits: Hashes) -> Hashes:
-    """64 well-mixed bits of a value and its index (splitmix64); equal sets have equal sums."""
+    """Hash a value and its index to 64 bits (splitmix64); sums of hashes do not depend on order."""
     import numpy as np
 
     mixed = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ bits
@@ -334,7 +334,7 @@ def _mixed(index: Hashes, bits: Hashes) -> Hashes:
 
 
 def show_check(check: FileCheck) -> None:
-    """Bad lines first, in the form editors jump to, then what the file contains, on stdout."""
+    """Print bad lines on stdout (as path:line, for editors), then a summary of the file."""
     lines = list(check.bad_lines)
     if check.n_bad_lines > len(check.bad_lines):
         lines.append(f"... and {check.n_bad_lines - len(check.bad_lines):,} more bad lines")
@@ -370,7 +370,7 @@ def show_check(check: FileCheck) -> None:
     if check.scaling:
         scaling = f"advised: {check.scaling}"
     elif not check.features_examined:
-        scaling = "too many features to examine each"
+        scaling = "too many features to examine individually"
     rows.append(("scaling", scaling))
     lines += [f"{name:>10}  {text}" for name, text in rows]
     terminal.print_table("\n".join(lines) + "\n")

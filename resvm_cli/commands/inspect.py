@@ -1,6 +1,6 @@
-"""resvm inspect: what a model directory holds, with every digest verified.
+"""resvm inspect: show the contents of a model directory and verify its digests.
 
-numpy and what imports it are imported where used, so that --help stays fast.
+numpy is imported inside functions, so that --help stays fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resvm_cli.report.terminal import print_data, print_json, rendered
 if TYPE_CHECKING:
     from resvm_cli.model.ensemble import Ensemble
 
-# The keys of the manifest that programs ask for first.
+# Manifest keys repeated at the top level of the JSON output.
 DESCRIBING = (
     *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
     *("n_features", "zero_based", "scaling", "unconverged"),
@@ -34,18 +34,20 @@ def inspect(
         bool,
         output_option(
             "--weights",
-            help="Linear models: the weight of each feature, largest first, as TSV on stdout.",
+            help="For linear models: print the feature weights as TSV on stdout, largest first.",
         ),
     ] = False,
     feature_map: Annotated[
         str | None,
         output_option(
-            "--map", metavar="FILE", help="With --weights: feature names, by resvm convert."
+            "--map",
+            metavar="FILE",
+            help="With --weights: feature names, written by resvm convert --map.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a model contains, and verify that it is intact (exit code 4 if not).
+    """Show the contents of a model and verify that it is intact (exit code 4 if not).
 
     For example:
 
@@ -65,9 +67,9 @@ def inspect(
 
 @dataclass(frozen=True)
 class FeatureWeight:
-    """A feature of a linear model: the mean of the members' weights, and their standard deviation.
+    """A feature of a linear model: mean and standard deviation of its weight over members.
 
-    In a committee, the weights of each group are standardized and weighted as in its mean value.
+    In a committee, each group's weights are scaled and averaged in the same way as its values.
     """
 
     feature: int
@@ -78,13 +80,13 @@ class FeatureWeight:
 
 @dataclass(frozen=True)
 class Inspection:
-    """An intact model: its manifest and totals."""
+    """The manifest and totals of an intact model."""
 
     path: str
     manifest: dict[str, Any]
     n_members: int
-    n_support_vectors: int  # over all members
-    n_pool: int  # distinct ones
+    n_support_vectors: int  # total over all members
+    n_pool: int  # distinct support vectors
     n_bytes: int
     weights: tuple[FeatureWeight, ...] | None = None  # largest first; None unless requested
 
@@ -92,7 +94,7 @@ class Inspection:
 def read_inspection(
     path: str, *, weights: bool = False, feature_map: str | None = None
 ) -> Inspection:
-    """Read and verify a model; raises ModelError at the first fault."""
+    """Read and verify a model; raise ModelError at the first error."""
     from resvm_cli.files.atomic import read_consistently
     from resvm_cli.tables.features import read_feature_map
 
@@ -143,8 +145,8 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
     features = columns.present.tolist()
     if names is not None and features and features[-1] > len(names):
         raise DataError(
-            f"{path}: the model has a feature {features[-1]:,}, but the map ends at {len(names):,}",
-            "give the map that was written together with the training rows",
+            f"{path}: the model uses feature {features[-1]:,}, but the map ends at {len(names):,}",
+            "use the map that was written together with the training rows",
         )
     means = np.average(table, axis=0, weights=weights)
     deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
@@ -161,7 +163,7 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
 
 
 def show_inspection(inspection: Inspection) -> None:
-    """A table of what the model contains, on stdout."""
+    """Print a table of the model's contents on stdout."""
     from rich.table import Table
     from rich.text import Text
 
@@ -179,7 +181,7 @@ def show_inspection(inspection: Inspection) -> None:
             if value is not None
         )
 
-    groups = manifest.get("groups", [manifest])  # format 1 has one
+    groups = manifest.get("groups", [manifest])  # format 1 has only one group
     name = groups[0]["kernel"]["name"]
     table.add_row("model", Text(inspection.path))
     table.add_row("state", "intact: every digest verified")
@@ -225,7 +227,7 @@ def show_inspection(inspection: Inspection) -> None:
 
 
 def print_weights(weights: Sequence[FeatureWeight]) -> None:
-    """One line per feature, with a header, on stdout."""
+    """Print one line per feature, with a header, on stdout."""
     lines = ["feature\tname\tweight\tdeviation"]
     for one in weights:
         name = one.name.replace("\t", " ").replace("\n", " ")

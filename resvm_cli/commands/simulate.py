@@ -1,6 +1,6 @@
-"""resvm simulate: P, U and test files with known truth, from labeled data or a synthetic problem.
+"""resvm simulate: draw P, U and test files of known class from labeled or synthetic data.
 
-numpy and what imports it are imported where used, so that --help stays fast.
+numpy is imported inside functions, so that --help stays fast.
 """
 
 from __future__ import annotations
@@ -47,19 +47,23 @@ def simulate(
     ] = None,
     synthetic: Annotated[
         bool,
-        data_option("--synthetic", help="The paper's 2-D problem instead of a file."),
+        data_option("--synthetic", help="Use the paper's 2-D synthetic problem instead of a file."),
     ] = False,
     zero_based: ZeroBased = False,
     n_pos: Annotated[
         int | None,
         set_option(
-            metavar="N", help="Rows of P.", show_default="required with --data; synthetic: 100"
+            metavar="N",
+            help="Number of rows in P.",
+            show_default="required with --data; synthetic: 100",
         ),
     ] = None,
     n_unl: Annotated[
         int | None,
         set_option(
-            metavar="N", help="Rows of U.", show_default="required with --data; synthetic: 200"
+            metavar="N",
+            help="Number of rows in U.",
+            show_default="required with --data; synthetic: 200",
         ),
     ] = None,
     contamination_pos: Annotated[
@@ -71,13 +75,13 @@ def simulate(
     test_pos: Annotated[
         int | None,
         set_option(
-            metavar="N", help="Positive test rows.", show_default="the rest; synthetic: 5000"
+            metavar="N", help="Positive test rows.", show_default="all remaining; synthetic: 5000"
         ),
     ] = None,
     test_neg: Annotated[
         int | None,
         set_option(
-            metavar="N", help="Negative test rows.", show_default="the rest; synthetic: 5000"
+            metavar="N", help="Negative test rows.", show_default="all remaining; synthetic: 5000"
         ),
     ] = None,
     labelling: Annotated[
@@ -103,11 +107,13 @@ def simulate(
     json: Json = False,
     seed: Annotated[
         int,
-        running_option(metavar="N", help="Same seed, same data: the same files, byte for byte."),
+        running_option(
+            metavar="N", help="Random seed; the same seed and data give identical files."
+        ),
     ] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Draw P, U and test files from labeled data, with chosen contamination and known truth.
+    """Draw P, U and test files from labeled data, with the contamination that you choose.
 
     For example:
 
@@ -126,7 +132,9 @@ def simulate(
     if n_pos is None or n_unl is None:
         raise CommandLineError("--data requires --n-pos and --n-unl")
     if decimals is not None and not synthetic:
-        raise CommandLineError("--decimals requires --synthetic: a file's numbers are kept exactly")
+        raise CommandLineError(
+            "--decimals requires --synthetic: numbers from a file are never rounded"
+        )
     from resvm_cli.model.simulation import Sizes
 
     if not json:
@@ -151,7 +159,7 @@ def simulate(
 
 @dataclass(frozen=True)
 class SimulateRequest:
-    """Where the rows come from, and the sets to draw."""
+    """The source of the rows, and the sets to draw."""
 
     target: str
     sizes: Sizes
@@ -163,7 +171,7 @@ class SimulateRequest:
     seed: int = 0
 
     def check(self) -> None:
-        """Reject parameters that cannot work, before any file is read."""
+        """Reject invalid parameters before any file is read."""
         if self.data is not None and self.positive_label is None:
             raise ParameterError("{data} requires {positive_label}: which label is positive?")
         if self.data is None and self.positive_label is not None:
@@ -207,7 +215,7 @@ class SimulateRequest:
 
 @dataclass(frozen=True)
 class SimulateResult:
-    """What was written."""
+    """The directory written, and the number of rows of each kind."""
 
     path: str
     n_pos: int
@@ -261,7 +269,7 @@ def write_simulation(request: SimulateRequest) -> SimulateResult:
 
 
 def _read(request: SimulateRequest) -> tuple[Block, np.ndarray]:
-    """The rows of the file, and which are truly positive."""
+    """Read the file; return its rows, and which of them are truly positive."""
     from resvm_cli.files.streams import name_of
     from resvm_cli.files.svmlight import read_file
     from resvm_cli.model.simulation import truth_of
@@ -275,7 +283,7 @@ def _read(request: SimulateRequest) -> tuple[Block, np.ndarray]:
 
 
 def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Block, np.ndarray]:
-    """Points of the synthetic problem, and which are truly positive."""
+    """Draw points of the synthetic problem; return them, and which are truly positive."""
     import numpy as np
 
     from resvm_cli.files.svmlight import Block
@@ -291,7 +299,7 @@ def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Blo
 
 
 def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> bytes:
-    """truth.csv: the source and true class of each row of P and U, and whether it is mislabeled."""
+    """Format truth.csv: the source line, true class and mislabeling of each row of P and U."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["file", "row", "source_line", "true_label", "mislabelled"])
@@ -299,13 +307,13 @@ def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> byt
         for row, number in enumerate(numbers.tolist(), 1):
             true = bool(truth[number])
             line = int(block.lines[number])
-            source = line if line > 0 else ""  # synthetic points come from no line
+            source = line if line > 0 else ""  # synthetic points have no source line
             writer.writerow([name, row, source, 1 if true else -1, int(true != said)])
     return out.getvalue().encode()
 
 
 def show_simulation(result: SimulateResult) -> None:
-    """What was drawn, and where it was written."""
+    """Print what was drawn, and where it was written."""
     for name, text in (
         ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
         ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),
@@ -316,4 +324,4 @@ def show_simulation(result: SimulateResult) -> None:
     ):
         say(f"{name:>10}  {text}")
     if not (result.test_pos and result.test_neg):
-        note("test.svm lacks a class: no rows were left for it; ask for smaller sets")
+        note("test.svm lacks a class: no rows were left for it; request smaller sets")

@@ -1,1 +1,1 @@
-"""What is measured of a ranking."""
+"""Metrics of rankings, with confidence intervals and significance tests."""

@@ -1,15 +1,14 @@
-"""P and U as mixtures of one positive and one negative class, separated by their values alone.
+"""Model P and U as mixtures of a positive and a negative class, using only decision values.
 
-A fraction a of P is truly negative, a fraction b of U truly positive, and true positives and true
-negatives each have one distribution of values, the same in both sets. One curve describes how the
-two distributions differ: the logarithm of their ratio is assumed to rise linearly with the logit
-of a value's quantile among P and U, each set counting half. Nothing else is assumed, so any
-increasing transformation of the values leaves the result unchanged. a, b and the line are fitted
-by the EM algorithm (the exponential tilt of Anderson 1979 with unknown fractions, as in Qin 1999),
-and again for bootstrap samples.
+A fraction a of P is truly negative and a fraction b of U is truly positive. True positives have the
+same distribution of values in both sets, and so do true negatives. The log of the ratio of the two
+densities is assumed to increase linearly with the logit of a value's quantile in P and U combined,
+with equal weight for each set. Nothing else is assumed, so any increasing transformation of the
+values leaves the result unchanged. The EM algorithm fits a, b and the line (the exponential tilt of
+Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
 
-Any smaller b explains the same values: some positives of U may look exactly like negatives. Where
-the fitted classes overlap much, values do not determine b, and its bounds begin at 0.
+Any smaller b explains the same values, since some positives in U may look exactly like negatives.
+If the fitted classes overlap too much, the values do not determine b, and its lower bound is 0.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from resvm_cli.metrics.intervals import LEVEL, Interval, draw_counts
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.rows import distinct
 
-# Fewer values are not enough for a fit.
+# Minimum numbers of values for a fit.
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 BINS_OF_EACH = 50
@@ -35,23 +34,24 @@ TOLERANCE = 1e-6
 RIDGE = 1e-3
 REPLICATES = 200
 REPLICATES_AT_ONCE = 200
-# Bounds are this much further from the value than the bootstrap puts them: the line is a model.
+# Bootstrap intervals are widened by this factor, because the line is only a model.
 WIDENING = 1.3
-# Areas under ROC curves, of the fitted classes and of P against U: below these, b is unknown.
+# Below these ROC areas (of the fitted classes, and of P against U) b is treated as unknown.
 MIN_AREA, MIN_AREA_OF_SETS = 0.9, 0.67
-MAX_WIDTH = 0.2  # of the bootstrap interval of b: if it is wider, b is unknown too
-# The line does not cover rows of one class that look exactly like the other. This fraction of rows
-# is assumed to be positive as often as all rows are, and lower bounds of precision are reduced by
-# the slack. Larger values (docs/ranking.md) would leave no list at a false discovery rate of 0.05.
+MAX_WIDTH = 0.2  # if the bootstrap interval of b is wider, b is treated as unknown
+# The line cannot model rows of one class that look exactly like the other class. Therefore, a
+# fraction LOOKALIKES of the rows is assumed to be positive at the average rate, and lower bounds of
+# precision are reduced by SLACK. With larger values (docs/ranking.md), no list would reach a false
+# discovery rate of 0.05.
 LOOKALIKES, SLACK = 0.04, 0.04
 MAX_DEPTHS = 300
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedValues:
-    """Values of P and U counted in the same bins, lowest first."""
+    """Histograms of the values of P and U over the same bins, lowest first."""
 
-    edges: FloatArray  # between bins; a value equal to an edge lies above it
+    edges: FloatArray  # between bins; a value equal to an edge belongs to the bin above
     positives: FloatArray
     unlabeled: FloatArray
 
@@ -69,17 +69,17 @@ class BinnedValues:
 
     @cached_property
     def logits(self) -> FloatArray:
-        """The logit of each bin's middle quantile among both sets, which count the same."""
+        """The logit of each bin's middle quantile in P and U combined, with equal weight."""
         width = self.positives / self.positives.sum() + self.unlabeled / self.unlabeled.sum()
         middle = (np.cumsum(width) - width / 2) / 2
-        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # for bins without any value
+        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # for empty bins
         found: FloatArray = np.log(middle / (1 - middle))
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Parameters of one or several fits, one row each."""
+    """The parameters of one or more fits, one row per fit."""
 
     a: FloatArray
     b: FloatArray
@@ -87,16 +87,16 @@ class _Fits:
     slope: FloatArray
 
     def ratios(self, logits: FloatArray) -> FloatArray:
-        """fits x bins: the density of positives over that of negatives."""
+        """Return the density of positives divided by that of negatives (fits x bins)."""
         return np.exp(np.clip(self.intercept + self.slope * logits, -40.0, 40.0))
 
     def true_positives(self, logits: FloatArray) -> FloatArray:
-        """fits x bins: the probability that a row of P is truly positive."""
+        """Return the probability that a row of P is truly positive (fits x bins)."""
         ratio = (1 - self.a) * self.ratios(logits)
         return ratio / np.maximum(ratio + self.a, 1e-300)
 
     def hidden_positives(self, logits: FloatArray) -> FloatArray:
-        """fits x bins: the probability that a row of U is positive."""
+        """Return the probability that a row of U is positive (fits x bins)."""
         ratio = self.b * self.ratios(logits)
         return ratio / (ratio + (1 - self.b))
 
@@ -110,7 +110,10 @@ def _fit(
     start: _Fits,
     n_steps: int,
 ) -> _Fits:
-    """EM from ``start``; counts are fits x bins. Each iteration has one Newton step of the line."""
+    """Run EM from ``start``, with one Newton step for the line per iteration.
+
+    ``of_pos`` and ``of_unl`` are the counts in each bin (fits x bins).
+    """
     n_pos = of_pos.sum(axis=1, keepdims=True)
     n_unl = of_unl.sum(axis=1, keepdims=True)
     counts = of_pos + of_unl
@@ -129,7 +132,7 @@ def _fit(
         line = fits.intercept + fits.slope * logits + balance
         chance = 1 / (1 + np.exp(-np.clip(line, -40.0, 40.0)))
         missing, weight = positive - counts * chance, counts * chance * (1 - chance)
-        # Newton: two gradients and a 2 x 2 Hessian
+        # Newton step: two gradients and a 2 x 2 Hessian
         to_intercept = missing.sum(axis=1, keepdims=True)
         to_slope = (missing * logits).sum(axis=1, keepdims=True) - RIDGE * fits.slope
         ones = weight.sum(axis=1, keepdims=True) + RIDGE
@@ -147,7 +150,7 @@ def _fit(
 
 @dataclass(frozen=True, eq=False)
 class IntervalsByDepth:
-    """A value for each depth of a list, with bounds; without replicates these are nan."""
+    """A value with bounds for each depth of a list; the bounds are nan without replicates."""
 
     value: FloatArray
     low: FloatArray
@@ -156,7 +159,7 @@ class IntervalsByDepth:
 
 @dataclass(frozen=True, eq=False)
 class ClassMixture:
-    """The two fitted classes."""
+    """The fitted mixture of positives and negatives."""
 
     binned: BinnedValues
     fitted: _Fits
@@ -175,9 +178,9 @@ class ClassMixture:
         n_replicates: int = REPLICATES,
         seed: int = 0,
     ) -> ClassMixture | None:
-        """Fit the values of P and U; a and b are fitted too unless given.
+        """Fit the values of P and U; also fit a and b unless they are given.
 
-        None where there are too few values.
+        Return None if there are too few values.
         """
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
@@ -224,7 +227,7 @@ class ClassMixture:
         return Interval(value, bounds[0][0] if self.separable else 0.0, bounds[1][0])
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
-        """The fraction of positives in the first 1, 2, ... rows of U, highest values first."""
+        """Return the fraction of positives in the top 1, 2, ... rows of U."""
         logits = self.binned.logits[::-1]
         counts = self.binned.unlabeled[::-1]
 
@@ -238,7 +241,7 @@ class ClassMixture:
         return IntervalsByDepth(found.value, 0.0 * found.low, found.high)
 
     def expected_false(self, n_listed: int) -> IntervalsByDepth:
-        """The number of negatives in the first 1, 2, ... rows of P, lowest values first."""
+        """Return the expected number of negatives in the bottom 1, 2, ... rows of P."""
         logits = self.binned.logits
         counts = self.binned.positives
 
@@ -252,13 +255,13 @@ class ClassMixture:
         return IntervalsByDepth(found.value * depth, low * depth, found.high * depth)
 
     def n_false(self) -> int:
-        """The expected number of negatives in P."""
+        """Return the expected number of negatives in P."""
         return round(float(self.fitted.a[0, 0] * self.binned.positives.sum()))
 
     def _mean_probability(
         self, counts: FloatArray, probabilities: Callable[[_Fits], FloatArray], n_listed: int
     ) -> IntervalsByDepth:
-        """The mean probability over the first 1, 2, ... rows; ``counts`` are rows per bin."""
+        """Return the mean probability over the first 1, 2, ... rows; ``counts`` is rows per bin."""
         ends = np.concatenate([[0.0], np.cumsum(counts)])
 
         def means(fits: _Fits, depths: FloatArray) -> FloatArray:
@@ -274,7 +277,7 @@ class ClassMixture:
             return IntervalsByDepth(value, nothing, nothing)
         some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
-        # the number found in a list of this length varies around its expectation
+        # the number of positives in a list of this length varies around its expectation
         found = rng.binomial(some.astype(np.int64), means(self.resampled, some)) / some
         low, high = _bounds(np.interp(some, depth, value), found)
         low = np.maximum(low - SLACK, 0.0)
@@ -289,7 +292,7 @@ def _resampled(
     n_replicates: int,
     seed: int,
 ) -> _Fits:
-    """Fits to bootstrap samples of both sets."""
+    """Fit bootstrap samples of both sets."""
     rng = randomness.generator(seed, randomness.MIXED_CLASSES)
     parts = []
     for first in range(0, n_replicates, REPLICATES_AT_ONCE):
@@ -307,9 +310,9 @@ def _resampled(
 
 
 def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
-    """Probabilities (fits x bins) with all odds multiplied by one factor to reach this mean.
+    """Multiply the odds of all probabilities (fits x bins) by one factor to reach this mean.
 
-    A fraction that the user gives is kept even where the values suggest another.
+    A fraction given by the user is respected even if the values suggest a different one.
     """
     if not 0 < mean < 1:
         return np.full_like(chances, mean)
@@ -325,21 +328,21 @@ def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> Flo
 
 
 def _roc_area(positive: FloatArray, negative: FloatArray) -> float:
-    """The area under the ROC curve of counts in bins, lowest first."""
+    """Return the area under the ROC curve from counts per bin, lowest bin first."""
     total = float(positive.sum() * negative.sum())
     above = np.cumsum(negative) - negative / 2
     return float((positive * above).sum()) / total if total > 0 else 0.5
 
 
 def _tails(replicates: FloatArray) -> FloatArray:
-    """The percentiles at which an interval ends: two rows."""
+    """Return the lower and upper percentiles of the replicates, as two rows."""
     tail = (1 - LEVEL) / 2
     found: FloatArray = np.quantile(replicates, [tail, 1 - tail], axis=0, method="weibull")
     return found
 
 
 def _bounds(values: FloatArray, replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Percentiles of the replicates (replicates x values), widened, between 0 and 1."""
+    """Return widened percentile bounds from replicates (replicates x values), clipped to 0..1."""
     low, high = _tails(replicates)
     below = WIDENING * np.maximum(values - low, 0.0)
     above = WIDENING * np.maximum(high - values, 0.0)

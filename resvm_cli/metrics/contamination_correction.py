@@ -1,10 +1,10 @@
-"""Areas and figures at a threshold, corrected for known contamination.
+"""Correct areas and metrics at a threshold for known contamination.
 
 Let a be the fraction of P that is negative and b the fraction of U that is positive. At every
-threshold TPR_P = (1-a) TPR + a FPR and TPR_U = b TPR + (1-b) FPR: two linear equations, solved
-here. At a = 0 these are the contingency tables of Claesen, Davis, De Smet and De Moor (2015,
-arXiv:1504.06837). Precision is that among rows like U, of which the fraction b is positive, or at
-another prevalence.
+threshold, TPR_P = (1-a) TPR + a FPR and TPR_U = b TPR + (1-b) FPR. This module solves these two
+linear equations for TPR and FPR. With a = 0, the result is the contingency table of Claesen, Davis,
+De Smet and De Moor (2015, arXiv:1504.06837). Precision is computed at the prevalence of U, which is
+b, or at another prevalence.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from resvm_cli.metrics.ranking import Confusion, FloatArray, ScoredLabels
 
 @dataclass(frozen=True)
 class Contamination:
-    """The fraction a of P that is negative, b of U that is positive, and a prevalence to assume."""
+    """Contamination a of P and b of U, and the prevalence to assume for precision."""
 
     a: float
     b: float
-    assumed_prevalence: float | None = None  # None: that of U
+    assumed_prevalence: float | None = None  # None: b, the prevalence of U
 
     @property
     def prevalence(self) -> float:
@@ -36,7 +36,7 @@ class Contamination:
     def rates(
         self, recall: npt.ArrayLike, fraction: npt.ArrayLike
     ) -> tuple[FloatArray, FloatArray]:
-        """TPR and FPR from the fractions of P and U predicted positive; not clipped, so linear."""
+        """Return unclipped TPR and FPR from the fractions of P and U predicted positive."""
         of_p, of_u = np.asarray(recall, np.float64), np.asarray(fraction, np.float64)
         separation = 1 - self.a - self.b
         return (
@@ -45,7 +45,7 @@ class Contamination:
         )
 
     def precision(self, tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-        """Between 0 and 1; 1 where only true positives are predicted positive."""
+        """Return the precision at the assumed prevalence, clipped to 0..1."""
         hit = self.prevalence * tpr
         predicted = hit + (1 - self.prevalence) * fpr
         ratio = np.divide(hit, predicted, out=np.ones_like(predicted), where=predicted > 0)
@@ -53,15 +53,15 @@ class Contamination:
 
 
 def roc_auc(ranking: ScoredLabels, known: Contamination) -> FloatArray:
-    """P against U has the area (1-a-b) AUC + (a+b)/2; solved for AUC, clipped to 0..1."""
+    """Return the AUC, clipped to 0..1, from the area of P against U: (1-a-b) AUC + (a+b)/2."""
     return np.clip(0.5 + (ranking.roc_auc() - 0.5) / (1 - known.a - known.b), 0.0, 1.0)
 
 
 def average_precision(ranking: ScoredLabels, known: Contamination) -> FloatArray:
-    """The corrected precision, averaged over the corrected recall; clipped to 0..1.
+    """Return the corrected precision averaged over the corrected recall, clipped to 0..1.
 
-    At the score of a known positive recall steps up, at the precision reached. Between two such
-    scores, where a > 0, rows of U reduce it while precision falls along a hyperbola.
+    At the score of a known positive, recall steps up, weighted by the precision reached. Between
+    two such scores, if a > 0, rows of U lower the recall and precision falls along a hyperbola.
     """
     n_pos, n_unl = ranking.n_positives[..., None], ranking.n_negatives[..., None]
     zero = np.zeros_like(ranking.tp[..., :1])
@@ -82,7 +82,7 @@ def _area_between(
     start: tuple[FloatArray, FloatArray],
     end: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """The integral of precision over recall along straight lines that only rows of U add to."""
+    """Integrate precision over recall along segments where only rows of U are added."""
     fallen = end[0] - start[0]
     first, last = known.precision(*start), known.precision(*end)
     predicted = known.prevalence * start[0] + (1 - known.prevalence) * start[1]
@@ -99,7 +99,7 @@ def _area_between(
 def at_threshold(
     recall: npt.ArrayLike, fraction: npt.ArrayLike, known: Contamination
 ) -> dict[str, FloatArray]:
-    """Corrected recall, false-positive rate, precision and F1.
+    """Return the corrected recall, false-positive rate, precision and F1.
 
     ``recall`` and ``fraction`` are the fractions of P and U that are predicted positive.
     """
@@ -112,9 +112,9 @@ def at_threshold(
 
 @dataclass(frozen=True)
 class CorrectedFigure(Interval):
-    """A figure at the middle of the contaminations, with an interval that spans all of them."""
+    """A figure at the central contamination, with an interval over the full range."""
 
-    least: float  # over the contaminations alone, without sampling error
+    least: float  # bounds over the range of contamination, without sampling error
     most: float
 
 
@@ -124,9 +124,9 @@ def contamination_grid(
     prevalence: float | None = None,
     middle: float | None = None,
 ) -> list[Contamination]:
-    """The middle of both ranges first, then every other pair of ends and middles.
+    """Return all pairs of end points and midpoints of both ranges, the two midpoints first.
 
-    ``middle`` is the value of b to report, where it is not the mean of its bounds.
+    ``middle`` is the value of b to report, if it is not the mean of its bounds.
     """
 
     def points(bounds: tuple[float, float], between: float | None) -> list[float]:
@@ -141,7 +141,7 @@ def contamination_grid(
 def corrected_areas(
     ranking: ScoredLabels, cases: Sequence[Contamination], n_replicates: int, seed: int
 ) -> dict[str, CorrectedFigure]:
-    """Corrected areas over these contaminations; the first is the one to report."""
+    """Return the areas corrected for each contamination; the first case is the one to report."""
 
     def statistics(some: ScoredLabels) -> dict[str, FloatArray]:
         areas = {}
@@ -167,7 +167,7 @@ def corrected_areas(
 def corrected_at_threshold(
     table: Confusion, cases: Sequence[Contamination], n_replicates: int, seed: int
 ) -> dict[str, CorrectedFigure]:
-    """Corrected figures at a threshold, from the table of P (as positives) and U (negatives)."""
+    """Return corrected figures at a threshold, from the confusion table of P against U."""
     rng = randomness.generator(seed, randomness.RATES_AT_THRESHOLD)
     n_pos, n_unl = table.tp + table.fn, table.fp + table.tn
     recall, fraction = table.tp / n_pos, table.fp / n_unl
@@ -187,7 +187,7 @@ def corrected_at_threshold(
 
 
 def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> CorrectedFigure:
-    """One figure from its value and replicates for each contamination."""
+    """Combine the values and replicates for all contaminations into one figure."""
     values = [float(value) for value, _ in cases]
     bounds = [percentile_interval(float(value), drawn) for value, drawn in cases]
     return CorrectedFigure(

@@ -1,4 +1,4 @@
-"""PR and ROC curves to draw: every threshold, thinned, with pointwise bands; and histograms."""
+"""PR and ROC curves with pointwise confidence bands, and histograms of scores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000
 BAND_REPLICATES = 200
 HISTOGRAM_BINS = 40
-VOTES_RANGE = 8.0  # decision values of an ensemble reach far beyond 0 to 1,
-VOTES_FRACTION = 0.3  # where this fraction of the positives still lies
+# Scores are treated as ensemble votes if they span more than VOTES_RANGE and more than
+# VOTES_FRACTION of the positives lie between 0 and 1.
+VOTES_RANGE = 8.0
+VOTES_FRACTION = 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Counts at distinct scores, best first: rows with this score or a higher one are positive."""
+    """Counts at each distinct score, best first; rows at or above it are predicted positive."""
 
     thresholds: FloatArray
     tp: FloatArray
@@ -34,7 +36,7 @@ class Points:
 
     @classmethod
     def from_scores(cls, positive: BoolArray, scores: FloatArray) -> Points:
-        """Every distinct score, including those that only negatives have."""
+        """Count at every distinct score, including scores of negatives."""
         high = np.sort(scores[positive])
         thresholds = np.unique(scores)
         tp = len(high) - np.searchsorted(high, thresholds, "left")
@@ -61,7 +63,7 @@ class Points:
         return self.fp / max(1, self.n_negatives)
 
     def thinned(self, most: int = DRAWN_POINTS) -> Points:
-        """At most this many, evenly spread over recall, false positives and depth together."""
+        """Keep at most ``most`` points, spread evenly over recall, false positives and depth."""
         if len(self.thresholds) <= most:
             return self
         depth = np.log1p(self.tp + self.fp)  # more points at the top of the ranking
@@ -75,7 +77,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Rates at thresholds, best first; leading axes run over bootstrap replicates."""
+    """Rates at each threshold, highest first; leading axes run over bootstrap replicates."""
 
     thresholds: FloatArray
     recall: FloatArray
@@ -84,7 +86,7 @@ class Curve:
 
     @classmethod
     def from_scored(cls, ranking: ScoredLabels, known: Contamination | None = None) -> Curve:
-        """At the scores of positives; corrected where P and U are known to be contaminated."""
+        """Compute rates at the scores of positives, corrected for contamination if it is known."""
         recall = ranking.tp / ranking.n_positives[..., None]
         if known is not None:
             fraction = ranking.fp / ranking.n_negatives[..., None]
@@ -97,9 +99,9 @@ class Curve:
     def corrected(
         cls, thresholds: FloatArray, recall: FloatArray, fraction: FloatArray, known: Contamination
     ) -> Curve:
-        """From the fractions of P and U predicted positive.
+        """Compute corrected rates from the fractions of P and U predicted positive.
 
-        Rates are made possible ones: between 0 and 1, never falling as the threshold falls.
+        Rates are clipped to 0..1 and made to increase monotonically as the threshold decreases.
         """
         tpr, fpr = known.rates(recall, fraction)
         tpr, fpr = (np.maximum.accumulate(np.clip(rate, 0.0, 1.0), axis=-1) for rate in (tpr, fpr))
@@ -108,7 +110,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class CurveBand:
-    """Pointwise bounds of precision by recall and of the true-positive rate by the false one."""
+    """Pointwise bounds of precision at each recall, and of TPR at each FPR."""
 
     grid: FloatArray
     precision_low: FloatArray
@@ -120,7 +122,7 @@ class CurveBand:
 def curve_band(
     ranking: ScoredLabels, cases: Sequence[Contamination | None], n_replicates: int, seed: int
 ) -> CurveBand:
-    """Bounds over bootstrap replicates and all cases; without replicates over cases alone."""
+    """Return bounds over all cases and, if there are any, bootstrap replicates."""
     grid = np.linspace(0.0, 1.0, 101)
     small = ranking.merged(BAND_BLOCKS)
     rng = randomness.generator(seed, randomness.CURVES)
@@ -151,8 +153,8 @@ def curve_band(
 def _on_grid(
     grid: FloatArray, tpr: FloatArray, fpr: FloatArray, precision: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Precision at each recall, as steps, and the true-positive rate at each false one."""
-    # at recall 0 the first positive counts, not the rows before it
+    """Return precision (as steps) at each recall, and TPR at each FPR, on the grid."""
+    # at recall 0, use the precision at the first positive
     block = np.minimum(np.searchsorted(tpr, np.maximum(grid, 1e-12), "left"), len(tpr) - 1)
     start, end = np.zeros(1), np.ones(1)
     across = np.interp(grid, np.concatenate([start, fpr, end]), np.concatenate([start, tpr, end]))
@@ -161,10 +163,10 @@ def _on_grid(
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Scores of two classes in the same bins; the outermost bins hold everything beyond them.
+    """Histograms of the scores of two classes; the outermost bins include all values beyond them.
 
-    Decision values of ensembles are vote fractions between 0 and 1, or sums of any size where all
-    members agree. For these, 0 to 1 gets half of the bins and the sums get the other half.
+    Decision values of ensembles are vote fractions between 0 and 1, or unbounded sums if all
+    members agree. For such values, about half of the bins cover 0 to 1 and the rest cover the sums.
     """
 
     edges: FloatArray

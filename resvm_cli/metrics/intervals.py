@@ -1,9 +1,9 @@
-"""Confidence intervals of metrics: exact, DeLong's, and by a stratified bootstrap.
+"""Confidence intervals for metrics: exact, DeLong's, and by stratified bootstrap.
 
-The bootstrap resamples positives and negatives separately, all replicates at once. It draws only
-counts per block, so a replicate costs as much as there are blocks and not rows. Where there are
-very many blocks, neighbors are merged for the resampling alone: the spread is taken from there and
-put around the exact value.
+The bootstrap resamples positives and negatives separately, for all replicates at once. It draws
+only counts per block, so the cost of a replicate depends on the number of blocks, not rows. If
+there are too many blocks, neighbors are merged for resampling only: the spread of the merged
+replicates is then centered on the exact value.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from resvm_cli import randomness
 from resvm_cli.metrics.ranking import BoolArray, Confusion, FloatArray, ScoredLabels
 
 MAX_BLOCKS = 4_000
-# Scores with more blocks are resampled in this many. Measured with 10,000 positives: the spread of
-# every metric is 0.96 to 1.03 of that with all blocks; a second run with all has 0.97 to 1.05.
+# Rankings with more than MAX_BLOCKS blocks are merged to this many before resampling. With 10,000
+# positives, the spread of every metric was 0.96 to 1.03 times that with all blocks; repeating the
+# bootstrap with all blocks gave 0.97 to 1.05.
 GRADED_BLOCKS = 1_000
-# Differences need the joint position of each row in two rankings: cells grow with the square.
+# Differences need the joint position of each row in two rankings, so the number of cells grows
+# with the square of the number of blocks.
 MAX_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
@@ -42,7 +44,7 @@ class Interval:
 
 
 def clopper_pearson(count: int, total: int, level: float = LEVEL) -> Interval:
-    """The exact binomial interval of a fraction."""
+    """Return the exact (Clopper-Pearson) interval of a binomial fraction."""
     from scipy.special import betaincinv
 
     tail = (1 - level) / 2
@@ -52,7 +54,7 @@ def clopper_pearson(count: int, total: int, level: float = LEVEL) -> Interval:
 
 
 def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
-    """How often a known positive scores above a row of U, ties half, with DeLong's interval."""
+    """Return the ROC AUC of known positives against U, with DeLong's interval."""
     above = _placements(known, unlabeled)
     below = 1.0 - _placements(unlabeled, known)
     value = float(above.mean())
@@ -61,7 +63,7 @@ def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
 
 
 def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
-    """For each value the fraction of the others that lie below it, ties half."""
+    """Return, for each value, the fraction of the others below it; ties count half."""
     ordered = np.sort(others)
     low = np.searchsorted(ordered, values, "left")
     high = np.searchsorted(ordered, values, "right")
@@ -69,14 +71,14 @@ def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
 
 
 def draw_counts(counts: npt.ArrayLike, n_replicates: int, rng: np.random.Generator) -> FloatArray:
-    """Resampled counts per cell, replicates x cells; each replicate has as many rows."""
+    """Resample rows with replacement; return the counts per cell (replicates x cells)."""
     cells = np.asarray(counts).astype(np.int64)
     total = int(cells.sum())
     drawn = np.zeros((n_replicates, len(cells)))
     used = np.flatnonzero(cells)
     if not len(used):
         return drawn
-    if total <= 8 * len(used):  # drawing rows is then faster than a binomial for each cell
+    if total <= 8 * len(used):  # then drawing rows is faster than one binomial per cell
         owner = np.repeat(np.arange(len(cells)), cells)
         rows = rng.integers(total, size=(n_replicates, total))
         flat = owner[rows] + np.arange(n_replicates)[:, None] * len(cells)
@@ -87,7 +89,7 @@ def draw_counts(counts: npt.ArrayLike, n_replicates: int, rng: np.random.Generat
 
 
 def resampled(ranking: ScoredLabels, n_replicates: int, rng: np.random.Generator) -> ScoredLabels:
-    """Bootstrap replicates: the rows of each class drawn again with replacement."""
+    """Return bootstrap replicates; rows are resampled with replacement within each class."""
     n_blocks = len(ranking.thresholds)
     negatives = np.concatenate([ranking.above, ranking.tied, [float(ranking.below)]])
     drawn = draw_counts(negatives, n_replicates, rng)
@@ -103,7 +105,7 @@ def resampled(ranking: ScoredLabels, n_replicates: int, rng: np.random.Generator
 def replicate(
     ranking: ScoredLabels, statistics: Statistics, n_replicates: int, seed: int
 ) -> dict[str, FloatArray]:
-    """Each statistic of bootstrap replicates, with the shift of merged blocks removed."""
+    """Return bootstrap replicates of each statistic, corrected for the bias of merging blocks."""
     many = len(ranking.thresholds) > MAX_BLOCKS
     small = ranking.graded(GRADED_BLOCKS) if many else ranking
     rng = randomness.generator(seed, randomness.RANKINGS)
@@ -122,11 +124,11 @@ def replicate(
 
 
 def percentile_interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
-    """The percentile interval around a value; without replicates the value itself."""
+    """Return the percentile interval of a value; without replicates, both bounds are the value."""
     if not len(replicates):
         return Interval(value, value, value)
     tail = (1 - level) / 2
-    # of n replicates the k-th has the level k / (n + 1); numpy's default rule covers too little
+    # Weibull: the k-th of n replicates has level k / (n + 1). numpy's default is too narrow.
     low, high = np.quantile(replicates, [tail, 1 - tail], method="weibull")
     return Interval(value, float(min(low, value)), float(max(high, value)))
 
@@ -134,7 +136,7 @@ def percentile_interval(value: float, replicates: FloatArray, level: float = LEV
 def bootstrap(
     ranking: ScoredLabels, statistics: Statistics, n_replicates: int, seed: int
 ) -> dict[str, Interval]:
-    """A percentile interval for each statistic."""
+    """Return a bootstrap percentile interval for each statistic."""
     exact = statistics(ranking)
     replicates = replicate(ranking, statistics, n_replicates, seed)
     return {
@@ -143,7 +145,7 @@ def bootstrap(
 
 
 def confusion_intervals(table: Confusion, n_replicates: int, seed: int) -> dict[str, Interval]:
-    """Intervals at a threshold; classes are resampled separately, so two draws suffice."""
+    """Return bootstrap intervals at a threshold, from one binomial draw per class."""
     rng = randomness.generator(seed, randomness.CONFUSIONS)
     n_pos, n_neg = table.tp + table.fn, table.fp + table.tn
     tps = rng.binomial(n_pos, table.tp / max(1, n_pos), n_replicates).tolist()
@@ -165,9 +167,9 @@ def paired_differences(
     n_replicates: int,
     seed: int,
 ) -> dict[str, Interval]:
-    """Second minus first, with intervals from resampling the same rows in both.
+    """Return second minus first, with intervals from resampling the same rows in both.
 
-    Without replicates the bounds are the difference itself.
+    Without replicates, both bounds are the difference itself.
     """
     n_blocks = MAX_BLOCKS if len(positive) <= MAX_PAIRED_ROWS else PAIRED_BLOCKS
     rankings = [ScoredLabels.from_scores(positive, scores) for scores in (first, second)]
@@ -206,9 +208,10 @@ def paired_differences(
 def _row_cells(
     ranking: ScoredLabels, positive: BoolArray, scores: FloatArray, n_blocks: int
 ) -> tuple[ScoredLabels, IntArray]:
-    """The ranking in at most ``n_blocks`` blocks, and each row's cell among those of its class.
+    """Merge the ranking to at most ``n_blocks`` blocks; also return the cell of each row.
 
-    A positive's cell is its block; a negative's is 2 block (above it) or 2 block + 1 (within it).
+    A positive's cell is its block. A negative's cell is 2 * block (above it) or 2 * block + 1
+    (within it).
     """
     small = ranking.merged(n_blocks)
     lowest = small.thresholds[::-1]
@@ -216,7 +219,7 @@ def _row_cells(
     if small is not ranking:
         highest = ranking.thresholds[ranking.edges(n_blocks)][::-1]
     last = len(lowest) - 1
-    # ascending order: scores below lowest[i] are under block last - i
+    # lowest is ascending: scores below lowest[i] rank below block last - i
     block = last + 1 - np.searchsorted(lowest, scores, "right")
     inside = np.zeros(len(scores), bool)
     known = block <= last
@@ -225,14 +228,14 @@ def _row_cells(
 
 
 def _joint(cells: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
-    """The number of rows in each pair of cells, and that cell in each ranking."""
+    """Count the rows in each pair of cells; also return the pair's cell in each ranking."""
     code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
     return counts, [own[first] for own in cells]
 
 
 def _collected(drawn: FloatArray, cell: IntArray, width: int) -> FloatArray:
-    """Counts of joint cells summed into the cells of one ranking."""
+    """Sum the counts of joint cells into the cells of one ranking."""
     order = np.argsort(cell, kind="stable")
     total = np.zeros((len(drawn), width))
     if len(order):

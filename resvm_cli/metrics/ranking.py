@@ -1,10 +1,10 @@
-"""Ranking metrics from one sort: areas, the top of the list, thresholds and the PU score.
+"""Ranking metrics from a single sort: areas, top of the list, thresholds and the PU score.
 
-Every metric depends on the negatives only through how many lie between one positive score and the
-next and how many tie with one. So scores are kept as blocks, one for each distinct score of a
+Every metric depends on the negatives only through how many lie between consecutive scores of
+positives and how many tie with one. So scores are stored as blocks, one per distinct score of a
 positive: tens of millions of negatives become two numbers per block, and bootstrap replicates are
-the same arrays with one more axis. Rows of equal score have no order, so each metric is its
-expectation over all their orders.
+the same arrays with one more axis. Tied rows have no order, so each metric is its expectation over
+all orders of tied rows.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class ScoredLabels:
 
     thresholds: FloatArray  # distinct scores of positives, descending
     positives: FloatArray  # positives with this score
-    above: FloatArray  # negatives below the previous score and above this one
+    above: FloatArray  # negatives between the previous score and this one
     tied: FloatArray  # negatives with this score
-    below: FloatArray  # negatives below the last of these scores; no last axis
+    below: FloatArray  # negatives below all of these scores; has no axis over blocks
 
     @classmethod
     def from_scores(cls, positive: npt.ArrayLike, scores: npt.ArrayLike) -> ScoredLabels:
-        """Sort once. ``positive`` is true for positives; the highest score is the best."""
+        """Sort the scores into blocks; ``positive`` marks positives, and higher is better."""
         is_positive = np.asarray(positive, bool)
         values = np.asarray(scores, np.float64)
         if is_positive.shape != values.shape or values.ndim != 1:
             raise ValueError(f"{is_positive.shape} labels and {values.shape} scores")
-        # sorting each class on its own needs no permutation: half the time and memory of argsort
+        # sorting each class separately takes half the time and memory of argsort
         high = values[is_positive]
         low = values[~is_positive]
         if not len(high):
@@ -57,7 +57,7 @@ class ScoredLabels:
         first = np.flatnonzero(np.concatenate([[True], high[1:] != high[:-1]]))
         thresholds = high[first][::-1]
         counts = np.diff(np.append(first, len(high)))[::-1]
-        # ascending keys: searchsorted then walks through memory in order
+        # with ascending keys, searchsorted accesses memory in order
         at_or_above = len(low) - np.searchsorted(low, high[first], "left")[::-1]
         strictly = len(low) - np.searchsorted(low, high[first], "right")[::-1]
         before = np.concatenate([[0], at_or_above[:-1]])
@@ -70,7 +70,7 @@ class ScoredLabels:
         )
 
     def reweighted(self, prevalence: float) -> ScoredLabels:
-        """The same scores where this fraction of all rows is positive."""
+        """Weight the negatives so that this fraction of all rows is positive."""
         weight = (1 - prevalence) / prevalence * self.n_positives / self.n_negatives
         return ScoredLabels(
             self.thresholds,
@@ -81,29 +81,29 @@ class ScoredLabels:
         )
 
     def merged(self, n_blocks: int) -> ScoredLabels:
-        """At most this many blocks: neighbors joined, with about equally many positives in each."""
+        """Merge neighbors into at most this many blocks with about equally many positives each."""
         return self._joined(self.edges(n_blocks))
 
     def graded(self, n_blocks: int) -> ScoredLabels:
-        """At most this many blocks, evenly spread over recall, false positives and depth together.
+        """Merge to at most this many blocks, spread evenly over recall, false positives and depth.
 
-        The first rows keep blocks of their own, and no block joins many rows of either class.
+        The top rows keep their own blocks, and no block contains many rows of either class.
         """
         depth = np.log1p(self.tp + self.fp)
         way = self.tp / self.n_positives + self.fp / np.maximum(self.n_negatives, 1)
         way += depth / depth[-1]
-        # by where blocks end: a block after many negatives starts a group and leaves them out
+        # grouped by where blocks end: a block after many negatives starts a group without them
         group = np.floor(way * (n_blocks / (1e-9 + way[-1])))
         return self._joined(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])))
 
     def _joined(self, edges: npt.NDArray[np.int64]) -> ScoredLabels:
-        """Blocks joined, from each edge up to the next."""
+        """Merge the blocks from each edge up to the next."""
         if len(edges) == len(self.thresholds):
             return self
         positives = np.add.reduceat(self.positives, edges)
         above = np.add.reduceat(self.above, edges)
         tied = np.add.reduceat(self.tied, edges)
-        first = self.above[edges]  # negatives before a group's first positive stay outside it
+        first = self.above[edges]  # negatives above a group's first positive are not part of it
         return ScoredLabels(
             self.thresholds[np.append(edges[1:], len(self.thresholds)) - 1],
             positives,
@@ -113,7 +113,7 @@ class ScoredLabels:
         )
 
     def edges(self, n_blocks: int) -> npt.NDArray[np.int64]:
-        """The first block of each of at most ``n_blocks`` groups of neighbors."""
+        """Return the first block of each of at most ``n_blocks`` groups of neighbors."""
         if len(self.thresholds) <= n_blocks:
             return np.arange(len(self.thresholds))
         group = np.floor((self.tp - self.positives) * (n_blocks / self.n_positives))
@@ -129,24 +129,24 @@ class ScoredLabels:
 
     @cached_property
     def tp(self) -> FloatArray:
-        """Positives at each threshold or above."""
+        """Positives at or above each threshold."""
         return np.cumsum(self.positives, axis=-1)
 
     @cached_property
     def fp(self) -> FloatArray:
-        """Negatives at each threshold or above."""
+        """Negatives at or above each threshold."""
         return np.cumsum(self.above + self.tied, axis=-1)
 
     def average_precision(self) -> FloatArray:
-        """Precision at each positive, averaged: the area under the steps of the PR curve."""
+        """Return the mean precision at each positive: the area under the steps of the PR curve."""
         seen = self.tp + self.fp
         precision = np.divide(self.tp, seen, out=np.zeros_like(seen), where=seen > 0)
         return np.asarray((self.positives * precision).sum(axis=-1) / self.n_positives)
 
     def pr_auc_trapezoid(self) -> FloatArray:
-        """The area under straight lines between points of the PR curve, starting at (0, 1).
+        """Return the trapezoidal area under the PR curve, starting at (0, 1).
 
-        The paper reports it; it is optimistic where scores are tied.
+        The paper reports this area; it is optimistic if scores are tied.
         """
         tp_before, fp_before = self.tp - self.positives, self.fp - self.tied
         start, end = tp_before + fp_before, self.tp + self.fp
@@ -156,10 +156,10 @@ class ScoredLabels:
         return np.asarray(area)
 
     def pr_auc_interpolated(self) -> FloatArray:
-        """The area under the PR curve, interpolated as by Davis and Goadrich (2006).
+        """Return the area under the PR curve, interpolated as in Davis and Goadrich (2006).
 
-        Between two points tp and fp grow together at a fixed rate, so precision follows a
-        hyperbola, integrated exactly (Keilwagen et al. 2014) rather than one positive at a time.
+        Between two points, tp and fp increase at a fixed ratio, so precision follows a hyperbola.
+        It is integrated exactly (Keilwagen et al. 2014) rather than one positive at a time.
         """
         grown = self.positives
         tp_before = self.tp - grown
@@ -171,19 +171,19 @@ class ScoredLabels:
         return np.asarray(((grown + curved) / rate).sum(axis=-1) / self.n_positives)
 
     def roc_auc(self) -> FloatArray:
-        """The probability that a positive scores above a negative; ties count half."""
+        """Return the probability that a positive scores above a negative; ties count half."""
         beaten = self.n_negatives[..., None] - self.fp + self.tied / 2
         pairs = self.n_positives * self.n_negatives
         with np.errstate(invalid="ignore"):  # no negatives: nan
             return np.asarray((self.positives * beaten).sum(axis=-1) / pairs)
 
     def partial_roc_auc(self, limit: float) -> FloatArray:
-        """The area under the ROC curve up to this false-positive rate, divided by the rate."""
+        """Return the ROC area up to this false-positive rate, divided by the rate."""
         if not 0 < limit <= 1:
             raise ValueError(f"limit must be a fraction above 0 and at most 1, got {limit}")
         most = (limit * self.n_negatives)[..., None]
         start, end = self.fp - self.tied, self.fp
-        # each positive's strip of the area: from where it is recovered up to the limit
+        # each positive adds a strip of area, from where it is recovered up to the limit
         left = np.maximum(most - start, 0.0)
         cut = np.divide(left**2, 2 * self.tied, out=np.zeros_like(start), where=self.tied > 0)
         reached = np.where(end > most, cut, most - end + self.tied / 2)
@@ -192,36 +192,36 @@ class ScoredLabels:
         return np.asarray(area)
 
     def areas(self) -> dict[str, Any]:
-        """The areas by name."""
+        """Return all areas by name."""
         return {name: getattr(self, name)() for name in AREAS}
 
     def best_f1(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """The largest F1, and the block at and above which rows are positive to reach it."""
+        """Return the largest F1, and the last block that is predicted positive to reach it."""
         f1 = 2 * self.tp / (self.tp + self.fp + self.n_positives[..., None])
         best = f1.argmax(axis=-1)
         return np.take_along_axis(f1, best[..., None], -1)[..., 0], best
 
     def recovered_at(self, depth: float) -> FloatArray:
-        """Positives expected among the first ``depth`` rows."""
+        """Return the expected number of positives in the top ``depth`` rows."""
         length = self.positives + self.tied
         start = self.tp + self.fp - length
         part = np.divide(depth - start, length, out=np.zeros_like(start), where=length > 0)
         return np.asarray((self.positives * np.clip(part, 0.0, 1.0)).sum(axis=-1))
 
     def precision_at(self, depth: int) -> FloatArray:
-        """The fraction of positives among the first rows."""
+        """Return the fraction of the top ``depth`` rows that are positive."""
         return self.recovered_at(depth) / depth
 
     def recall_at(self, depth: int) -> FloatArray:
-        """The fraction of all positives that are among the first rows."""
+        """Return the fraction of all positives that are in the top ``depth`` rows."""
         return self.recovered_at(depth) / self.n_positives
 
     def enrichment_at(self, depth: int) -> FloatArray:
-        """How many times more positives the first rows hold than rows drawn at random."""
+        """Return the precision in the top ``depth`` rows relative to that of a random ranking."""
         return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
 
     def screened_to_recover(self, recall: float) -> FloatArray:
-        """The fraction of all rows at which this recall is reached."""
+        """Return the fraction of all rows that must be screened to reach this recall."""
         wanted = np.ceil(np.round(recall * self.n_positives, 9))[..., None]
         block = (self.tp >= wanted).argmax(axis=-1)[..., None]
 
@@ -231,20 +231,21 @@ class ScoredLabels:
         positives, tied = there(self.positives), there(self.tied)
         before = there(self.tp) - positives
         start = before + there(self.fp) - tied
-        # in a random order of p + t rows the j-th of p positives is at j (p + t + 1) / (p + 1)
+        # in a random order of p + t rows, the expected rank of the j-th of p positives is
+        # j (p + t + 1) / (p + 1)
         depth = start + (wanted - before) * (positives + tied + 1) / (positives + 1)
         return np.asarray(depth[..., 0] / (self.n_positives + self.n_negatives))
 
     def bedroc(self, alpha: float) -> FloatArray:
-        """Early recognition (Truchon and Bayly 2007), 0 to 1; most weight on the top 1/alpha.
+        """Return BEDROC (Truchon and Bayly 2007), which puts most weight on the top 1/alpha.
 
-        Positives count by exp(-alpha rank / n); the sum is scaled between its worst and best.
+        Each positive has weight exp(-alpha rank / n); the sum is scaled to 0 (worst) to 1 (best).
         """
         n_rows = self.n_positives + self.n_negatives
         rate = (alpha / n_rows)[..., None]
         length = self.positives + self.tied
         start = self.tp + self.fp - length
-        # the mean weight of a tied block, as a geometric sum
+        # the mean weight in a tied block, from a geometric sum
         block = np.exp(-rate * start) * -np.expm1(-rate * length) / np.expm1(rate)
         mean = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
         weight = (self.positives * mean).sum(axis=-1)
@@ -256,12 +257,12 @@ class ScoredLabels:
 
 
 def depth_of(fraction: float, n_rows: int) -> int:
-    """The whole number of rows in a fraction of a ranking, at least one."""
+    """Return the number of rows in a fraction of a ranking, rounded up to at least one."""
     return max(1, ceil(round(fraction * n_rows, 9)))  # 0.07 x 100 is 7, not 7.000000000000001
 
 
 def pu_score(recall: npt.ArrayLike, fraction: npt.ArrayLike) -> FloatArray:
-    """recall^2 / Pr(yhat = 1), 0 where nothing is predicted positive (Lee and Liu 2003)."""
+    """Return recall^2 / Pr(yhat = 1), or 0 if nothing is predicted positive (Lee and Liu 2003)."""
     predicted = np.asarray(fraction, np.float64)
     squared = np.asarray(recall, np.float64) ** 2
     out = np.zeros(np.broadcast(squared, predicted).shape)
@@ -269,10 +270,10 @@ def pu_score(recall: npt.ArrayLike, fraction: npt.ArrayLike) -> FloatArray:
 
 
 def best_pu_score(positive: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, float]:
-    """The largest pu_score, and the score at and above which rows are positive to reach it.
+    """Return the largest pu_score, and the lowest score predicted positive to reach it.
 
-    It is reached at the score of a known positive: going on to an unlabeled row adds to the
-    fraction predicted positive and not to the recall.
+    The maximum is always at the score of a known positive: continuing to an unlabeled row increases
+    the fraction predicted positive but not the recall.
     """
     ranking = ScoredLabels.from_scores(positive, scores)
     fraction = (ranking.fp + ranking.tp) / (ranking.n_negatives + ranking.n_positives)
@@ -283,7 +284,7 @@ def best_pu_score(positive: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float
 
 @dataclass(frozen=True)
 class Confusion:
-    """The confusion table at a threshold: predicted positive is score > threshold."""
+    """The confusion table at a threshold; rows are predicted positive if score > threshold."""
 
     tp: int
     fp: int
@@ -301,7 +302,7 @@ class Confusion:
 
     @property
     def precision(self) -> float:
-        """0 where nothing is predicted positive."""
+        """Precision, or 0 if nothing is predicted positive."""
         return self.tp / max(1, self.tp + self.fp)
 
     @property
@@ -314,10 +315,10 @@ class Confusion:
 
     @property
     def mcc(self) -> float:
-        """Matthews' correlation; 0 where a row or column of the table is empty."""
+        """Matthews correlation coefficient, or 0 if a row or column of the table is empty."""
         margins = [self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn]
         if not all(margins):
             return 0.0
-        # one root per margin: the product of four large counts would overflow
+        # one root per factor, because the product of four large counts would overflow
         scale = sqrt(margins[0]) * sqrt(margins[1]) * sqrt(margins[2]) * sqrt(margins[3])
         return (self.tp * self.tn - self.fp * self.fn) / scale

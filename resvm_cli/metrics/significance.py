@@ -1,7 +1,7 @@
-"""Tests of the difference between methods over repetitions and data sets (Demsar 2006).
+"""Significance tests between methods over repetitions and data sets (Demsar 2006).
 
-Higher values are better. Pairs are repetitions on one data set; blocks are data sets, each with the
-mean over its repetitions.
+Higher values are better. Paired tests use the repetitions on one data set. Tests over data sets use
+the mean over the repetitions on each data set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALPHA = 0.05
 
 
 def wilcoxon_greater(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """One-sided p of the paired signed-rank test that the first is greater; 1 if all are equal."""
+    """Return the one-sided Wilcoxon signed-rank p-value that first > second; 1 if all are equal."""
     from scipy.stats import wilcoxon
 
     difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
@@ -30,7 +30,7 @@ def wilcoxon_greater(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def wilcoxon_two_sided(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Two-sided p of the paired signed-rank test; 1 where all pairs are equal."""
+    """Return the two-sided Wilcoxon signed-rank p-value; 1 if all pairs are equal."""
     from scipy.stats import wilcoxon
 
     difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
@@ -38,21 +38,21 @@ def wilcoxon_two_sided(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def wins(values: npt.ArrayLike) -> list[int]:
-    """How often each column holds the row's largest value; ties count for each."""
+    """Count how often each column has the largest value in a row; ties count for every column."""
     table = np.asarray(values, np.float64)
     best = table == table.max(axis=1, keepdims=True)
     return [int(count) for count in best.sum(axis=0)]
 
 
 def shared_wins(values: npt.ArrayLike) -> list[float]:
-    """How often each column holds the row's largest value; ties are divided."""
+    """Count how often each column has the largest value in a row; ties are split equally."""
     table = np.asarray(values, np.float64)
     best = table == table.max(axis=1, keepdims=True)
     return [float(count) for count in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
 
 
 def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean; nan where there are fewer than two values."""
+    """Return Student's t interval of the mean; nan if there are fewer than two values."""
     from scipy.stats import t
 
     sample = np.asarray(values, np.float64)
@@ -63,14 +63,14 @@ def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float,
 
 
 def average_ranks(means: npt.ArrayLike) -> FloatArray:
-    """Mean rank of each column over the rows, 1 for the largest; equal values get the mean rank."""
+    """Return each column's mean rank over the rows; 1 is the largest, ties get the mean rank."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(-np.asarray(means, np.float64), axis=1).mean(axis=0), np.float64)
 
 
 def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
-    """Ranks within the rows, averaged over the rows of each group: groups x columns."""
+    """Rank within each row and average over the rows of each group (groups x columns)."""
     from scipy.stats import rankdata
 
     ranks = rankdata(-np.asarray(means, np.float64), axis=1)
@@ -79,7 +79,7 @@ def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
 
 
 def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> float:
-    """The smallest difference of average ranks that is significant by Nemenyi's test."""
+    """Return the smallest difference in average rank that is significant by Nemenyi's test."""
     from scipy.stats import studentized_range
 
     quantile = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / sqrt(2)
@@ -87,7 +87,7 @@ def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> 
 
 
 def nemenyi(ranks: Sequence[float], n_blocks: int) -> dict[tuple[int, int], float]:
-    """p of Nemenyi's test for each pair of methods."""
+    """Return the p-value of Nemenyi's test for each pair of methods."""
     from scipy.stats import studentized_range
 
     k = len(ranks)
@@ -99,7 +99,7 @@ def nemenyi(ranks: Sequence[float], n_blocks: int) -> dict[tuple[int, int], floa
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment of several p values."""
+    """Adjust p-values by Holm's step-down method."""
     order = np.argsort(p_values, kind="stable")
     steps = np.asarray(p_values, np.float64)[order] * np.arange(len(order), 0, -1)
     adjusted = np.empty(len(order))
@@ -108,7 +108,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
-    """Largest groups of methods, best first, in which no two differ by the critical difference."""
+    """Return the maximal groups of methods that do not differ significantly, best first."""
     order = [int(i) for i in np.argsort(ranks, kind="stable")]
     groups: list[tuple[int, ...]] = []
     for start in range(len(order)):
@@ -120,7 +120,7 @@ def cliques(ranks: Sequence[float], difference: float) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two methods compared over data sets: Nemenyi's p, and Holm's of two-sided Wilcoxon."""
+    """p-values for two methods over data sets: Nemenyi, two-sided Wilcoxon, Holm-adjusted."""
 
     first: str
     second: str
@@ -131,7 +131,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class OverDataSets:
-    """The result of the tests over all data sets."""
+    """The results of the tests over all data sets."""
 
     methods: tuple[str, ...]
     n_data_sets: int
@@ -144,9 +144,9 @@ class OverDataSets:
 
 
 def over_data_sets(methods: Sequence[str], means: npt.ArrayLike) -> OverDataSets:
-    """Friedman's test with its post-hoc tests; ``means`` is data sets x methods.
+    """Run Friedman's test and its post-hoc tests; ``means`` is data sets x methods.
 
-    Friedman's test needs three methods and two data sets; with fewer its p is nan.
+    Friedman's test needs at least three methods and two data sets; with fewer, its p-value is nan.
     """
     from scipy.stats import friedmanchisquare
 

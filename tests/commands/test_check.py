@@ -95,7 +95,7 @@ def test_huge_indices_are_no_trouble(resvm, tmp_path):
     file = told(resvm, tmp_path / "wide")
     assert (file["n_features"], file["duplicate_rows"]) == (2147483646, 1)
     assert file["features_examined"] is False
-    assert b"too many features to examine each" in resvm("check", tmp_path / "wide").out
+    assert b"too many features to examine individually" in resvm("check", tmp_path / "wide").out
 
 
 def test_counting_from_zero(resvm, tmp_path):

@@ -1,1 +1,1 @@
-"""resvm convert."""
+"""The resvm convert command."""

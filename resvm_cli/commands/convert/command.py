@@ -1,4 +1,4 @@
-"""resvm convert."""
+"""The options of resvm convert."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def convert(
         typer.Argument(
             metavar="FILE",
             help="CSV, TSV, .npy, .npz, Matrix Market, Parquet, HDF5 or svmlight (- is stdin);"
-            " recognized by its first bytes.",
+            " the format is detected from the content.",
         ),
     ],
     label_column: Annotated[
@@ -38,7 +38,7 @@ def convert(
         list[str] | None,
         column_option(
             metavar="LABEL",
-            help="Rows with this label get 1, all others get 0; may be repeated.",
+            help="Rows with this label become 1, all others 0; may be repeated.",
         ),
     ] = None,
     id_column: Annotated[
@@ -60,8 +60,8 @@ def convert(
         list[str] | None,
         column_option(
             metavar="NAMES",
-            help="Columns to encode as one feature per value.",
-            show_default="columns of text",
+            help="Columns to one-hot encode.",
+            show_default="text columns",
         ),
     ] = None,
     missing: Annotated[
@@ -69,40 +69,42 @@ def convert(
         column_option(
             metavar="RULE",
             autocompletion=offered("refuse", "drop", "zero", "mean", "median"),
-            help="Missing values: refuse (fail), drop the row, or fill in zero, the mean or the"
-            " median of the column.",
+            help="Missing values: refuse (fail), drop the row, or fill in zero or the column's"
+            " mean or median.",
         ),
     ] = "refuse",
     like: Annotated[
         str | None,
-        column_option(metavar="MAP", help="Use the features of this map, written by --map."),
+        column_option(metavar="MAP", help="Use the features in this file, written by --map."),
     ] = None,
     smiles_column: Annotated[
         str | None,
         molecule_option(
             metavar="NAME",
-            help="Column with SMILES, for Morgan fingerprints (RDKit); other columns only if"
-            " listed in --columns.",
+            help="Column with SMILES, converted to Morgan fingerprints (RDKit); other columns are"
+            " used only if listed in --columns.",
         ),
     ] = None,
     bits: Annotated[int, molecule_option(metavar="N", help="Length of the fingerprints.")] = 2048,
-    radius: Annotated[int, molecule_option(metavar="N", help="Their radius; 2 is ECFP4.")] = 2,
+    radius: Annotated[
+        int, molecule_option(metavar="N", help="Radius of the fingerprints; 2 is ECFP4.")
+    ] = 2,
     counts: Annotated[
-        bool, molecule_option("--counts", help="Count fingerprints, for the minmax kernel.")
+        bool, molecule_option("--counts", help="Use count fingerprints, for the minmax kernel.")
     ] = False,
     separator: Annotated[
         str | None,
         data_option(
             metavar="CHAR",
             help="Column separator: a character, or tab.",
-            show_default="the most frequent in the first line",
+            show_default="the most frequent one in the first line",
         ),
     ] = None,
     header: Annotated[
         bool | None,
         data_option(
             "--header/--no-header",
-            help="Whether the first line has column names; if not, columns are numbered.",
+            help="Whether the first line contains column names; if not, columns are numbered.",
             show_default="yes",
         ),
     ] = None,
@@ -112,7 +114,7 @@ def convert(
     ] = False,
     array: Annotated[
         str | None,
-        data_option(metavar="NAME", help=".npz, HDF5: the matrix to read, if there are several."),
+        data_option(metavar="NAME", help="Matrix to read, if an .npz or HDF5 file has several."),
     ] = None,
     zero_based: ZeroBased = False,
     output: Annotated[
@@ -121,7 +123,7 @@ def convert(
             "-o",
             "--output",
             metavar="FILE",
-            help="Output file: svmlight, or by extension .csv, .tsv, .npy, .npz.",
+            help="Output file; .csv, .tsv, .npy and .npz set the format, otherwise svmlight.",
             show_default="stdout",
         ),
     ] = None,
@@ -139,12 +141,14 @@ def convert(
             metavar="FORMAT",
             autocompletion=offered("svmlight", "csv", "tsv", "npy", "npz"),
             help="Output format: svmlight, csv, tsv, npy or npz.",
-            show_default="by -o",
+            show_default="from the extension of -o",
         ),
     ] = None,
     feature_map: Annotated[
         str | None,
-        output_option("--map", metavar="FILE", help="Write the meaning of each feature as JSON."),
+        output_option(
+            "--map", metavar="FILE", help="Write the name of each feature to a JSON file."
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -208,7 +212,7 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
 
 
 def _show(result: ConvertResult) -> None:
-    """What was read, and where it was written."""
+    """Print what was read, and where it was written."""
     rows = f"{result.n_rows:,} rows"
     if result.n_positives is not None:
         rows += f", {result.n_positives:,} of them positive"

@@ -1,7 +1,7 @@
-"""Tables and arrays to svmlight text and back: every input yields blocks, every output takes them.
+"""Convert tables and arrays to svmlight text and back.
 
-A table is streamed in one pass; means, medians and the width of a CSV file take a second one. NumPy
-files are written from memory.
+Every input yields blocks of rows and every output consumes them. Tables are streamed in one pass;
+means, medians and the width of a CSV file require a second pass. NumPy files are built in memory.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class ConvertRequest:
 
     source: str
     roles: ColumnRoles
-    target: str | None = None  # None: stdout, or the two below
+    target: str | None = None  # None: stdout, or the two files below
     positives: str | None = None
     unlabeled: str | None = None
-    form: FormatName | None = None  # None: by the extension of the target
+    form: FormatName | None = None  # None: from the extension of the target
     write_map: str | None = None
     like: str | None = None
     separator: str | None = None
@@ -128,7 +128,7 @@ class ConvertRequest:
 
 @dataclass(frozen=True)
 class ConvertResult:
-    """What was read and written."""
+    """Counts of what was read, and the files written."""
 
     source: str
     n_rows: int
@@ -156,18 +156,18 @@ def convert(request: ConvertRequest, run: Run) -> ConvertResult:
 
 @dataclass
 class _Input:
-    """The rows in blocks, from the start on each call, and what is known about them."""
+    """The input rows: each call of ``blocks`` reads them again from the start."""
 
     name: str
     blocks: Callable[[], Iterator[Block]]
     table: TableFeatures | None
-    named: FeatureMap | None  # a given map, or that of the table
+    named: FeatureMap | None  # the map given, or that of the table
     n_features: int | None = None  # None: the largest index
 
     def feature_map(self) -> FeatureMap:
         if self.named is None:
             raise ParameterError(
-                "{map} requires a table: features of {name} have no names", name=self.name
+                "{map} requires a table: the features in {name} have no names", name=self.name
             )
         return self.named
 
@@ -185,7 +185,7 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
     roles = request.roles
     if is_smiles(source.name, head) and not (roles.asked or known):
         refuse_smiles(source.name, head)
-    # a single column has no separator, but no index:value pairs either
+    # a single column looks like svmlight (no separator) but has no index:value pairs
     text_alone = request.separator is None and request.header is None and not roles.asked
     if kind == "svmlight" and (text_alone or has_pairs(first_line(head))):
         _refuse_roles(roles, source.name)
@@ -227,8 +227,8 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
 def _refuse_roles(roles: ColumnRoles, name: str) -> None:
     for parameter in roles.asked:
         raise DataError(
-            Message(f"{{file}}: has no named columns for {{{parameter}}}", file=name),
-            "leave the option out: its rows have their labels and ids already",
+            Message(f"{{file}}: no named columns, so {{{parameter}}} cannot be used", file=name),
+            "omit the option: the rows already have labels and ids",
         )
 
 
@@ -292,12 +292,12 @@ def _write(request: ConvertRequest, rows: _Input, run: Run) -> ConvertResult:
 
 
 def _svmlight(block: Block) -> bytes:
-    """Rows without a label get 0; without features too, they would be blank lines."""
+    """Format rows, with 0 for missing labels: a row without features would be a blank line."""
     return format_block(replace(block, labels=np.nan_to_num(block.labels)))
 
 
 class _Counted:
-    """Counts rows, positives and features of the blocks that pass through."""
+    """Passes blocks through, counting rows, positives and features."""
 
     def __init__(self, name: str, run: Run) -> None:
         self._name = name
@@ -327,13 +327,13 @@ def _require_rows(
     request: ConvertRequest, rows: _Input, counted: _Counted, *, both: bool = False
 ) -> None:
     if not counted.n_rows:
-        raise DataError(f"{rows.name}: no rows are left", "each of them has a missing value")
+        raise DataError(f"{rows.name}: no rows are left", "every row has a missing value")
     table = rows.table
     if table is not None and table.n_unseen and not counted.max_index:
         raise DataError(
-            f"{rows.name}: no row has a feature: none of its categories is in"
+            f"{rows.name}: no row has a feature, because none of its categories is in"
             f" {name_of(request.like or '')}",
-            Message("give a map written with {map:FILE} for a table with the same columns"),
+            Message("use a map that {map:FILE} wrote for a table with the same columns"),
         )
     wanted = request.roles.positive_labels
     if wanted and not counted.n_positives:
@@ -353,7 +353,7 @@ def _require_dense(n_rows: int, width: int) -> None:
     if n_rows * width > MAX_DENSE_CELLS:
         raise DataError(
             f"a dense matrix of {n_rows:,} x {width:,} would take {8e-9 * n_rows * width:,.0f} GB",
-            Message("write a sparse one: {to:npz}"),
+            Message("write a sparse matrix: {to:npz}"),
         )
 
 
@@ -409,32 +409,32 @@ def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator
             if "smiles" in name.lower():
                 text += "; for fingerprints use {smiles_column} {column}"
             elif n_values == counted.n_rows > 1 and like is None:
-                text += ", no two rows alike; if it has ids, use {id_column} {column}"
+                text += ", no two rows are the same; if it contains ids, use {id_column} {column}"
             yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
         if like is None:
             yield from _doubtful_columns(table, request.roles)
             if table.categories and request.write_map is None:
-                yield Message("{map:FILE} keeps the meaning of features, for {like:FILE} later")
+                yield Message("use {map:FILE} to save the feature names, for {like:FILE} later")
         if table.n_dropped:
             shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
-            why = f"a missing value or no molecule ({', '.join(shown)})"
+            why = f"a missing value or an invalid molecule ({', '.join(shown)})"
             yield f"{table.n_dropped:,} rows were dropped: {why}"
         if table.n_unseen:
             yield f"{table.n_unseen:,} values are not in {name_of(like or '')} and get no feature"
     if counted.has_qids and request.format != "svmlight":
-        yield "qid: is kept in svmlight text only"
+        yield "qid: is only kept in svmlight text"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):
-        yield "a .npy file has features only; .npz keeps labels and ids too"
+        yield "a .npy file contains only features; .npz keeps labels and ids too"
 
 
 def _doubtful_columns(table: TableFeatures, roles: ColumnRoles) -> Iterator[Text]:
-    """Columns that became features but may be something else."""
+    """Yield warnings about feature columns that may really be labels or row numbers."""
     for name in table.feature_columns:
         texts = []
         if roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
             texts.append(
-                "the column '{name}' is among the features; if it has labels, they give the answer"
-                " away: use {label_column} {column} or {drop} {column}"
+                "the column '{name}' is among the features; if it contains labels, they leak the"
+                " answer: use {label_column} {column} or {drop} {column}"
             )
         if name in table.unnamed:
             texts.append(

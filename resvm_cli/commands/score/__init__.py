@@ -1,1 +1,1 @@
-"""resvm score."""
+"""The resvm score command."""

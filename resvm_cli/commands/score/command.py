@@ -1,4 +1,4 @@
-"""resvm score."""
+"""The options of resvm score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ runs_option = partial(typer.Option, rich_help_panel="Repeated runs")
 
 @option_group
 class FigureOptions:
-    """Which figures to compute, and with how many replicates."""
+    """Which figures to compute, and the number of bootstrap replicates."""
 
     threshold: Annotated[
         str | None,
@@ -35,7 +35,7 @@ class FigureOptions:
             "--threshold",
             metavar="T",
             help="Rows with a decision value above T are predicted positive.",
-            show_default="what the file's labels follow, else 0.5",
+            show_default="implied by the file's labels, else 0.5",
         ),
     ] = None
     top: Annotated[
@@ -51,8 +51,8 @@ class FigureOptions:
         float | None,
         method_option(
             metavar="P",
-            help="Fraction of positives where the model will be used: reweights precision.",
-            show_default="that of the file",
+            help="Fraction of positives where the model will be used; precision is adjusted to it.",
+            show_default="as in the file",
         ),
     ] = None
     bootstrap: Annotated[
@@ -61,10 +61,12 @@ class FigureOptions:
             metavar="N",
             min=0,
             max=1_000_000,
-            help="Replicates for the 95 % intervals; 0 for none.",
+            help="Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
         ),
     ] = 1000
-    seed: Annotated[int, method_option(metavar="N", min=0, help="Seed of the bootstrap.")] = 0
+    seed: Annotated[
+        int, method_option(metavar="N", min=0, help="Random seed for the bootstrap.")
+    ] = 0
 
     def settings(self) -> ScoreSettings:
         from resvm_cli.commands.score.scored_rows import ScoreSettings
@@ -109,12 +111,12 @@ class UnlabeledOptions:
         str | None,
         unlabeled_option(
             metavar="DIR",
-            help="The model that scored the rows of --labels, to check if it was trained on them.",
+            help="Model that scored the rows in --labels, to check whether it was trained on them.",
         ),
     ] = None
 
     def known(self) -> KnownContamination | None:
-        """The contamination; that of P is 0 unless given."""
+        """Return the known contamination, or None; contamination of P defaults to 0."""
         from resvm_cli.commands.score.scored_rows import KnownContamination
 
         if self.contamination_pos is None and self.contamination_unl is None:
@@ -133,12 +135,12 @@ class UnlabeledOptions:
         if of_pos[1] + of_unl[1] >= 1:
             raise CommandLineError(
                 "--contamination-pos and --contamination-unl must add up to less than 1",
-                "otherwise U has as large a fraction of positives as P",
+                "otherwise the fraction of positives in U is at least that in P",
             )
         return KnownContamination(of_pos, of_unl)
 
     def provenance(self) -> Provenance | None:
-        """How the model scored the rows, None for what the file states."""
+        """Return how the model scored the rows; None means as stated in the file."""
         kinds: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on")
         return None if self.values is None else parse_choice("--values", self.values, kinds)
 
@@ -151,18 +153,20 @@ class OutputOptions:
         str | None,
         output_option(
             metavar="FILE",
-            help="PR and ROC curves, or critical differences (.png, .svg, .pdf).",
+            help="Plot PR and ROC curves, or critical differences (.png, .svg, .pdf).",
         ),
     ] = None
     html: Annotated[
         str | None,
         output_option(
-            metavar="FILE", help="Write an HTML page with curves and a threshold to move."
+            metavar="FILE", help="Write an HTML page with curves and an adjustable threshold."
         ),
     ] = None
     curve: Annotated[
         str | None,
-        output_option(metavar="FILE", help="Every threshold as CSV (- is stdout)."),
+        output_option(
+            metavar="FILE", help="Write the rates at every threshold as CSV (- is stdout)."
+        ),
     ] = None
     json: Json = False
     quiet: Quiet = False
@@ -191,7 +195,7 @@ def score(
         data_option(
             metavar="LABEL",
             help="Rows with this label are positive.",
-            show_default="1, if the others are -1 or 0",
+            show_default="1, if all other labels are -1 or 0",
         ),
     ] = None,
     figures: FigureOptions,
@@ -200,7 +204,7 @@ def score(
         str | None,
         runs_option(
             metavar="FILE",
-            help="Compare methods instead: CSV with data set, repetition, method, value.",
+            help="Compare methods instead, from a CSV file: data set, repetition, method, value.",
         ),
     ] = None,
     reference: Annotated[
@@ -208,14 +212,14 @@ def score(
         runs_option(
             metavar="METHOD",
             help="Method to test against each of the others.",
-            show_default="the one with the best average rank",
+            show_default="the method with the best average rank",
         ),
     ] = None,
     outputs: OutputOptions,
 ) -> None:
-    """Evaluate decision values: areas, figures at the threshold and at the top, with intervals.
+    """Evaluate decision values: PR and ROC areas, precision, recall and more, with intervals.
 
-    With --pu, report what positive and unlabeled rows allow. Several files are shown side by side.
+    With --pu, report metrics for positive and unlabeled rows. Several files are shown side by side.
     With --compare, test for differences between methods over repeated runs.
 
     For example:
@@ -313,7 +317,7 @@ def _threshold(text: str | None) -> float | None:
 def _depths(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not all(word.isdecimal() and len(word) < 17 and 0 < int(word) < 2**53 for word in words):
-        raise CommandLineError(f"-k/--top must be whole numbers such as 10,100, got '{text}'")
+        raise CommandLineError(f"-k/--top must be positive integers such as 10,100, got '{text}'")
     return tuple(dict.fromkeys(int(word) for word in words))
 
 

@@ -1,4 +1,4 @@
-"""Results of repeated runs, read from CSV and compared: per data set, and over all of them."""
+"""Compare methods over repeated runs read from CSV, per data set and over all data sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_NAMES = {"task": "dataset"}
 
 @dataclass(frozen=True)
 class RepeatedRun:
-    """One line: the result of a method on a data set in one repetition."""
+    """One line of the file: the result of a method on a data set in one repetition."""
 
     line: int
     data_set: str
@@ -30,7 +30,7 @@ class RepeatedRun:
 
 
 def read_runs(path: str) -> list[RepeatedRun]:
-    """The runs of a CSV or TSV file with a header; its columns may be in any order."""
+    """Read the runs in a CSV or TSV file with a header; columns may be in any order."""
     name = name_of(path)
     lines = text_lines(without_mark(read_pieces(path)), name)
     first = next(lines, None)
@@ -43,11 +43,11 @@ def read_runs(path: str) -> list[RepeatedRun]:
     if missing:
         raise DataError(
             f"{name}:1: no column '{missing[0]}' among {', '.join(named)}",
-            f"expected columns: {', '.join(COLUMNS)} (a column task is taken as data set)",
+            f"expected columns: {', '.join(COLUMNS)} (a column named task is used as data set)",
         )
     twice = [column for column in COLUMNS if header.count(_plain(column)) > 1]
     if twice:
-        raise DataError(f"{name}:1: several columns could be the {twice[0]}", "keep one of them")
+        raise DataError(f"{name}:1: several columns match {twice[0]}", "keep one of them")
     positions = [header.index(_plain(column)) for column in COLUMNS]
     runs = []
     for number, line in lines:
@@ -72,25 +72,26 @@ def read_runs(path: str) -> list[RepeatedRun]:
 
 
 def _plain(word: str) -> str:
-    """Data set, data_set, dataset and task are the same name."""
+    """Normalize a column name: Data set, data_set, dataset and task are all the same."""
     plain = word.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
     return OTHER_NAMES.get(plain, plain)
 
 
 @dataclass(frozen=True)
 class DataSetResult:
-    """One data set: each method's mean and wins, and p that the reference is greater."""
+    """One data set: means, wins, and p-values that the reference method is better."""
 
     name: str
     n_repetitions: int
     means: tuple[float, ...]
     wins: tuple[int, ...]
-    p_reference_greater: tuple[float | None, ...]  # None for the reference, and for single runs
+    # None for the reference itself, and if there is only one repetition
+    p_reference_greater: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
 class CompareResult:
-    """The comparison of methods over all data sets."""
+    """How the methods compare over all data sets."""
 
     path: str
     methods: tuple[str, ...]
@@ -106,7 +107,7 @@ def compare(path: str, reference: str | None = None) -> CompareResult:
     name = name_of(path)
     methods = tuple(dict.fromkeys(run.method for run in runs))
     if len(methods) < 2:
-        raise DataError(f"{name}: {methods[0]} is the only method: there is nothing to compare")
+        raise DataError(f"{name}: {methods[0]} is the only method, so there is nothing to compare")
     if reference is not None and reference not in methods:
         raise ParameterError(
             "{reference} is '{given}' but the methods are {methods}",
@@ -125,7 +126,7 @@ def compare(path: str, reference: str | None = None) -> CompareResult:
 
 
 def _tables(runs: list[RepeatedRun], methods: tuple[str, ...], name: str) -> dict[str, FloatArray]:
-    """The values of each data set, repetitions x methods; none may be missing."""
+    """Return a complete array of values (repetitions x methods) for each data set."""
     cells: dict[tuple[str, str, str], RepeatedRun] = {}
     for run in runs:
         key = (run.data_set, run.repetition, run.method)

@@ -1,4 +1,4 @@
-"""The curves of score, drawn: a plot for papers and an HTML page with a threshold to move."""
+"""The plots of resvm score, and its HTML page with an adjustable threshold."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ TILES = (
 )
 NOTES = (
     "Average precision is the area under the steps of the PR curve. The trapezoidal area joins its"
-    " points by straight lines and is optimistic for tied scores; the interpolated area follows"
+    " points with straight lines and is optimistic for tied scores; the interpolated area follows"
     " Davis and Goadrich.",
-    "Rows of equal value have no order: figures are expectations over all orders of tied rows.",
+    "Tied rows have no order: figures are expectations over all orders of tied rows.",
 )
 
 
 def render_page(result: ScoreResult, command: str = "") -> bytes:
-    """The whole page; ``command`` is the command line to show on it."""
+    """Render the HTML page; ``command`` is the command line to show on it."""
     plain = plain_data(result)
     files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
     made = [f"Made by resvm {__version__}, seed {result.settings.seed}.", *NOTES]
@@ -62,7 +62,7 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
 
 
 def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
-    """Name, label, and whether higher (1) or lower (-1) values are better, of every figure."""
+    """Return each figure's name, label, and whether higher (1) or lower (-1) is better."""
     rows: list[tuple[str, str]] = [*(PU if result.pu else AREAS)]
     if result.pu:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
@@ -75,7 +75,7 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
             if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
                 rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
         rows += list(RECOVERED)
-    # a label that continues the line above it in the table gets its full name here
+    # an indented label continues the one above it; on the page it is written out in full
     whole = [
         (name, f"{rows[number - 1][1]}, {label.strip()}" if label[0] == " " else label)
         for number, (name, label) in enumerate(rows)
@@ -87,7 +87,7 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
 
 
 def _numbers(array: Any) -> list[float]:
-    """Nine digits: more than the page shows."""
+    """Round to nine significant digits, more than the page shows."""
     return [float(f"{value:.9g}") for value in array.tolist()]
 
 
@@ -106,7 +106,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
     else:
         n_unl = values["fraction_positive_unlabeled"] * values["n_unlabeled"]
         here = (threshold, round(values["recall"] * values["n_positives"]), round(n_unl))
-    if start and entries[start - 1][1:] != here[1:]:  # T was thinned away: add its counts
+    if start and entries[start - 1][1:] != here[1:]:  # thinning removed T: add its counts
         entries.insert(start, here)
         start += 1
     labels = {**dict(AREAS), **dict(PU)}
@@ -145,12 +145,12 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float:
-    """JSON has no infinities: the largest doubles represent them."""
+    """Replace infinities, which JSON lacks, by the largest doubles."""
     return max(-1.7976931348623157e308, min(1.7976931348623157e308, float(f"{value:.12g}")))
 
 
 def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
-    """The PR and the ROC curve of every file, side by side."""
+    """Plot the PR and ROC curves of all files, side by side."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -199,13 +199,13 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
     style = {"color": color, "ls": dashes, "lw": 1.6}
     precision_name = "corrected_average_precision" if drawing.corrected else "average_precision"
     roc_name = "corrected_roc_auc" if drawing.corrected else "roc_auc_pu" if pu else "roc_auc"
-    # a $ would start a formula
+    # matplotlib would read $ as the start of a formula
     name = file.name.replace("$", r"\$")
     label = name
     if precision_name in values:
         label += f": average precision {values[precision_name]:.3f}"
     curve = drawing.corrected or drawing.points
-    # steps: average precision is the area under them
+    # drawn as steps, because average precision is the area under them
     pr.step(
         [0, *curve.recall],
         [curve.precision[0], *curve.precision],
@@ -238,7 +238,7 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
 
 
 def plot_critical_differences(overall: OverDataSets, kind: Kind) -> bytes:
-    """Demsar's diagram: average ranks on a line, bars over groups that do not differ."""
+    """Plot Demsar's diagram: average ranks, with bars joining methods that do not differ."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""The results of score for people and programs: tables, JSON and curves as CSV."""
+"""Output of resvm score: tables, JSON, and curves as CSV."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from resvm_cli.metrics.significance import OverDataSets
 
 CURVE_LINES = 100_000
-# name of the figure, label in tables and on pages
+# (name of the figure, label in tables and on pages)
 AREAS = (
     ("average_precision", "average precision"),
     ("average_precision_at_prevalence", "  at the deployed prevalence"),
@@ -72,7 +72,7 @@ LOWER_IS_BETTER = {name for name, _ in RECOVERED} | {"corrected_fpr"}
 
 
 class _Lines:
-    """Rows with a column for each file; a single file also has a column of intervals."""
+    """A table with one column per file, and a column of intervals if there is only one file."""
 
     def __init__(self, files: Sequence[FileScore]) -> None:
         self.files = files
@@ -96,7 +96,7 @@ class _Lines:
             self.row(label, [_number(value) for value in values], beside, _best(name, values))
 
     def text(self) -> str:
-        """The table as text; the best of several files has a star, and is bold on a terminal."""
+        """Format the table; the best of several files gets a star, and is bold on a terminal."""
         several = len(self.files) > 1
         bold, plain = ("\x1b[1m", "\x1b[0m") if _colors() else ("", "")
         names = [file.name for file in self.files] if several else [""]
@@ -134,7 +134,7 @@ def _number(value: float | None) -> str:
 
 
 def _best(name: str, values: Sequence[float | None]) -> frozenset[int]:
-    """Which columns to mark: the best of several, unless all are equal."""
+    """Return the columns to mark as best; none if all are equal."""
     present = [value for value in values if value is not None and value == value]
     if len(present) < 2 or name in UNRANKED or min(present) == max(present):
         return frozenset()
@@ -143,7 +143,7 @@ def _best(name: str, values: Sequence[float | None]) -> frozenset[int]:
 
 
 def show_scores(result: ScoreResult) -> None:
-    """The table on stdout, with assumptions and warnings below it."""
+    """Print the table on stdout, followed by assumptions and warnings."""
     files = [replace(file, name=harmless(file.name)) for file in result.files]
     lines = _Lines(files)
     values = files[0].figures.values
@@ -198,7 +198,7 @@ def _thresholds(lines: _Lines) -> None:
 
 
 def _screening(lines: _Lines) -> None:
-    """The enrichment at each depth; for a single file also precision and recall."""
+    """Add the enrichment at each depth; for a single file, also precision and recall."""
     names = [
         name.removeprefix("enrichment_at_")
         for name in lines.files[0].figures.values
@@ -251,7 +251,7 @@ def _confusion(values: dict[str, float]) -> str:
 
 
 def show_comparison(result: CompareResult) -> None:
-    """Means, wins and tests of repeated runs, on stdout; the best mean has a star."""
+    """Print means, wins and tests on stdout; the best mean gets a star."""
     tested = any(
         p is not None for data_set in result.data_sets for p in data_set.p_reference_greater
     )
@@ -309,7 +309,7 @@ def _verdict(overall: OverDataSets) -> str:
 
 
 def _flat(file: FileScore) -> dict[str, Any]:
-    """Every figure by name, followed by its bounds."""
+    """Return every figure by name, each followed by its bounds."""
     flat: dict[str, Any] = {
         "file": file.name,
         "provenance": file.provenance,
@@ -328,7 +328,7 @@ def _flat(file: FileScore) -> dict[str, Any]:
 
 
 def plain_data(result: ScoreResult) -> dict[str, Any]:
-    """The results as plain data, for JSON and the page."""
+    """Return the results as plain data, for JSON and the HTML page."""
     content = {
         "labels": result.labels,
         "pu": result.pu,
@@ -347,7 +347,7 @@ def print_scores(result: ScoreResult) -> None:
 
 
 def curve_lines(result: ScoreResult) -> Iterator[bytes]:
-    """Every threshold of every file as CSV; several files are named in the first column."""
+    """Yield every threshold as CSV; with several files, the first column names the file."""
     several = len(result.files) > 1
     header = "threshold,precision,recall,fpr,tp,fp"
     if result.files[0].corrected is not None:

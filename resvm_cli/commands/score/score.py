@@ -1,4 +1,4 @@
-"""Prediction files and labels to figures with intervals, curves, and differences between files."""
+"""Evaluate prediction files: metrics with intervals, curves, and differences between files."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5
 PARTIAL_LIMIT = 0.1
-ALPHAS = (20.0, 80.5)  # of BEDROC
-FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # of all rows, for precision, recall and enrichment
-RECOVERED = (0.5, 0.8, 0.9)  # of the positives
+ALPHAS = (20.0, 80.5)  # for BEDROC
+FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
+RECOVERED = (0.5, 0.8, 0.9)  # fractions of the positives
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Named numbers in the order to show them; some have bounds."""
+    """Named figures in display order, some with confidence bounds."""
 
     values: dict[str, float] = field(default_factory=dict)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def put(self, name: str, interval: Interval, bounded: bool = True) -> None:
-        """A figure with its bounds; ``bounded`` is false where there were no replicates."""
+        """Add a figure, with its bounds unless ``bounded`` is false (no replicates)."""
         self.values[name] = interval.value
         if bounded:
             self.bounds[name] = (interval.low, interval.high)
@@ -65,12 +65,12 @@ class Figures:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """What plots and pages show of a file."""
+    """The curves and histogram of a file, for plots and HTML pages."""
 
     points: Points
     histogram: Histogram
     band: CurveBand | None
-    corrected: Curve | None  # replaces the points' own rates where contamination is known
+    corrected: Curve | None  # drawn instead of the points' own rates if contamination is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class FileScore:
     threshold_from: Text
     provenance: Provenance
     degenerate: str | None
-    differences: dict[str, Interval]  # to the first file, with the same rows resampled
+    differences: dict[str, Interval]  # from the first file, resampling the same rows in both
     points: Points | None
     corrected: Curve | None  # at the same thresholds
     drawing: Drawing | None
@@ -90,7 +90,7 @@ class FileScore:
 
 @dataclass(frozen=True, eq=False)
 class ScoreResult:
-    """The results for all files, and what to know about them."""
+    """The results for all files, with assumptions and warnings."""
 
     files: tuple[FileScore, ...]
     labels: str
@@ -109,7 +109,7 @@ class ScoreResult:
 
 
 def score(request: ScoreRequest, run: Run) -> ScoreResult:
-    """Read the files, join them with the labels, and compute."""
+    """Read the files, join them with the labels, and compute the figures."""
     request.check()
     rows = read_rows(request, run)
     files = []
@@ -127,13 +127,13 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
 
 
 def implied_threshold(values: FloatArray, predicted: BoolArray | None) -> tuple[float, str]:
-    """The threshold that a file's own labels follow, and where it comes from."""
+    """Return the threshold implied by a file's predicted labels, and its origin."""
     if predicted is None:
         return DEFAULT_THRESHOLD, "the default"
     lowest = float(values[predicted].min(initial=np.inf))
     highest = float(values[~predicted].max(initial=-np.inf))
     if highest >= lowest:
-        return DEFAULT_THRESHOLD, "the default: the file's labels follow no threshold"
+        return DEFAULT_THRESHOLD, "the default: the file's labels do not follow a threshold"
     for usual in (DEFAULT_THRESHOLD, 0.0):
         if highest <= usual < lowest:
             return usual, "the file's labels"
@@ -324,7 +324,7 @@ def figures_of_unlabeled(
     settings: ScoreSettings,
     known: KnownContamination | None,
 ) -> tuple[Figures, list[Contamination]]:
-    """The figures that P and U allow, and the contaminations that they are corrected for."""
+    """Compute figures from P and U, and the contaminations they are corrected for."""
     ranking = ScoredLabels.from_scores(positive, scores)
     n_pos, n_unl = int(ranking.n_positives), int(ranking.n_negatives)
     table = Confusion.at(positive, scores, threshold)
@@ -355,7 +355,7 @@ def _put_estimate(
     settings: ScoreSettings,
     known: KnownContamination,
 ) -> KnownContamination:
-    """The known contamination, with that of U estimated."""
+    """Return the known contamination, with the estimate filled in for U."""
     mixture = ClassMixture.fit(
         scores[positive],
         scores[~positive],
@@ -365,13 +365,13 @@ def _put_estimate(
     )
     if mixture is None:
         raise DataError(
-            f"estimating the fraction of positives in U takes at least {MIN_POSITIVES} known"
+            f"estimating the fraction of positives in U requires at least {MIN_POSITIVES} known"
             f" positives and {MIN_UNLABELED} unlabeled rows",
             Message("give a range instead: {contamination_unl:0.1..0.3}"),
         )
     estimate = mixture.contamination_unl
     figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
-    # a + b must stay below 1, or P would be no richer in positives than U
+    # a + b must be below 1, otherwise P would have no more positives than U
     most = 1 - max(known.a) - 1e-6
     bounds = (min(estimate.low, most), min(estimate.high, most))
     return replace(known, b=bounds, middle=min(estimate.value, most))

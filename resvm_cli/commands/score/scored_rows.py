@@ -1,4 +1,4 @@
-"""What to score, and the rows to score: prediction files joined with labels, in one order."""
+"""The request to score, and prediction files joined with their labels in the same row order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from resvm_cli.running.run import Run
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """Which figures to compute, and with how many bootstrap replicates."""
+    """Which figures to compute, and the number of bootstrap replicates."""
 
     top: tuple[int, ...] = (10, 100)
     prevalence: float | None = None
@@ -31,16 +31,16 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class KnownContamination:
-    """What the user knows of contamination: bounds of a and b, or that b is to be estimated."""
+    """The user's bounds on contamination: a of P, b of U (or None to estimate b)."""
 
     a: tuple[float, float]
     b: tuple[float, float] | None  # None: estimate it
-    middle: float | None = None  # of b, where it is not the mean of its bounds
+    middle: float | None = None  # the value of b, if it is not the mean of its bounds
 
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """Prediction files, their labels, and what to compute."""
+    """The prediction files, their labels, and what to compute."""
 
     files: tuple[str, ...]
     labels: str | None = None
@@ -50,10 +50,10 @@ class ScoreRequest:
     known: KnownContamination | None = None
     threshold: float | None = None
     provenance: Provenance | None = None  # None: as the files state
-    model: str | None = None  # whose training rows are compared with the labels' rows
+    model: str | None = None  # its training rows are compared with the rows in ``labels``
     settings: ScoreSettings = field(default_factory=ScoreSettings)
-    all_points: bool = False  # every threshold, for the CSV file
-    drawings: bool = False  # thinned curves, bands and histograms, for plots and pages
+    all_points: bool = False  # compute every threshold, for the CSV file
+    drawings: bool = False  # compute thinned curves, bands and histograms, for plots and pages
 
     def check(self) -> None:
         """Reject missing or contradictory parameters before any file is read."""
@@ -81,7 +81,7 @@ class ScoreRequest:
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """The rows of all files in the order of the first, and which of them are positive."""
+    """The predictions of all files in the row order of the first, and which rows are positive."""
 
     positive: BoolArray
     files: list[Predictions]
@@ -89,7 +89,7 @@ class ScoredRows:
 
 
 def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
-    """Read all files and check that they can be scored."""
+    """Read all files, join them with the labels, and check that they can be scored."""
     files = []
     for number, path in enumerate(request.files):
         run.progress("reading", number, len(request.files))
@@ -116,7 +116,7 @@ def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
 
 
 def _positives(request: ScoreRequest, files: list[Predictions], warnings: list[Text]) -> BoolArray:
-    """Which rows are positive, in the order of the first file."""
+    """Return which rows are positive, in the row order of the first file."""
     if request.positive_ids is not None:
         return _by_id(request.positive_ids, files[0], warnings)
     assert request.labels is not None
@@ -143,7 +143,7 @@ def _positives(request: ScoreRequest, files: list[Predictions], warnings: list[T
 
 
 def _matching(labels: FloatArray, positive_label: float | None, name: str) -> BoolArray:
-    """Which labels are the positive one; without a given label it must be obvious."""
+    """Return which rows have the positive label; by default 1, if all others are -1 or 0."""
     present = np.unique(labels)
     listed = ", ".join(format_number(label) for label in present[:20])
     listed += ", ..." if len(present) > 20 else ""
@@ -164,7 +164,7 @@ def _matching(labels: FloatArray, positive_label: float | None, name: str) -> Bo
 
 
 def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
-    """Whether the rows of either class are the model's training rows, in the same order."""
+    """Return whether P or U is exactly what the model was trained on, in the same order."""
     assert request.model is not None
     assert request.labels is not None
     path = request.model
@@ -190,14 +190,14 @@ def _by_id(path: str, file: Predictions, warnings: list[Text]) -> BoolArray:
     missing = known - set(file.ids)
     if len(missing) == len(known):
         raise DataError(
-            f"none of the {len(known):,} ids of {name} is in {file.name}",
+            f"none of the {len(known):,} ids in {name} is in {file.name}",
             f"{file.name} has {', '.join(file.ids[:3])}, ...;"
             f" {name} has {', '.join(sorted(known)[:3])}",
         )
     if missing:
         shown = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
         warnings.append(
-            f"{len(missing):,} of the {len(known):,} ids of {name} are not in {file.name}: {shown}"
+            f"{len(missing):,} of the {len(known):,} ids in {name} are not in {file.name}: {shown}"
         )
     repeated = [(row_id, n) for row_id, n in Counter(file.ids).items() if n > 1 and row_id in known]
     if repeated:
@@ -210,7 +210,7 @@ def _by_id(path: str, file: Predictions, warnings: list[Text]) -> BoolArray:
 
 
 def _aligned(files: list[Predictions]) -> list[Predictions]:
-    """Every file in the order of the first, by id."""
+    """Return all files with their rows in the order of the first, matched by id."""
     first = files[0]
     assert first.ids is not None
     if len(files) == 1:

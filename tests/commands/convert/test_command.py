@@ -116,7 +116,11 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
             ("--missing", "mean"),
             "stdin: column 'b' has no numbers for a mean",
         ),
-        (b"1 2:3\n", ("--label-column", "y"), "stdin: has no named columns"),
+        (
+            b"1 2:3\n",
+            ("--label-column", "y"),
+            "stdin: no named columns, so --label-column cannot be used",
+        ),
     ],
 )
 def test_what_cannot_be_converted_is_refused_with_its_place(
@@ -138,7 +142,8 @@ def test_advice_can_be_typed_as_it_stands(resvm, folder):
 def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
     told = converted(resvm, folder, "-", stdin=table).err
-    assert "'who' is categorical: 3 features, one per value, no two rows alike; if it has" in told
+    assert "'who' is categorical: 3 features, one per value, no two rows are the same;" in told
+    assert "no two rows are the same; if it contains ids, use --id-column who" in told
     assert "ids, use --id-column who" in told
     assert "for fingerprints use --smiles-column SMILES" in told
     assert "--id-column kind" not in told
@@ -147,7 +152,7 @@ def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
 def test_labels_among_the_features_are_told(resvm, folder):
     (folder / "l.csv").write_bytes(b"id,x,Outcome\na,1,hit\nb,2,no\n")
     np.savez(folder / "l.npz", X=np.eye(3), y=np.array([1, 0, 0]))
-    warning = "is among the features; if it has labels, they give the answer away"
+    warning = "is among the features; if it contains labels, they leak the answer"
     for arguments, name in ((("l.csv", "--id-column", "id"), "Outcome"), (("l.npz",), "y")):
         told = converted(resvm, folder, *arguments).err
         assert f"the column '{name}' {warning}: use --label-column {name} or --drop {name}" in told
@@ -193,7 +198,9 @@ def test_decimal_commas_are_read_where_they_are_asked_for(text, resvm, folder):
 def test_rows_that_were_left_out_have_their_places(resvm, folder):
     table = b"a,b\n" + b"1,2\n,3\n" * 6
     told = " ".join(converted(resvm, folder, "-", "--missing", "drop", stdin=table).err.split())
-    assert "6 rows were dropped: a missing value or no molecule (stdin:3:1, stdin:5:1," in told
+    assert (
+        "6 rows were dropped: a missing value or an invalid molecule (stdin:3:1, stdin:5:1," in told
+    )
     assert "stdin:11:1, ...)" in told
 
 

@@ -389,10 +389,10 @@ def test_predictions_that_are_none_are_exit_3(text, message, folder, resvm):
 def test_ids_that_do_not_fit_are_refused(folder, resvm):
     (folder / "foreign").write_text("BRCA1\nTP53\n")
     code, told = bad(resvm, folder, "a.pred", "--positive-ids", "foreign")
-    assert (code, "none of the 2 ids of foreign is in a.pred" in told) == (3, True)
+    assert (code, "none of the 2 ids in foreign is in a.pred" in told) == (3, True)
     (folder / "part").write_text("row-1\nTP53\n")
     ran = resvm("score", "a.pred", "--positive-ids", "part", "--bootstrap", 0, cwd=folder)
-    assert "1 of the 2 ids of part are not in a.pred: TP53" in ran.out.decode()
+    assert "1 of the 2 ids in part are not in a.pred: TP53" in ran.out.decode()
     lines = (folder / "b.pred").read_text().splitlines(keepends=True)
     (folder / "b.cut").write_text("".join(lines[1:]))
     code, told = bad(resvm, folder, "a.pred", "b.cut", "--positive-ids", "ids")
@@ -425,7 +425,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["a.pred", "--labels", "zeros", "--prevalence", "1"], "must be between 0 and 1"),
         (["a.pred", "--labels", "zeros", "-T", "inf"], "must be a finite number"),
         (["a.pred", "--labels", "zeros", "--model", "m"], "--model requires --pu"),
-        (["a.pred", "--labels", "zeros", "-k", "ten"], "whole numbers such as 10,100, got 'ten'"),
+        (["a.pred", "--labels", "zeros", "-k", "ten"], "integers such as 10,100, got 'ten'"),
         (["a.pred", "--labels", "zeros", "--plot", "x.gif"], "must end in .png, .svg or .pdf"),
         (["a.pred", "--labels", "zeros", "--reference", "x"], "--reference requires --compare"),
         (["a.pred", "--compare", "zeros"], "--compare takes no prediction files"),
@@ -503,7 +503,7 @@ def test_two_columns_of_data_sets_are_one_too_many(folder, resvm):
     (folder / "twice.csv").write_text("task,data set,repetition,method,value\na,b,1,m,0.5\n")
     code, told = bad(resvm, folder, "--compare", "twice.csv")
     assert code == 3
-    assert "twice.csv:1: several columns could be the data set" in told
+    assert "twice.csv:1: several columns match data set" in told
 
 
 @pytest.mark.parametrize(
