@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: HTML by Furo, and the manual pages of docs/commands/."""
+"""Sphinx configuration: HTML pages with the Furo theme, and manual pages from docs/commands/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
-smartquotes = False  # --option is no dash
+smartquotes = False  # keep the two hyphens of --option
 highlight_language = "none"
 
 html_theme = "furo"
@@ -34,7 +34,7 @@ man_pages = [
     (
         f"commands/{page.stem}",
         "resvm" if page.stem == "resvm" else f"resvm-{page.stem}",
-        # the sentence that --help begins with
+        # the first sentence of --help
         page.read_text().split("\n## Description\n\n")[1].split("\n")[0].rstrip("."),
         [],
         1,
@@ -45,7 +45,7 @@ man_pages = [
 
 
 def without_links(app: Any, doctree: nodes.document, docname: str) -> None:
-    """In a manual page a link to another page is its text: there is nothing to follow."""
+    """Replace links with their text in manual pages, where they cannot be followed."""
     del docname
     if app.builder.name == "man":
         for link in list(doctree.findall(nodes.reference)):

@@ -1,4 +1,4 @@
-"""Take the picture of the README: the ranking page of the sample data, as a browser shows it.
+"""Take the screenshot in the README: the ranking page of the sample data in a browser.
 
 ``python docs/write_picture.py`` runs resvm and a headless Chromium, and writes
 docs/ranking-page.png.
@@ -25,7 +25,7 @@ def main() -> None:
         raise SystemExit(f"none of {', '.join(BROWSERS)} is on the PATH")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "ranking.html"
-        for name in ("pos.svm", "unl.svm"):  # the page shows names as they are given
+        for name in ("pos.svm", "unl.svm"):  # the page shows file names as given
             shutil.copy(SAMPLE / name, folder)
         rank = [sys.executable, "-m", "resvm_cli", "rank", "-P", "pos.svm", "-U", "unl.svm"]
         rank += ["--html", page.name, "-q"]

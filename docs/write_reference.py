@@ -1,7 +1,7 @@
-"""Write what the pages of docs/commands/ say of commands and options from the program itself.
+"""Generate the reference part of the pages in docs/commands/ from the program itself.
 
-``python docs/write_reference.py`` rewrites the part between two marks of each page; what stands
-below is written by hand. With ``--check`` nothing is written, and stale pages are named.
+``python docs/write_reference.py`` rewrites the text between two marks on each page; the text below
+them is written by hand. With ``--check``, it writes nothing and names the stale pages.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ END = "<!-- end of reference -->"
 
 
 def introduction(command: Any, usage: str) -> list[str]:
-    """What --help says before the options: markdown, as its docstring is."""
+    """Return what --help says before the options, as Markdown, like the docstring itself."""
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
-    *description, _, examples = paragraphs  # the one between says: for example
+    *description, _, examples = paragraphs  # the paragraph in between says: for example
     if not examples.startswith("- `resvm "):
         raise SystemExit(f"{usage}: its docstring does not end in a list of examples")
     lines = ["## Synopsis", "", "```text", usage, "```", "", "## Description", ""]
@@ -31,7 +31,7 @@ def introduction(command: Any, usage: str) -> list[str]:
 
 
 def default_of(option: Any) -> str:
-    """What happens where an option is not given, if that is worth saying."""
+    """Return the default of an option as text, or an empty string if it is not worth showing."""
     if isinstance(option.show_default, str):
         return option.show_default
     if option.default is None or option.default is False or option.required:
@@ -41,12 +41,12 @@ def default_of(option: Any) -> str:
 
 
 def option_lines(option: Any) -> list[str]:
-    """An option as an entry of a list of definitions."""
+    """Format an option as an entry of a definition list."""
     if not option.help:
         raise SystemExit(f"{option.opts[-1]} has no help text")
     metavar = "" if option.is_flag else f" {option.metavar}"
     names = [*option.opts, *option.secondary_opts]
-    names.sort(key=len)  # the letter comes first
+    names.sort(key=len)  # the short option comes first
     lines = [", ".join(f"`{name}{metavar}`" for name in names)]
     text = option.help
     if default := default_of(option):
@@ -55,14 +55,14 @@ def option_lines(option: Any) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Text of --help, in which markdown has no meaning."""
+    """Escape Markdown characters in a help text."""
     for sign in ("\\", "*", "_", "<", "|", "[", "]", "#"):
         text = text.replace(sign, f"\\{sign}")
     return text
 
 
 def option_sections(command: Any) -> list[str]:
-    """All options, in the panels and the order of --help."""
+    """Format all options, in the panels and the order of --help."""
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
     lines: list[str] = []
     panel = None
@@ -91,7 +91,7 @@ def argument_lines(command: Any) -> list[str]:
 
 
 def command_reference(command: Any, name: str) -> str:
-    """What the program knows of a command."""
+    """Generate the reference of one command."""
     lines = [
         *introduction(command, usage_of(command, f"resvm {name}")),
         "## Options",
@@ -103,7 +103,7 @@ def command_reference(command: Any, name: str) -> str:
 
 
 def family_reference(family: Any, name: str) -> str:
-    """The same of several commands under one name, one after the other."""
+    """Generate the reference of a command with subcommands, one after the other."""
     parts = ["\n".join(introduction(family, f"resvm {name} COMMAND [ARGS]...")).rstrip()]
     for own, command in family.commands.items():
         text = command_reference(command, f"{name} {own}")
@@ -113,7 +113,7 @@ def family_reference(family: Any, name: str) -> str:
 
 
 def program_reference(program: Any) -> str:
-    """What the program knows of itself: its own options and its commands."""
+    """Generate the reference of the program itself: its options and its commands."""
     lines = [*introduction(program, "resvm [OPTIONS] COMMAND [ARGS]..."), "## Commands", ""]
     for name in COMMANDS:
         short = inspect.cleandoc(program.commands[name].help).splitlines()[0]
@@ -123,12 +123,12 @@ def program_reference(program: Any) -> str:
 
 
 def table_of_contents(program: Any) -> str:
-    """The pages of all commands, in the order of --help."""
+    """List the pages of all commands, in the order of --help."""
     return "\n".join(["```{toctree}", ":maxdepth: 1", "", "resvm", *program.commands, "```"])
 
 
 def page_with(reference: str, page: Path, title: str) -> str:
-    """A page with its reference made new; the rest of it stays."""
+    """Return a page with its reference replaced and the rest unchanged."""
     text = page.read_text() if page.exists() else f"# {title}\n\n{BEGIN}\n{END}\n"
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -136,7 +136,7 @@ def page_with(reference: str, page: Path, title: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every page as it should be."""
+    """Return the expected text of every page."""
     program = command_line(COMMANDS)
     program.params[:] = [one for one in program.params if one.name != "help"]
     written = {FOLDER / "index.md": page_with(table_of_contents(program), FOLDER / "index.md", "")}
@@ -152,7 +152,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write the pages, or name those that are stale."""
+    """Write the pages or, with --check, name the stale ones."""
     checking = sys.argv[1:] == ["--check"]
     stale = []
     for page, text in pages().items():

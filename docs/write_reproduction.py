@@ -1,8 +1,8 @@
-"""Write docs/reproduction/ and the tables of docs/reproduction.md from the runs of a benchmark.
+"""Write docs/reproduction/ and the tables of docs/reproduction.md from benchmark runs.
 
 ``python docs/write_reproduction.py --paper DIR... --fast DIR...`` joins the directories of each
 protocol, stores their results without the PR curves (most of their size), and reports on them. In
-reproduction.md it replaces the text between marks, so that no number is typed by hand.
+reproduction.md it replaces the text between marks, so that no number in a table is typed by hand.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ FOLDER = Path(__file__).parent
 PAGE = "reproduction.md"
 BLOCK = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end of results -->)", re.S)
 METHODS = ("resvm", "bagging", "cwsvm", PUBLISHED_CWSVM)
-# Data sets whose grids were revised after a first run, and how many of its draws had been seen.
+# Data sets whose grids were revised after a first run, and how many draws we had looked at.
 REVISED = {"ijcnn1": 2, "covtype": 5}
 FIRST_GRIDS = FOLDER / "reproduction/results-first-grids.jsonl"
 SHORT = {"supervised": "supervised", "pu": "PU", "semi-supervised": "semi-supervised"}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], n_words: int = 1) -> str:
-    """A Markdown table; columns after the first ``n_words`` are numbers."""
+    """Format a Markdown table; the columns after the first ``n_words`` hold numbers."""
     marks = ["---"] * n_words + ["--:"] * (len(heads) - n_words)
     return "".join(f"| {' | '.join(row)} |\n" for row in (heads, marks, *rows))
 
 
 def spread(counts: Sequence[int]) -> str:
-    """Such as 10, 5 to 10, or a dash."""
+    """Format counts as ``10``, ``5 to 10`` or, if there are none, a dash."""
     if not any(counts):
         return "-"
     low, high = min(counts), max(counts)
@@ -53,7 +53,7 @@ def spread(counts: Sequence[int]) -> str:
 
 
 def cells(run: RunReport, method: str) -> list[tuple[str, str, MethodCell]]:
-    """Setting, task and what a method achieved there."""
+    """Return each setting and task with a method's result for them."""
     return [
         (one.setting, row.task, cell)
         for one in run.tables
@@ -63,7 +63,7 @@ def cells(run: RunReport, method: str) -> list[tuple[str, str, MethodCell]]:
 
 
 def what_was_run(report: BenchmarkReport) -> str:
-    """Repetitions by data set and method, and their processor time."""
+    """Tabulate repetitions by data set and method, with their processor time."""
     rows = []
     for run in report.runs:
         found = {method: cells(run, method) for method in METHODS}
@@ -90,14 +90,14 @@ def what_was_run(report: BenchmarkReport) -> str:
 
 
 def _hours(run: RunReport) -> str:
-    """The processor time of a protocol, over the results that were timed."""
+    """Format the processor time of a protocol, summed over the results that were timed."""
     taken = f"`{run.protocol}` {sum(cost.cpu_seconds for cost in run.costs) / 3600:.1f} h"
     n_timed = sum(cost.n_cells for cost in run.costs)
     return taken if n_timed == run.n_results else f"{taken} for {n_timed:,} of its results"
 
 
 def verdicts(report: BenchmarkReport) -> str:
-    """How many cells are above or within, and which of resvm's are below."""
+    """Count the cells above or within the published interval; list those of resvm below it."""
     run = report.runs[0]
     counted = []
     for method in METHODS:
@@ -118,7 +118,7 @@ def verdicts(report: BenchmarkReport) -> str:
 
 
 def revised(report: BenchmarkReport, results: Iterable[CellResult]) -> str:
-    """Resvm with the first grids, with the revised ones, and on draws that nobody had seen."""
+    """Compare resvm with the first grids, the revised ones, and on draws not looked at before."""
     first: dict[tuple[str, str], list[float]] = {}
     for line in FIRST_GRIDS.read_text().splitlines():
         one = json.loads(line)
@@ -146,7 +146,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def margins(report: BenchmarkReport) -> str:
-    """Points by which resvm is ahead on mnist, here and published."""
+    """Tabulate how many points resvm is ahead on mnist, here and in the paper."""
     names = {
         "bagging": "bagging",
         "cwsvm": "cwsvm, solved exactly (published cwsvm)",
@@ -168,7 +168,7 @@ def margins(report: BenchmarkReport) -> str:
 
 
 def conclusions(report: BenchmarkReport) -> str:
-    """The paper's conclusions, one by one."""
+    """Tabulate the paper's conclusions, one by one."""
     rows = [
         [one.claim, one.finding, one.evidence.replace("|", "/").replace("<", "&lt;")]
         for one in report.runs[0].conclusions
@@ -177,7 +177,7 @@ def conclusions(report: BenchmarkReport) -> str:
 
 
 def fast(report: BenchmarkReport) -> str:
-    """Today's recommendation against the paper's protocol, by method."""
+    """Compare today's recommendation with the paper's protocol, by method."""
     if report.comparison is None:
         return "Not run.\n"
     rows = []
@@ -217,13 +217,13 @@ BLOCKS = {
 
 
 def filled(text: str, report: BenchmarkReport, results: Sequence[CellResult]) -> str:
-    """A page with the text between its marks replaced."""
+    """Return a page with the text between its marks replaced."""
     blocks = {**BLOCKS, "revised": partial(revised, results=results)}
     return BLOCK.sub(lambda found: f"{found[1]}\n{blocks[found[2]](report)}\n{found[3]}", text)
 
 
 def compact(results: Iterable[CellResult]) -> str:
-    """Results without their curves, as JSON lines."""
+    """Format results without their PR curves, as JSON lines."""
     return "".join(
         json.dumps({name: value for name, value in one.content.items() if name != "curve"}) + "\n"
         for one in results
@@ -232,7 +232,7 @@ def compact(results: Iterable[CellResult]) -> str:
 
 def write(paper: Sequence[str], fast: Sequence[str], folder: Path) -> None:
     """Write all files of the reproduction."""
-    runs = joined_runs(read_directories([*paper, *fast]))  # read once, as they may be growing
+    runs = joined_runs(read_directories([*paper, *fast]))  # read once: files may be growing
     report = report_on(runs)
     for run in runs:
         name = run.results[0].protocol

@@ -1,8 +1,8 @@
-"""Run the console blocks of pages and write what the commands print below them.
+"""Run the console blocks of pages and write the output below each command.
 
-``python docs/write_sessions.py [PAGE...]``, by default README.md and all pages of docs/. The
-commands of a page share a folder with a copy of sample_data/. Read the difference before it is
-committed: tests/test_readme.py holds the pages to what is written here.
+``python docs/write_sessions.py [PAGE...]`` defaults to README.md and all pages in docs/. The
+commands of a page share a folder with a copy of sample_data/. Review the diff before you commit it:
+tests/docs/test_readme.py checks the pages against the real output.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.S)
-COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)", re.M)  # lines that go on begin with >
+COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)", re.M)  # continuation lines begin with >
 PATIENCE_SECONDS = 600
 
 
 def with_output(block: str, folder: Path) -> str:
-    """The commands of a block, each with what it prints."""
+    """Return the commands of a block, each followed by its output."""
     lines = []
     for shown in COMMAND.findall(block):
         command = shown.replace("\n> ", "\n")
         ran = subprocess.run(
-            ["sh", "-ec", f"exec 2>&1\n{command}"],  # in the order of a terminal
+            ["sh", "-ec", f"exec 2>&1\n{command}"],  # interleaved as on a terminal
             cwd=folder,
             env={**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
             stdin=subprocess.DEVNULL,
@@ -42,7 +42,7 @@ def with_output(block: str, folder: Path) -> str:
 
 
 def rewrite(page: Path) -> None:
-    """Run a page's sessions in a folder of their own."""
+    """Run the console blocks of a page in a temporary folder and write their output."""
     text = page.read_text()
     if not BLOCK.search(text):
         return

@@ -1,1 +1,1 @@
-"""resvm beside its peers on identical work, whole process against whole process."""
+"""Compare resvm with its peers on identical work, timing whole processes."""

@@ -1,4 +1,4 @@
-"""``python -m perf``: tables on stdout, progress on stderr."""
+"""Measure resvm and its peers: ``python -m perf`` prints tables on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from studies.markdown import put_between_marks
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m perf", description=__doc__)
     peers = sorted({program.peer for program in PROGRAMS})
-    parser.add_argument("--data-dir", type=Path, help="where mnist.scale[.t], ijcnn1[.t] are")
+    parser.add_argument("--data-dir", type=Path, help="folder of the data sets")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="put the tables in there")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables to it")
     parser.add_argument("--only", nargs="+", choices=KINDS, metavar="NAME", help=", ".join(KINDS))
     parser.add_argument("--peers", nargs="+", choices=peers, metavar="NAME", help=", ".join(peers))
-    parser.add_argument("--repeats", type=int, metavar="N", help="turns for each case")
-    parser.add_argument("--quick", action="store_true", help="smaller sets, fewer turns")
-    parser.add_argument("--tmp-dir", type=Path, metavar="DIR", help="where 1 GB may be written")
+    parser.add_argument("--repeats", type=int, metavar="N", help="runs per case")
+    parser.add_argument("--quick", action="store_true", help="smaller data sets, fewer runs")
+    parser.add_argument("--tmp-dir", type=Path, metavar="DIR", help="for 1 GB of temporary files")
     given = parser.parse_args(argv)
     if given.data_dir is not None and not given.data_dir.is_dir():
-        parser.error(f"--data-dir: {given.data_dir} is no directory")
+        parser.error(f"--data-dir: {given.data_dir} is not a directory")
     if given.repeats is not None and given.repeats < 1:
         parser.error("--repeats must be at least 1")
     return given
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run what was asked for; 1 where a program failed or disagreed."""
+    """Run the requested work; return 1 if a program failed or its results disagreed."""
     given = arguments(argv)
     sizes = QUICK if given.quick else FULL
     if given.repeats is not None:

@@ -1,4 +1,4 @@
-"""Whether two programs found the same: a time counts only where they did."""
+"""Check that two programs agree: a time counts only if their results do."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-# Solvers stop short of the optimum, LIBSVM 1e-3 and LIBLINEAR (as resvm calls it) 1e-2, on values
-# of order 1: members of one bag differ by about that, and by far more where the bag is another.
+# Solvers stop within a tolerance of the optimum: 1e-3 for LIBSVM, 1e-2 for LIBLINEAR as resvm calls
+# it. With values of order 1, members trained on the same bag differ by about that much, and members
+# trained on different bags by far more.
 LIMITS = {"libsvm": 1e-2, "liblinear": 5e-2}
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The verdict, and what it rests on."""
+    """Whether two programs agree, and the evidence."""
 
     agrees: bool
     text: str
@@ -26,10 +27,10 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Two programs' values of the same members on the same rows (rows x members).
+    """The values of two programs for the same members on the same rows (rows x members).
 
-    LIBLINEAR leaves some members unfinished, at its iteration limit; where a program stops then is
-    chance, so the ``unfinished`` members that are furthest apart are not held to the limit.
+    LIBLINEAR stops some members at its iteration limit, at a point that depends on chance. The
+    ``unfinished`` members that differ most are therefore exempt from the limit.
     """
 
     reference: np.ndarray
@@ -39,12 +40,12 @@ class Members:
 
     @property
     def distances(self) -> np.ndarray:
-        """How far apart each member's values are at most."""
+        """The largest difference between the two programs, for each member."""
         return np.abs(self.reference - self.values).max(axis=0)
 
     @property
     def slack(self) -> np.ndarray:
-        """How far each member's values may be apart on other rows."""
+        """How much each member's values may differ on other rows."""
         distances = self.distances
         slack = np.full(len(distances), self.limit)
         excused = np.argsort(distances)[len(distances) - self.unfinished :]
@@ -52,7 +53,7 @@ class Members:
         return slack
 
     def agreement(self) -> Agreement:
-        """Whether all that can be held to the limit keep it."""
+        """Check that all members that are not exempt are within the limit."""
         if self.reference.shape != self.values.shape:
             expected, shape = self.reference.shape, self.values.shape
             return Agreement(False, f"{shape} values where {expected} were expected")
@@ -69,10 +70,10 @@ class Members:
 
 
 def votes_and_values(reference: np.ndarray, predictions: Path, slack: np.ndarray) -> Agreement:
-    """Votes and d of a predictions file, as far as the members' slack leaves them open.
+    """Check votes and d in a predictions file, allowing for the members' slack.
 
-    A vote is open where a member's value lies within its slack of zero; d is the sum of the values
-    (plus 1) where votes are unanimous, and the votes elsewhere.
+    A vote may go either way if the member's value is within its slack of zero. If votes are
+    unanimous, d is the sum of the values (plus 1 if all are positive); otherwise it is the votes.
     """
     written = np.loadtxt(predictions, ndmin=2)
     if len(written) != len(reference):
@@ -92,7 +93,7 @@ def votes_and_values(reference: np.ndarray, predictions: Path, slack: np.ndarray
 
 
 def labels(reference: np.ndarray, files: list[Path], slack: np.ndarray) -> Agreement:
-    """Labels by member, one file each: all that stock predictors write."""
+    """Check labels, with one file per member: stock predictors write nothing else."""
     written = np.column_stack([np.loadtxt(path) for path in files])
     expected = reference[:, : len(files)]
     decided = np.abs(expected) > slack[: len(files)]
@@ -103,21 +104,22 @@ def labels(reference: np.ndarray, files: list[Path], slack: np.ndarray) -> Agree
 
 
 def same_bytes(first: Path, second: Path) -> Agreement:
-    """Two runs of resvm itself: nothing may differ."""
+    """Check that two runs of resvm wrote the same bytes."""
     if first.read_bytes() == second.read_bytes():
         return Agreement(True, "same bytes")
     return Agreement(False, "other bytes than with one thread")
 
 
 def same_start(whole: Path, start: Path, n_rows: int) -> Agreement:
-    """resvm on the first rows of a set: what it wrote of the whole begins with just that."""
+    """Check that the output for the first rows is the beginning of the output for all rows."""
     with whole.open("rb") as lines:
         same = b"".join(itertools.islice(lines, n_rows)) == start.read_bytes()
     return Agreement(same, "same bytes" if same else "other bytes than in the whole set")
 
 
 def row_values(reference: np.ndarray, values: np.ndarray) -> Agreement:
-    """Values of one model on all rows: both programs read the same numbers, so rounding only."""
+    """Check one model's values on all rows: both programs read the same numbers, so only rounding
+    may differ."""
     if reference.shape != values.shape:
         return Agreement(False, f"{len(values):,} rows where {len(reference):,} were expected")
     largest = float(np.abs(reference - values).max())
@@ -125,7 +127,7 @@ def row_values(reference: np.ndarray, values: np.ndarray) -> Agreement:
 
 
 def ranks(reference: np.ndarray, values: np.ndarray) -> Agreement:
-    """Another method on the same data: how alike the rankings are, and no verdict."""
+    """Report the rank correlation with another method on the same data, without a verdict."""
     from scipy.stats import spearmanr
 
     alike = float(spearmanr(reference, values).statistic)

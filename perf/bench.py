@@ -1,4 +1,4 @@
-"""What the pieces of work share: where files go, how big they are, how resvm is called."""
+"""What all kinds of work share: the folder for files, their sizes, and how to call resvm."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Bench:
     folder: Path
     data: Data
     sizes: Sizes
-    peers: tuple[str, ...] | None = None  # None: all that are installed
+    peers: tuple[str, ...] | None = None  # None: all installed peers
 
     @cached_property
     def command(self) -> list[str]:
-        """resvm as a user starts it: the script beside this interpreter."""
+        """The command that starts resvm, as a user would: the script next to this interpreter."""
         script = Path(sys.executable).with_name("resvm")
         return [str(script)] if script.exists() else [sys.executable, "-m", "resvm_cli"]
 
     def resvm(self, *arguments: object, threads: int | None = None) -> Steps:
-        """A resvm command; with ``threads``, held to as many where it can be told."""
+        """Return a resvm command, limited to ``threads`` threads if the command has --jobs."""
         jobs = ["-j", threads] if threads and arguments[0] in self._takes_jobs else []
         return command(*self.command, *arguments, *jobs)
 

@@ -1,4 +1,4 @@
-"""What is measured: cases, the groups they compete in, and the figures that are asked for."""
+"""What is measured: cases, the groups in which they compete, and the target ratios."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Literal
 from perf.agreement import Agreement
 from perf.measure import Steps
 
-LEAST_SHARE = 0.1  # of the larger part's time, that the smaller one must have been shorter
+LEAST_SHARE = 0.1  # minimum time difference of the two parts, as a fraction of the larger
 
 
 @dataclass(frozen=True)
 class Part:
-    """A case too long to be run whole: two parts of it, from which the whole follows linearly.
+    """Two parts of a case that takes too long, from which the total is extrapolated linearly.
 
-    Two, because start-up and parsing must not be multiplied along with the work.
+    There are two parts because start-up and parsing must not be multiplied along with the work.
     """
 
     smaller: Steps
@@ -26,7 +26,7 @@ class Part:
     unit: str
 
     def seconds(self, smaller: float, larger: float) -> float | None:
-        """The whole, or None where the two parts are too alike to tell."""
+        """Extrapolate the total time; None if the two times are too close to do so."""
         less, more = self.amounts
         if larger - smaller < LEAST_SHARE * larger:
             return None
@@ -44,17 +44,17 @@ class Case:
     steps: Steps
     stdout: Path | None = None
     threads: int | None = 1
-    prepare: Callable[[], object] | None = None  # once, outside the time
-    reset: Callable[[], object] | None = None  # before each run, outside the time
+    prepare: Callable[[], object] | None = None  # once, not timed
+    reset: Callable[[], object] | None = None  # before each run, not timed
     check: Callable[[], Agreement] | None = None  # after the first run; None: nothing to compare
-    less: Steps | None = None  # start-up: measured too, and taken off
+    less: Steps | None = None  # start-up: measured and subtracted
     part: Part | None = None
-    amount: float | None = None  # of work, where it is not the group's
+    amount: float | None = None  # amount of work, if different from the group's
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A ratio the project holds itself to; of several peers the best counts."""
+    """A target ratio to one of the peers; with several peers, the best one counts."""
 
     what: str
     bound: float
@@ -66,11 +66,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Group:
-    """Cases that do the same work; the first is the one others are compared with."""
+    """Cases that do the same work; the others are compared with the first."""
 
     title: str
     cases: Sequence[Case]
     asked: Sequence[Asked] = ()
-    amount: float | None = None  # of work, for a rate
+    amount: float | None = None  # amount of work, for a rate
     unit: str = ""
-    repeats: int = 1  # times the number of repeats: short cases need more
+    repeats: int = 1  # multiplies the number of repeats: short cases need more

@@ -10,17 +10,17 @@ from perf.case import Asked, Case, Group
 from perf.measure import Failed, Run, Steps, run
 from perf.sizes import Sizes
 
-LONG = 10.0  # seconds; what takes longer is run once
-STARTS = 3  # a difference of two times is no better than the worse of them
+LONG = 10.0  # seconds; longer cases are run once
+STARTS = 3  # runs of the start-up command: a difference is only as precise as both times
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one case; ``seconds`` is None where no time counts."""
+    """The result of one case; ``seconds`` is None if its time does not count."""
 
     name: str
     seconds: float | None
-    ratio: float | None  # to the first case of the group
+    ratio: float | None  # relative to the first case of the group
     rate: float | None
     peak_mb: float | None
     agreement: str
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a figure that was asked for."""
+    """Whether a target ratio was met."""
 
     asked: Asked
     ratio: float | None
@@ -55,7 +55,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A group with its rows."""
+    """The results of one group."""
 
     title: str
     unit: str
@@ -65,12 +65,12 @@ class Outcome:
 
 @dataclass
 class _Entry:
-    """One case while it competes."""
+    """A case and its runs so far."""
 
     case: Case
     runs: list[Run] = field(default_factory=list)
-    starts: list[Run] = field(default_factory=list)  # of the command that is taken off
-    parts: list[Run] = field(default_factory=list)  # of the smaller part
+    starts: list[Run] = field(default_factory=list)  # runs of the start-up command
+    parts: list[Run] = field(default_factory=list)  # runs of the smaller part
     agreement: Agreement | None = None
     failure: str = ""
 
@@ -83,7 +83,7 @@ class _Entry:
         try:
             if not self.runs and case.prepare is not None:
                 case.prepare()
-            # the command itself comes last: its output is what is checked
+            # run the command itself last, because its output is checked
             if case.less is not None:
                 self.starts += [measured(case.less) for _ in range(STARTS)]
             if case.part is not None:
@@ -103,7 +103,7 @@ class _Entry:
 
     @property
     def competes(self) -> bool:
-        """Whether another turn could change anything."""
+        """Whether another run could change the result."""
         agrees = self.agreement is None or self.agreement.agrees
         return agrees and not self.failure and self.runs[-1].seconds < LONG
 
@@ -112,7 +112,7 @@ class _Entry:
         return self._best(lambda measured: measured.seconds)
 
     def _best(self, cost: Callable[[Run], float]) -> float | None:
-        """The least of the runs, or None where no time counts."""
+        """The lowest cost of all runs, or None if the time does not count."""
         if self.failure or (self.agreement is not None and not self.agreement.agrees):
             return None
         best = min(map(cost, self.runs))
@@ -150,7 +150,7 @@ class _Entry:
 
 
 def compete(group: Group, sizes: Sizes, tell: Callable[[str], None]) -> Outcome:
-    """Give every case its turns, one after the other, so that a noisy minute hits all alike."""
+    """Run all cases in turn, so that noise on the machine affects all of them alike."""
     entries = [_Entry(case) for case in group.cases]
     playing = entries
     for turn in range(sizes.repeats * group.repeats):
@@ -170,7 +170,7 @@ def compete(group: Group, sizes: Sizes, tell: Callable[[str], None]) -> Outcome:
 
 
 def verdict(asked: Asked, rows: tuple[Row, ...]) -> Verdict:
-    """A figure that was asked for, from the rows whose time counts."""
+    """Compute a target ratio from the rows whose times count."""
     known = {
         row.name: value
         for row in rows

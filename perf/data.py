@@ -1,4 +1,4 @@
-"""The sets that are worked on: by their names on LIBSVM's page, or made in their shape."""
+"""The data sets: files with their names on LIBSVM's page, or generated data of the same shape."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COVTYPE = "covtype.libsvm.binary.scale"
 
 @dataclass(frozen=True)
 class Problem:
-    """P and U in files, and rows to judge."""
+    """Files with P, U and test rows."""
 
     name: str
     positives: Path
@@ -33,7 +33,7 @@ class Problem:
 
 
 class Data:
-    """Finds, makes, cuts and packs the files of one run, below one folder."""
+    """Find, generate, truncate and compress the files of one run, in one folder."""
 
     def __init__(self, folder: Path, given: Path | None, sizes: Sizes) -> None:
         self._folder = folder
@@ -41,17 +41,17 @@ class Data:
         self._sizes = sizes
 
     def sized(self, sizes: Sizes) -> Data:
-        """The same files, cut to other sizes, in a folder of their own."""
+        """Return the same data with other sizes, in a separate folder."""
         folder = self._folder / f"{sizes.rows_pos}+{sizes.rows_unl}"
         folder.mkdir(exist_ok=True)
         return Data(folder, self._given, sizes)
 
     def describe(self, name: str) -> str:
-        """Where a set comes from, for the tables."""
+        """Say in the tables where a data set comes from."""
         return name if self._find(name) else f"generated in the shape of {name}"
 
     def plain(self, name: str) -> Path:
-        """The set as plain text."""
+        """Return the data set as plain text."""
         source = self._find(name)
         if source is not None and source.suffix != ".gz":
             return source
@@ -66,7 +66,7 @@ class Data:
         return self._made(name, make)
 
     def gzipped(self, path: Path) -> Path:
-        """A file packed by gzip at its default level, or the one that came packed."""
+        """Return the file compressed by gzip at its default level, or the given .gz file."""
         source = self._find(path.name)
         if source is not None and source.suffix == ".gz":
             return source
@@ -78,7 +78,7 @@ class Data:
         return self._made(f"{path.name}.gz", make)
 
     def head(self, path: Path, n_rows: int) -> Path:
-        """The first rows of a file; where it has fewer, it is repeated."""
+        """Return a file with the first ``n_rows`` rows, repeating the source if it has fewer."""
 
         def make(target: Path) -> None:
             with target.open("wb") as out:
@@ -92,7 +92,7 @@ class Data:
         return self._made(f"{path.name}.{n_rows}", make)
 
     def problem(self, name: str, test_name: str, label: int, resvm: list[str]) -> Problem:
-        """P and U drawn from a labelled set, a tenth of U positive in truth."""
+        """Draw P and U from a labeled data set; a tenth of U is truly positive."""
         sizes = self._sizes
         test = self.head(self.plain(test_name), sizes.test_rows)
 
@@ -111,7 +111,7 @@ class Data:
 
         folder = self._made(f"{name}.problem", make)
         positives, unlabeled = folder / "pos.svm", folder / "unl.svm"
-        # rows to judge may hold features that no row drawn for training has
+        # test rows may have features that no training row has
         n_features = max(
             read_file(str(path)).rows.max_index for path in (positives, unlabeled, test)
         )
@@ -141,7 +141,7 @@ def _generated(name: str, sizes: Sizes) -> Block:
 
 
 def _terrain(rng: np.random.Generator, n_rows: int) -> Block:
-    """covtype's shape: ten numbers, one of four and one of forty indicators; two even classes."""
+    """Generate data like covtype: ten numbers, 1 of 4 and 1 of 40 indicators; two equal classes."""
     features = np.zeros((n_rows, 54))
     features[:, :10] = np.round(rng.random((n_rows, 10)), 6)
     rows = np.arange(n_rows)
@@ -152,8 +152,8 @@ def _terrain(rng: np.random.Generator, n_rows: int) -> Block:
 
 
 def _pictures(rng: np.random.Generator, n_rows: int) -> Block:
-    """mnist's shape: ten classes, 780 features, 19 % of them present, grey levels by 255."""
-    # one drawing for both sets, so that what was trained on one means something on the other
+    """Generate data like mnist: ten classes, 780 features, 19 % non-zero, gray levels / 255."""
+    # the same patterns for training and test sets, so that models carry over
     chances = np.random.default_rng(0).beta(0.35, 1.5, (10, 780))
     labels = rng.integers(0, 10, n_rows)
     present = rng.random((n_rows, 780)) < chances[labels]
@@ -162,7 +162,7 @@ def _pictures(rng: np.random.Generator, n_rows: int) -> Block:
 
 
 def _signals(rng: np.random.Generator, n_rows: int) -> Block:
-    """ijcnn1's shape: one of ten indicators, then twelve numbers of six decimals."""
+    """Generate data like ijcnn1: one of ten indicators, then twelve numbers with six decimals."""
     features = np.zeros((n_rows, 22))
     features[np.arange(n_rows), rng.integers(0, 10, n_rows)] = 1.0
     features[:, 10:] = np.round(rng.normal(0.0, 0.3, (n_rows, 12)), 6)

@@ -1,4 +1,4 @@
-"""One set of bags: what every program needs to train on it, and what its members should say."""
+"""One set of bags: what programs need to train on it, and the values members should have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resvm_cli.parameters import MethodParameters
 
 
 class Ensemble:
-    """Members of one kernel over one P and U, trained by resvm and by any peer."""
+    """An ensemble with one kernel on one P and U, trained by resvm and by any peer."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Ensemble:
         self.folder.mkdir(exist_ok=True)
 
     def resvm_train(self, target: Path, solver: str, threads: int | None) -> Steps:
-        """resvm's own training of these members."""
+        """Return the resvm command that trains these members."""
         sizes = self.bench.sizes
         return self.bench.resvm(
             *("train", "-q", "-P", self.problem.positives, "-U", self.problem.unlabeled),
@@ -49,14 +49,14 @@ class Ensemble:
         )
 
     def model(self, solver: str = "libsvm") -> Path:
-        """The model directory of resvm, trained when first asked for."""
+        """Return the model directory of resvm, trained on first use."""
         path = self.folder / f"resvm.{solver}"
         if not path.exists():
             run(self.resvm_train(path, solver, None))
         return path
 
     def unfinished(self, solver: str) -> int:
-        """How many members the solver left at its iteration limit."""
+        """Return how many members stopped at the solver's iteration limit."""
         return self._manifest(solver)["unconverged"]
 
     def _manifest(self, solver: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Ensemble:
 
     @cached_property
     def bags(self) -> Path:
-        """Bags by resvm's own rule, with the penalties and kernel of its model, for the peers."""
+        """A file for the peers: bags as resvm draws them, with its penalties and kernel."""
         path = self.folder / "bags.npz"
         manifest = self._manifest("libsvm")
         sizes, group = self.bench.sizes, manifest["groups"][0]
@@ -96,7 +96,7 @@ class Ensemble:
             path,
             positive=positive,
             unlabeled=unlabeled,
-            bias=both.mean(axis=1),  # what resvm gives LIBLINEAR
+            bias=both.mean(axis=1),  # the value that resvm passes to LIBLINEAR
             kernel=self.kernel,
             gamma=plan.kernel.gamma,
             c_pos=parameters["c_pos"],
@@ -109,7 +109,7 @@ class Ensemble:
 
     @cached_property
     def bag_files(self) -> list[Path]:
-        """Each bag as a file of its own, for programs that take nothing else."""
+        """One file per bag, for programs that accept nothing else."""
         folder = self.folder / "bags"
         folder.mkdir(exist_ok=True)
         positives = read_file(str(self.problem.positives)).rows
@@ -127,18 +127,18 @@ class Ensemble:
 
     @cached_property
     def parameters(self) -> dict[str, np.ndarray]:
-        """What is in the bags file."""
+        """The contents of the bags file."""
         with np.load(self.bags) as bags:
             return dict(bags)
 
     @cached_property
     def probe(self) -> Path:
-        """A few rows, on which every member's value is compared."""
+        """A few rows on which the values of every member are compared."""
         n_rows = min(self.bench.sizes.probe_rows, self.bench.sizes.test_rows)
         return self.bench.data.head(self.problem.test, n_rows)
 
     def reference(self, rows: Path, solver: str) -> np.ndarray:
-        """Members' decision values by resvm (rows x members)."""
+        """Return the members' decision values from resvm (rows x members)."""
         path = self.folder / f"{rows.name}.{solver}.npy"
         if not path.exists():
             text = path.with_suffix(".txt")
@@ -153,9 +153,9 @@ class Ensemble:
         return np.load(path)
 
     def fresh(self, path: Path) -> None:
-        """Put aside what an earlier run wrote, till the end.
+        """Move the output of an earlier run aside until the end.
 
-        ext4 is slow to make files just after many were removed, which nobody who trains has done.
+        ext4 is slow at creating files right after many were removed, which is not what users do.
         """
         if path.exists():
             self._n_aside += 1

@@ -1,8 +1,8 @@
-"""Run the steps of one case and say how long they took and what memory they held.
+"""Run the steps of one case and report how long they took and how much memory they used.
 
-A process of its own, and a small one: Linux counts the memory of whoever starts a program as that
-program's until it is loaded (exec keeps the old peak), so a harness full of arrays would show
-its own size as everyone's. Reads one JSON object from stdin, writes one to stdout.
+This is a separate, small process because Linux attributes the memory of the parent to a new program
+until it is loaded (exec keeps the old peak), so a harness full of arrays would report its own size
+for every program. Reads one JSON object from stdin and writes one to stdout.
 """
 
 import json
@@ -21,7 +21,7 @@ def stop(signum, frame):
 
 
 def start(argv, stdin, stdout, stderr, environment):
-    """One program of a pipeline, with these descriptors as its first three."""
+    """Start one program of a pipeline, with these file descriptors as its standard streams."""
     return os.posix_spawnp(
         argv[0],
         argv,
@@ -35,7 +35,7 @@ def start(argv, stdin, stdout, stderr, environment):
 
 
 def run(pipeline, stdout, stderr, environment):
-    """Run one pipeline to its end: exit codes, and memory and CPU time of its programs together."""
+    """Run one pipeline; return the exit codes, total memory and total CPU time of its programs."""
     source = os.open(os.devnull, os.O_RDONLY)
     for number, argv in enumerate(pipeline):
         last = number == len(pipeline) - 1

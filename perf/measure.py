@@ -1,4 +1,4 @@
-"""One case in processes of its own: seconds, peak memory, and whether it ended well."""
+"""Run one case in separate processes; measure time and peak memory, and check the exit code."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 
-# Steps run one after the other; each is a pipeline of programs; each program is its arguments.
+# Steps run one after the other. A step is a pipeline of programs, a program a list of arguments.
 Steps: TypeAlias = Sequence[Sequence[Sequence[str]]]
 
 
 class Failed(Exception):
-    """A program ended badly or took too long; the text says how."""
+    """A program failed or timed out; the message says how."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of a case cost."""
+    """The cost of one run of a case."""
 
     seconds: float
     peak_mb: float
-    cpu_seconds: float = 0.0  # of all its programs and threads together
+    cpu_seconds: float = 0.0  # total over all programs and threads
 
 
 def command(*arguments: object) -> Steps:
-    """The steps of a single program."""
+    """Return the steps of a single program."""
     return [[[str(argument) for argument in arguments]]]
 
 
 def run(
     steps: Steps, *, stdout: Path | None = None, threads: int | None = 1, timeout: float = 600.0
 ) -> Run:
-    """Run these steps; ``threads`` None leaves the number of threads to the programs."""
+    """Run these steps; if ``threads`` is None, the programs choose their number of threads."""
     environment = {
         name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES
     }
-    # an interpreter that must first compile its modules would be measured once and never again
+    # allow bytecode caches: otherwise every run would compile all modules again
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if threads is not None:
         environment |= dict.fromkeys(THREAD_VARIABLES, str(threads))
@@ -61,7 +61,7 @@ def run(
             "environment": environment,
             "timeout": timeout,
         }
-        # -I -S: nothing but the interpreter, which keeps the launcher small
+        # -I -S: load only the interpreter, which keeps the launcher small
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(LAUNCHER)],
             input=json.dumps(task).encode(),

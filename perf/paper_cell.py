@@ -1,9 +1,10 @@
-"""One cell of the paper beside scikit-learn. ``python -m perf.paper_cell --data-dir DIR``.
+"""Time one cell of the paper against scikit-learn: ``python -m perf.paper_cell --data-dir DIR``.
 
-mnist, digit 7, semi-supervised, by the paper's protocol: each method's seconds on one core here,
-and those of a loop over scikit-learn's SVC that trains the same bags on the same folds and judges
-the held-out rows. The loop is timed for two candidates of each method, the smallest and the largest
-bags of the grid, and the mean of both stands for every candidate that was tried here.
+The cell is mnist, digit 7, semi-supervised, with the paper's protocol. For each method, the time of
+resvm on one core is compared with a loop over scikit-learn's SVC that trains the same bags on the
+same folds and scores the held-out rows. The loop is timed for two candidates per method, with the
+smallest and the largest bags of the grid; their mean time is multiplied by the number of candidates
+that resvm tried.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SETTING = "semi-supervised"
 
 
 def dense(drawn: Draw) -> tuple[np.ndarray, np.ndarray]:
-    """P and U as matrices of the same width."""
+    """Return P and U as dense matrices of the same width."""
     width = max(drawn.positives.max_index, drawn.unlabeled.max_index) + 1
     found = []
     for rows in (drawn.positives, drawn.unlabeled):
@@ -44,7 +45,7 @@ def dense(drawn: Draw) -> tuple[np.ndarray, np.ndarray]:
 
 
 def loop_seconds(drawn: Draw, method: str, n_pos: int, n_unl: int, penalty: float) -> float:
-    """One candidate by folds: 50 members on bags of this size, or one on all rows."""
+    """Time one candidate over all folds: 50 members on bags of this size, or one on all rows."""
     positives, unlabeled = dense(drawn)
     rng = np.random.default_rng(0)
     fold_pos, fold_unl = (

@@ -1,7 +1,7 @@
-"""``python -m perf.same_bytes BEFORE AFTER``: do two resvm programs write the same bytes?
+"""Check that two resvm programs write the same bytes: ``python -m perf.same_bytes BEFORE AFTER``.
 
-For a change that must not change results. Both run the same commands in folders of their own,
-with the same relative paths, each on what it wrote itself; then every file is compared.
+Use it for a change that must not affect results. Both programs run the same commands in separate
+folders, with the same relative paths, each on its own output; then every file is compared.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-TIMES = "timings.jsonl"  # seconds: the one file that never repeats
-PROGRESS = re.compile(r", \d+ s\b")  # a line of every ten seconds or so
+TIMES = "timings.jsonl"  # seconds, which differ in every run
+PROGRESS = re.compile(r", \d+ s\b")  # a line printed every ten seconds or so
 TIMEOUT = 900.0
 NAMES_TOLD = 6
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A set of the paper and what is drawn of it (paper, table of data sets)."""
+    """One of the paper's data sets and what is drawn from it (paper, table of data sets)."""
 
     name: str
     stem: str
@@ -34,11 +34,11 @@ class Draw:
     n_pos: int
     n_unl: int
     contamination: float
-    test: tuple[int, int] | None = None  # None: the rest
+    test: tuple[int, int] | None = None  # None: all remaining rows
     copies: int = 1  # of each row of P
 
     def arguments(self, folder: Path) -> list[str]:
-        """The options of ``resvm simulate``."""
+        """Return the options of ``resvm simulate``."""
         path = folder / self.stem
         options: dict[str, object] = {
             "--data": path if path.exists() else folder / f"{self.stem}.gz",
@@ -58,8 +58,8 @@ DRAWS = (
     Draw("cancer", "breast-cancer_scale", 4, 50, 200, 0.3, (100, 100)),
     Draw("ijcnn1", "ijcnn1", 1, 100, 10_000, 0.1),
 )
-# Beyond the paper: more positives than a model keeps out-of-bag values of, so that those kept are
-# drawn at random; and rows that are in a bag by their copies.
+# Not in the paper: more positives than a model stores out-of-bag values for, so that it stores a
+# random sample; and rows that are in a bag because a copy of them is.
 SPECIAL_DRAWS = (
     Draw("many positives", "ijcnn1", 1, 1_500, 10_000, 0.1, (1_000, 1_000)),
     Draw("repeated rows", "breast-cancer_scale", 4, 50, 200, 0.3, (100, 100), copies=2),
@@ -69,7 +69,7 @@ PU = "-P data/pos.svm -U data/unl.svm"
 ONE_FILE = "--data all.svm --positive-ids known.txt"
 GRID = "--search grid --no-extend --c-unl 0.1,1,10 --w-pos 0.5,2 --n-pos 10,20 --unl-per-pos 2,5"
 
-# A line is a name and a command; what a command prints goes to NAME.out.
+# Each line has a name and a command; the output of the command goes to NAME.out.
 TRAIN = f"""
 rbf             train {PU} -o rbf --json
 rbf-one-thread  train {PU} -o rbf-one-thread -j 1
@@ -137,12 +137,12 @@ random-oob      tune {PU} --oob --trials 4 --max-extensions 0 -o random-oob
 
 
 def steps(text: str) -> list[tuple[str, list[str]]]:
-    """Name and arguments of each command."""
+    """Return the name and the arguments of each command."""
     return [(words[0], words[1:]) for words in map(str.split, text.splitlines()) if words]
 
 
 def run(program: Path, folder: Path, name: str, arguments: list[str]) -> None:
-    """Run one command in its folder; what it prints and its exit code become files there."""
+    """Run one command in its folder; store its output and exit code in files there."""
     out, messages = folder / f"{name}.out", folder / f"{name}.messages"
     with out.open("wb") as stdout, messages.open("wb") as stderr:
         done = subprocess.run(
@@ -154,14 +154,14 @@ def run(program: Path, folder: Path, name: str, arguments: list[str]) -> None:
 
 
 def prepare(program: Path, folder: Path, draw: Draw, source: Path) -> None:
-    """Draw P, U and test rows; the same as one file with ids; and the test rows packed."""
+    """Draw P, U and test rows; write P and U also as one file with ids; compress the test rows."""
     folder.mkdir(parents=True)
     run(program, folder, "simulate", ["simulate", *draw.arguments(source), "-o", "data"])
     positives = (folder / "data/pos.svm").read_text().splitlines() * draw.copies
     (folder / "data/pos.svm").write_text("".join(f"{line}\n" for line in positives))
     unlabeled = (folder / "data/unl.svm").read_text().splitlines()
     rows = [f"{line} # row{number}" for number, line in enumerate(positives + unlabeled)]
-    # P spread among U, so that the order of rows is not that of two files
+    # spread P among U, so that the order of rows differs from that of two files
     (folder / "all.svm").write_text("".join(f"{row}\n" for row in sorted(rows, key=_shuffling)))
     (folder / "known.txt").write_text("".join(f"row{n}\n" for n in range(len(positives))))
     test = (folder / "data/test.svm").read_bytes()
@@ -169,12 +169,12 @@ def prepare(program: Path, folder: Path, draw: Draw, source: Path) -> None:
 
 
 def _shuffling(row: str) -> str:
-    """The end of a row's number first, which spreads neighbours."""
+    """Return the row reversed: sorting by the last digits of row numbers separates neighbors."""
     return row[::-1]
 
 
 def written(folder: Path) -> set[Path]:
-    """Every file below a folder but those of seconds."""
+    """Return every file below a folder except the timings."""
     return {
         path.relative_to(folder)
         for path in folder.rglob("*")
@@ -183,7 +183,7 @@ def written(folder: Path) -> set[Path]:
 
 
 def differences(before: Path, after: Path, files: set[Path]) -> Iterator[str]:
-    """A line for each file that is not the same in both folders."""
+    """Yield a line for each file that differs between the two folders."""
     for file in sorted(files):
         old, new = before / file, after / file
         if not (old.is_file() and new.is_file()):
@@ -193,7 +193,7 @@ def differences(before: Path, after: Path, files: set[Path]) -> Iterator[str]:
 
 
 def describe(old: Path, new: Path) -> str:
-    """What differs between two files: the keys of JSON, the columns of a table, else lines."""
+    """Say what differs between two files: JSON keys, table columns, or else lines."""
     texts = [path.read_text(errors="replace") for path in (old, new)]
     old_lines, new_lines = (text.splitlines() for text in texts)
     lines = list(zip_longest(old_lines, new_lines, fillvalue=""))
@@ -210,13 +210,13 @@ def describe(old: Path, new: Path) -> str:
 
 
 def _keys(pairs: Iterable[tuple[object, object]]) -> str:
-    """The first keys that differ in pairs of JSON values."""
+    """Name the first keys that differ in pairs of JSON values."""
     keys = list(dict.fromkeys(key for old, new in pairs for key in unequal_keys(old, new)))
     return ", ".join(keys[:NAMES_TOLD]) + (", ..." if len(keys) > NAMES_TOLD else "")
 
 
 def _columns(lines: list[tuple[str, str]], unequal: list[int]) -> str:
-    """The columns that differ, where the first line names them and is the same."""
+    """Name the columns that differ, if both files have the same header line."""
     header = lines[0][0]
     mark = next((mark for mark in "\t," if mark in header), None)
     if mark is None or " " in header or 0 in unequal:
@@ -233,7 +233,7 @@ def _columns(lines: list[tuple[str, str]], unequal: list[int]) -> str:
 
 
 def unequal_keys(old: object, new: object, key: str = "") -> Iterator[str]:
-    """The keys below which two JSON values differ; items of lists share one."""
+    """Yield the keys under which two JSON values differ; all items of a list share one key."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             yield from unequal_keys(old.get(name), new.get(name), f"{key}.{name}".lstrip("."))
@@ -246,17 +246,17 @@ def unequal_keys(old: object, new: object, key: str = "") -> Iterator[str]:
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m perf.same_bytes", description=__doc__)
-    parser.add_argument("before", type=Path, help="a resvm program")
-    parser.add_argument("after", type=Path, help="another")
-    parser.add_argument("--data-dir", type=Path, required=True, help="where the paper's sets are")
+    parser.add_argument("before", type=Path, help="the old resvm program")
+    parser.add_argument("after", type=Path, help="the new resvm program")
+    parser.add_argument("--data-dir", type=Path, required=True, help="the paper's data sets")
     names = [draw.name for draw in (*DRAWS, *SPECIAL_DRAWS)]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder for what is written")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="new folder for the files")
     return parser.parse_args(argv)
 
 
 def compare(draw: Draw, text: str, programs: dict[str, Path], folder: Path, source: Path) -> bool:
-    """Run commands on a set, print a line for each and say whether all bytes are the same."""
+    """Run commands on a data set, print a line for each, and return whether all bytes agree."""
     before, after = (folder / side for side in programs)
     for side, program in programs.items():
         prepare(program, folder / side, draw, source)
@@ -278,7 +278,7 @@ def compare(draw: Draw, text: str, programs: dict[str, Path], folder: Path, sour
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Compare on every set asked for; 1 where a byte differs."""
+    """Compare on every requested data set; return 1 if anything differs."""
     given = arguments(argv)
     programs = {"before": given.before.absolute(), "after": given.after.absolute()}
     works = [(draw, TRAIN + PREDICT + TUNE + RANK + SCORE) for draw in DRAWS]

@@ -1,9 +1,9 @@
-"""What a second core gives. ``python -m perf.scaling --data-dir DIR``.
+"""Measure the speedup from a second core: ``python -m perf.scaling --data-dir DIR``.
 
-The same work by one thread, by two threads, by a Dask cluster on loopback with one and with two
-workers, and by two processes at once that share nothing, which is what the machine has to give.
-Ways take turns, and of each the fastest turn counts. Gains are over one thread, those of the
-cluster over one worker; whatever was written must be the same bytes.
+The same work is done by one thread, by two threads, by a Dask cluster on loopback with one and with
+two workers, and by two independent processes at once, which show the limit of the machine. The
+variants take turns, and the fastest run of each counts. Speedups are relative to one thread, or to
+one worker for the cluster. All variants must write the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RANDOM = ["--search", "random", "--no-extend", "--trials"]
 
 @dataclass(frozen=True)
 class Work:
-    """A command, and the file that says whether two of its outputs are the same."""
+    """A command, and the output file that is compared between runs."""
 
     what: str
     words: list[str]
@@ -74,9 +74,9 @@ def environment() -> dict[str, str]:
 
 
 class Bench:
-    """A folder with P and U, and outputs that are numbered: none is written where one was removed.
+    """A folder with P, U and numbered outputs, which are not removed between runs.
 
-    ext4 passes over what was deleted a moment ago, and a file that is made takes ten times as long.
+    On ext4, creating a file takes ten times as long right after others were deleted.
     """
 
     def __init__(self, folder: Path, data_dir: Path) -> None:
@@ -89,7 +89,7 @@ class Bench:
         self._run(*words, "--test-pos", "10", "--test-neg", "10", outputs=["data"])
 
     def _run(self, *words: str, outputs: Sequence[str]) -> float:
-        """Seconds until the last of so many programs, started at once, has ended."""
+        """Run one program per output at once; return the seconds until the last one has ended."""
         program = str(Path(sys.executable).with_name("resvm"))
         started = time.monotonic()
         processes = [
@@ -106,7 +106,7 @@ class Bench:
         return time.monotonic() - started
 
     def timed(self, work: Work, way: str) -> tuple[float, str]:
-        """Seconds, and the digest of what was written."""
+        """Return the seconds taken and the digest of the output."""
         outputs = []
         for _ in range(2 if way == "two processes" else 1):
             self._n_outputs += 1
@@ -122,7 +122,7 @@ class Bench:
 
     @contextmanager
     def _cluster(self, n_workers: int) -> Iterator[str]:
-        """The file of a scheduler on loopback that has so many workers of one thread."""
+        """Start a scheduler on loopback with single-threaded workers; yield its scheduler file."""
         file = self.folder / "scheduler.json"
         file.unlink(missing_ok=True)
         at = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
@@ -158,7 +158,7 @@ class Bench:
 
 
 def gains(seconds: dict[str, float]) -> dict[str, float]:
-    """How many times as much is done in the time of one thread, or of one worker."""
+    """Return the speedups over one thread or, for clusters, over one worker."""
     found = {}
     for way, taken in seconds.items():
         base = seconds.get("one worker" if "worker" in way else "one thread", taken)
@@ -168,11 +168,11 @@ def gains(seconds: dict[str, float]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m perf.scaling", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, required=True, help="where covtype's file is")
+    parser.add_argument("--data-dir", type=Path, required=True, help="folder with covtype's file")
     parser.add_argument("--only", nargs="+", choices=WORK, default=list(WORK))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="every turn's seconds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the seconds of every run")
     given = parser.parse_args()
     told = {}
     with tempfile.TemporaryDirectory(prefix="resvm-scaling-") as name:

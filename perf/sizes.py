@@ -1,4 +1,4 @@
-"""How much work a run is."""
+"""How much work one run of the measurements does."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """The authors' example (digit 7 of mnist) unless told otherwise."""
+    """Sizes of all work; the defaults are the authors' example (digit 7 of mnist)."""
 
     members: tuple[int, ...] = (50, 200)
     rows_pos: int = 50
     rows_unl: int = 2_000
     n_pos: int = 10
     n_unl: int = 100
-    generated_rows: int = 20_000  # of a labelled set, where no data directory has it
+    generated_rows: int = 20_000  # of a labeled data set that is not in the data directory
     parse_rows: int | None = None  # None: the whole file
     test_rows: int = 10_000
-    probe_rows: int = 500  # rows on which members' values are compared one by one
+    probe_rows: int = 500  # rows on which each member's values are compared
     long_rows: int = 1_000_000
     short_rows: int = 100_000
-    part_rows: tuple[int, int] = (5_000, 20_000)  # of a set too long for a peer
-    part_members: tuple[int, int] = (5, 20)  # of an ensemble too long for a peer
-    large_members: int = 40  # of larger bags
-    large_rows: tuple[int, int] = (1_000, 40_000)  # of P and U that they are drawn from
+    part_rows: tuple[int, int] = (5_000, 20_000)  # if all rows take a peer too long
+    part_members: tuple[int, int] = (5, 20)  # if all members take a peer too long
+    large_members: int = 40  # with larger bags
+    large_rows: tuple[int, int] = (1_000, 40_000)  # of P and U, from which bags are drawn
     large_bag: tuple[int, int] = (100, 1_000)
     large_test_rows: int = 20_000
     hard_rows: tuple[int, int] = (1_000, 20_000)
-    hard_bag: tuple[int, int] = (100, 500)  # of members with large penalties
+    hard_bag: tuple[int, int] = (100, 500)  # for members with large penalties
     hard_penalty: float = 100.0
     ranked_rows: int = 100_000
     scored_rows: int = 2_000_000

@@ -1,4 +1,4 @@
-"""Outcomes as text for a terminal, as Markdown and as JSON."""
+"""Format outcomes as text for a terminal, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Table:
-    """All groups of one kind of work."""
+    """The outcomes of all groups of one kind of work."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class Table:
 
 
 def heading(quick: bool) -> str:
-    """On what the figures were taken."""
+    """Describe the machine and the versions that were measured."""
     versions = []
     for package in PACKAGES:
         try:
@@ -50,7 +50,7 @@ def heading(quick: bool) -> str:
 
 
 def text(table: Table) -> str:
-    """The table for a terminal."""
+    """Format a table for a terminal."""
     lines = [table.title, "=" * len(table.title)]
     for outcome in table.outcomes:
         lines += ["", outcome.title]
@@ -65,7 +65,7 @@ def text(table: Table) -> str:
 
 
 def markdown(tables: Sequence[Table], quick: bool) -> str:
-    """All tables, to be put into a document."""
+    """Format all tables as Markdown for a document."""
     lines = [heading(quick)]
     for table in tables:
         lines += ["", f"### {table.title}"]
@@ -81,7 +81,7 @@ def markdown(tables: Sequence[Table], quick: bool) -> str:
 
 
 def as_json(tables: Sequence[Table], sizes: Sizes, quick: bool) -> str:
-    """Everything that was measured."""
+    """Format everything that was measured as JSON."""
     whole = {
         "format": 1,
         "machine": heading(quick),

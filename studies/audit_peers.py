@@ -1,11 +1,11 @@
-"""cleanlab's audit of P on stored draws.
+"""Audit P with cleanlab on stored draws.
 
 ``python -m studies.audit_peers --data-dir DIR --store DIR`` takes the draws of
 ``studies.promise_draws`` whose P is contaminated and labeled at random. It computes the label
 quality of each row of P from the cross-validated probabilities of three classifiers, and stores it
-beside the draws; stored values are not computed again. The printed table has the average precision
-at finding false rows of P by task, and the gain of resvm, paired by draw. cleanlab is needed only
-if something is left to compute, and is not a dependency of resvm (pip install cleanlab).
+next to the draws; stored values are not computed again. The printed table shows, for each task, the
+average precision at finding false rows of P and the gain of resvm, paired by draw. cleanlab is
+needed only if something is left to compute; it is not a dependency of resvm (pip install cleanlab).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
 
 
 def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
-    """Label quality of the rows of P by cleanlab, on standardized features."""
+    """Compute cleanlab's label quality of the rows of P, on standardized features."""
     from cleanlab.rank import get_label_quality_scores
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -64,7 +64,7 @@ def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
     rows = Rows.concatenate([some.positives, some.unlabeled])
     matrix = np.zeros((len(rows), rows.max_index + 1))
     matrix[rows.row_numbers, rows.indices] = rows.values
-    if TASKS[cell.task].file == "svmguide1":  # the one set that is not scaled
+    if TASKS[cell.task].file == "svmguide1":  # the only data set that is not scaled
         matrix = (matrix - matrix.mean(axis=0)) / np.maximum(matrix.std(axis=0), 1e-12)
     labels = np.repeat([1, 0], [len(some.positives), len(some.unlabeled)])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=cell.number)
@@ -74,7 +74,7 @@ def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
 
 
 def audited(cell: Cell, store: Path) -> dict[str, float] | None:
-    """Average precision at finding the false rows of P, by auditor; None if one was not run."""
+    """Return each auditor's average precision on false rows of P; None if one was not run."""
     from sklearn.metrics import average_precision_score
 
     paths = {name: store / f"{cell.name}.{name}.npy" for name in CLASSIFIERS}
@@ -92,7 +92,7 @@ def audited(cell: Cell, store: Path) -> dict[str, float] | None:
 
 
 def table(cells: Sequence[Cell], store: Path) -> str:
-    """Markdown: a line per task, then means over tasks and differences with standard errors."""
+    """Format a Markdown table of tasks, then means and differences with standard errors."""
     names = ["resvm", "naive", *CLASSIFIERS]
     lines = [
         "| task | false in P | draws | resvm | own training rows | cleanlab, SVC | forest |"
@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--data-dir", default=".")
     parser.add_argument("--store", required=True)
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 2), help="from and to")
-    parser.add_argument("--table", action="store_true", help="only print what is stored")
+    parser.add_argument("--table", action="store_true", help="only print stored results")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = [

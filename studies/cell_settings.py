@@ -1,8 +1,8 @@
-"""One cell of the benchmark with given, untuned parameters.
+"""Run one cell of the benchmark with given, untuned parameters.
 
 ``python -m studies.cell_settings --data-dir DIR --task ijcnn1 gamma=1 c_unl=100 w_pos=0.02 n_pos=50
 n_unl=1000 --vary gamma=0.3,3 --vary n_pos=25,100`` runs resvm with these values on the draws of the
-paper's protocol, then with one of them changed at a time. This shows whether a cell below the
+paper's protocol, then with one value changed at a time. This shows whether a cell below the
 published interval was badly tuned, badly drawn, or cannot do better.
 """
 
@@ -31,7 +31,7 @@ NAMES = ("gamma", "c_unl", "w_pos", *INTEGERS)
 
 
 def values_of(text: str) -> tuple[str, list[float]]:
-    """``gamma=0.3,3`` as a name and its values."""
+    """Parse a text such as ``gamma=0.3,3`` into a name and its values."""
     name, _, values = text.partition("=")
     if name not in NAMES:
         raise argparse.ArgumentTypeError(f"unknown name {name!r}; use one of {', '.join(NAMES)}")
@@ -41,7 +41,7 @@ def values_of(text: str) -> tuple[str, list[float]]:
 def variants(
     base: MethodParameters, varied: Sequence[tuple[str, list[float]]]
 ) -> Iterator[tuple[str, MethodParameters]]:
-    """The given parameters, then variants with one of them changed."""
+    """Yield the given parameters, then variants with one of them changed."""
     yield "as given", base
     for name, values in varied:
         for value in values:
@@ -52,7 +52,7 @@ def variants(
 
 
 def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[float, float]:
-    """PR area by trapezoids and average precision on the test rows, in percent."""
+    """Return the trapezoidal PR area and the average precision on the test rows, in percent."""
     drawn = data.draw(cell)
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))

@@ -2,10 +2,11 @@
 
 ``python -m studies.informed_lists --data-dir DIR --folder DIR`` scores every setting of a wide list
 out of bag, as ``--auto`` does, for each draw of ``studies.pu_tasks``, trains it, and stores the
-values of the test rows. From these files follow, without further training, the results of any
-shorter list and committee size. The last table leaves out one data set after another: the list and
-size that are best on the others, and their gain on the one left out. Files that exist are not made
-again. All settings have the same number of members here; ``--auto`` trains more untuned ones.
+values of the test rows. From these files, the results of any shorter list and committee size are
+computed without further training. The last table leaves out one data set at a time and shows the
+list and size that are best on the others, and their gain on the one left out. Existing files are
+not computed again. All settings have the same number of members here, whereas ``--auto`` trains
+more members with the untuned setting.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class Measured:
     def answer(
         self, settings: Sequence[Informed], kept: int, fades: float = committee.UNTUNED_FADES
     ) -> np.ndarray:
-        """The values of a committee, pooled with the weights of ``--auto``."""
+        """Return the values of a committee, pooled with the weights of ``--auto``."""
         scored: dict[Candidate, float] = {}
         for setting in (UNTUNED, *settings):
             if setting in self.scores:
@@ -188,7 +189,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
 
 
 def save(measured: Measured, path: Path) -> None:
-    """Write settings in the order of the wide list; equal candidates share a row of values."""
+    """Write the settings in the order of the wide list; equal candidates share a row of values."""
     candidates = list(measured.values)
     settings = list(measured.candidates)
     partial = path.with_suffix(".part.npz")
@@ -205,7 +206,7 @@ def save(measured: Measured, path: Path) -> None:
 
 
 def load(path: Path) -> Measured:
-    """Read a file of ``save``; candidates are identified by number alone."""
+    """Read a file written by ``save``; candidates are identified only by number."""
     with np.load(path, allow_pickle=False) as held:
         settings = [Informed(*numbers) for numbers in held["settings"].tolist()]
         by_number = [
@@ -224,7 +225,7 @@ def load(path: Path) -> Measured:
 
 
 def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
-    """Average precision by data set, in percent; tasks of one file are one data set."""
+    """Return average precision by data set, in percent; tasks from one file are one data set."""
     found = defaultdict(list)
     for one in draws:
         fades = FORMER_FADES if way == (FORMER_NAME, FORMER_KEPT) else committee.UNTUNED_FADES
@@ -234,7 +235,7 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
 
 
 def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
-    """Each list with each committee size; then the choice without each data set."""
+    """Format the results of each list and size, then the choice with each data set left out."""
     areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
     former = areas[FORMER_NAME, FORMER_KEPT]
     show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")
@@ -260,7 +261,7 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", default=".")
-    parser.add_argument("--folder", required=True, help="where a file per draw is kept")
+    parser.add_argument("--folder", required=True, help="folder with one file per draw")
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     given = parser.parse_args()

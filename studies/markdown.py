@@ -1,4 +1,4 @@
-"""Markdown tables, and the marks between which a document holds them."""
+"""Markdown tables, and the marks that enclose them in a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->
 
 
 def put_between_marks(path: Path, written: str) -> None:
-    """Replace what is between the marks of a document, or all of it if it has none."""
+    """Replace the text between the marks of a document, or the whole document if it has none."""
     document = path.read_text() if path.exists() else ""
     before, mark, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -19,6 +19,6 @@ def put_between_marks(path: Path, written: str) -> None:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with its first column aligned left and the others right."""
+    """Format a table with the first column aligned left and the others right."""
     lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

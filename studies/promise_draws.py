@@ -1,4 +1,4 @@
-"""Out-of-bag values of draws with known truth, stored for comparing estimates.
+"""Store out-of-bag values of draws whose true classes are known, to compare estimates with.
 
 ``python -m studies.promise_draws --data-dir DIR --store DIR`` draws P and U from the tasks of
 ``studies.pu_tasks``, with clean and contaminated P, labeled at random or by their features. For
@@ -30,7 +30,7 @@ from studies.pu_tasks import TASKS, labeled
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 LABELINGS = ("random", "biased")
-OTHER_FRACTIONS = (0.05, 0.4)  # of U that is positive; every second draw uses one of them
+OTHER_FRACTIONS = (0.05, 0.4)  # positive fractions of U; every second draw uses one
 N_POS, N_UNL, N_NEGATIVES = 200, 2000, 300
 
 
@@ -61,7 +61,7 @@ class Drawn:
 
 
 def drawn(cell: Cell, folder: Path) -> Drawn:
-    """The rows of a cell; they depend on its fields alone."""
+    """Draw the rows of a cell; they depend only on its fields."""
     task = TASKS[cell.task]
     rows, labels = labeled(task.file, folder)
     truth = np.asarray(task.is_positive(labels))
@@ -88,7 +88,7 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
 
 
 def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
-    """What ``resvm rank`` computes: default parameters, scaling where advised, mean values."""
+    """Compute what ``resvm rank`` does: default parameters, scaling if advised, mean values."""
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
     part, model = train_on(
         data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), Run(jobs=1)

@@ -1,8 +1,8 @@
 """Are the estimates of ``resvm rank`` right? ``python -m studies.promise_quality --store DIR``.
 
-Reads what ``studies.promise_draws`` and ``studies.audit_peers`` stored, and prints tables:
-estimated against true contamination, beside best-bin estimation; estimated against true precision;
-conformal false discovery rates; and audits of P beside cleanlab's.
+Reads the files of ``studies.promise_draws`` and ``studies.audit_peers`` and prints tables:
+estimated and true contamination, compared with best-bin estimation; estimated and true precision;
+conformal false discovery rates; and audits of P, compared with cleanlab's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FDR = 0.1
 
 
 def best_bin(known: np.ndarray, unlabeled: np.ndarray, contamination_pos: float) -> float:
-    """The fraction of positives in U by best-bin estimation (Garg et al. 2021)."""
+    """Estimate the fraction of positives in U by best-bin estimation (Garg et al. 2021)."""
     cuts = np.unique(known)
     recall = 1 - np.searchsorted(np.sort(known), cuts, "left") / len(known)
     share = 1 - np.searchsorted(np.sort(unlabeled), cuts, "left") / len(unlabeled)
@@ -52,8 +52,8 @@ class Outcome:
     inside_precision: bool
     at_fdr: float  # the same for the list of --fdr; nan if it has fewer than 5 rows
     fdr_length: float  # rows in that list / hidden positives
-    conformal: float  # false fraction of the list by trusted negatives; 0 if it is empty
-    conformal_found: float  # fraction of the hidden positives in it
+    conformal: float  # false fraction of the list from trusted negatives; 0 if it is empty
+    conformal_found: float  # fraction of the hidden positives in that list
     false_gap: float  # expected_false minus the truth at the first n_false rows
     inside_false: bool
     suspects: int
@@ -126,7 +126,7 @@ def _percent(values: Sequence[bool]) -> str:
 
 
 def tables(outcomes: dict[Cell, Outcome]) -> str:
-    """Markdown: means and standard deviations over draws."""
+    """Format Markdown tables of means and standard deviations over draws."""
     lines = [
         f"{len(outcomes)} draws of {len({cell.task for cell in outcomes})} tasks: up to 200 rows of"
         " P, 2,000 of U; default parameters. Means and standard deviations over draws.",

@@ -1,9 +1,9 @@
 """Do the constants of FDR estimates hold on data sets they were not chosen on?
 
-``python -m studies.promise_rule --store DIR --fits DIR`` reads what ``studies.promise_draws``
-stored and fits the class mixture of every draw once. Then it leaves out one data set after another:
-the constants are chosen on all other sets, and the printed errors are those of the set left out.
-Fits are kept, so a second run takes seconds.
+``python -m studies.promise_rule --store DIR --fits DIR`` reads the files of
+``studies.promise_draws`` and fits the class mixture of every draw once. Then it leaves out one data
+set at a time: the constants are chosen on all other data sets, and the printed errors are those on
+the one left out. Fits are stored, so a second run takes seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from studies.pu_tasks import TASKS
 
 FDR = 0.1
 REPLICATES = 100
-# Error charged for withholding an estimate; otherwise withholding all would be best.
+# Error charged for withholding an estimate; otherwise withholding every estimate would be best.
 COST_OF_SILENCE = 0.1
 
 
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     lookalikes: float
     least_area: float
     least_area_of_sets: float
-    widest: float  # interval of b before widening; b counts as unknown if it is wider
+    widest: float  # interval of b before widening; b is unknown if its interval is wider
     widening: float
 
     def __str__(self) -> str:
@@ -83,12 +83,12 @@ class Draw:
         )
 
     def error(self, rule: Rule) -> float:
-        """Estimated minus true precision of the first n_hidden rows."""
+        """Return estimated minus true precision of the first n_hidden rows."""
         share = self.at_hidden[0]
         return share + rule.lookalikes * (self.b - share) - self.true_at_hidden
 
     def fdr_error(self, rule: Rule) -> float:
-        """The same for the list of --fdr; nan if it has fewer than 5 rows."""
+        """Return the same for the list of --fdr; nan if it has fewer than 5 rows."""
         promised = self.shares + rule.lookalikes * (self.b - self.shares)
         length = int((promised >= 1 - FDR).sum())
         if length < 5:
@@ -156,7 +156,7 @@ def _fit(path: Path) -> dict[str, np.ndarray]:
 
 
 def chosen(draws: Sequence[Draw]) -> Rule:
-    """The rule with the smallest mean error; withholding an estimate has a fixed cost."""
+    """Return the rule with the smallest mean error; withholding an estimate has a fixed cost."""
     best, least = None, np.inf
     grids = (LOOKALIKES, LEAST_AREAS, LEAST_AREAS_OF_SETS, WIDEST)
     for constants in itertools.product(*grids):
@@ -178,7 +178,7 @@ def chosen(draws: Sequence[Draw]) -> Rule:
 
 
 def tables(draws: Sequence[Draw]) -> str:
-    """Markdown: errors on each set by a rule that was chosen without it."""
+    """Format Markdown tables of the errors on each data set by a rule chosen without it."""
     random = [draw for draw in draws if draw.labeling == "random"]
     lines = [
         f"{len(draws)} draws, {len(random)} of them known at random. Rules: lookalikes, least areas"
@@ -249,7 +249,7 @@ def _cells(group: Sequence[tuple[Draw, Rule]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", required=True)
-    parser.add_argument("--fits", required=True, help="a folder where fits are kept")
+    parser.add_argument("--fits", required=True, help="folder for the fits")
     arguments = parser.parse_args()
     kept = Path(arguments.fits)
     kept.mkdir(exist_ok=True)

@@ -1,10 +1,10 @@
-"""resvm beside other methods. ``python -m studies.pu_methods --data-dir DIR --log FILE``.
+"""Compare resvm with other methods: ``python -m studies.pu_methods --data-dir DIR --log FILE``.
 
 Every task of ``studies.pu_tasks`` is drawn several times with 0, 10 and 30 % of P mislabeled. Every
-method gets the same rows and is scored on test rows of known truth. The log has one line per draw
-and method; what it already holds is not computed again. ``--markdown FILE`` puts the tables between
-the marks of a document, ``--methods`` selects methods. Seconds are CPU seconds on one core, so that
-other work on the machine does not count.
+method gets the same rows and is scored on test rows whose classes are known. The log has one line
+per draw and method; results already in it are not computed again. ``--markdown FILE`` writes the
+tables between the marks of a document, ``--methods`` selects methods. Seconds are CPU seconds on
+one core, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ METHODS = (*PEERS, AUDIT, *OURS)
 
 
 def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
-    """Average precision, ROC area, F1, and F1 at the best possible threshold."""
+    """Compute average precision, ROC area, F1, and F1 at the best possible threshold."""
     precision, recall, _ = precision_recall_curve(truth, answer.values)
     best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
     return {
@@ -71,7 +71,7 @@ def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
 
 
 def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
-    """As ``resvm train`` does it: the model's own rule and threshold, and its warnings."""
+    """Train and predict like resvm, with the model's rule and threshold; record its warnings."""
     choice = OURS[name](seed)
     started = time.process_time()
     scale = "auto" if choice.auto else None  # the default of the command
@@ -95,14 +95,14 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
 
 
 def out_of_bag_means(table: OutOfBag, drawn: Draw) -> np.ndarray:
-    """The mean value of each row of P by the members that have not seen it, nan without any."""
+    """Return the mean value of each row of P over members not trained on it; nan if none."""
     means = np.full(len(drawn.positives), np.nan)
     means[table.rows[table.positive] - 1] = table.by("mean")[0]
     return means
 
 
 def audit_precision(false: np.ndarray, values: np.ndarray) -> float:
-    """Average precision at finding the false rows of P: low values first, nan last."""
+    """Return the average precision at finding false rows of P: low values first, nan last."""
     highest = np.nanmax(values) + 1
     suspicion = -np.where(np.isnan(values), highest, values)
     return float(average_precision_score(false, suspicion))
@@ -127,7 +127,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def works(arguments: argparse.Namespace) -> Iterator[tuple[int, str, float, str]]:
-    """Draw by draw over all tasks, so that an interrupted run covers all tasks alike."""
+    """Yield draw after draw over all tasks, so that an interrupted run covers all tasks equally."""
     for number, name, share, method in itertools.product(
         range(arguments.draws), arguments.tasks, CONTAMINATIONS, arguments.methods
     ):

@@ -1,6 +1,6 @@
 """Other methods for P and U, each run as a careful user of its library would run it.
 
-All take dense rows, standardized where ``resvm check`` advises scaling. Methods that need the class
+All take dense rows, standardized if ``resvm check`` advises scaling. Methods that need the class
 prior get the true one, which is unknown in practice.
 """
 
@@ -53,7 +53,7 @@ class Matrices:
 
 
 def svc(rows: Matrices) -> Answer:
-    """A class-balanced SVM of P against U, C and gamma by cross-validated ROC area."""
+    """Train a class-balanced SVM on P against U, with C and gamma by cross-validated ROC area."""
     from sklearn.metrics.pairwise import rbf_kernel
     from sklearn.model_selection import GridSearchCV
     from sklearn.svm import SVC
@@ -73,7 +73,7 @@ def svc(rows: Matrices) -> Answer:
 
 
 def logistic(rows: Matrices) -> Answer:
-    """Class-balanced logistic regression of P against U, C by cross-validated ROC area."""
+    """Train class-balanced logistic regression on P against U, C by cross-validated ROC area."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
@@ -84,7 +84,7 @@ def logistic(rows: Matrices) -> Answer:
 
 
 def forest(rows: Matrices) -> Answer:
-    """A random forest of P against U."""
+    """Train a random forest on P against U."""
     from sklearn.ensemble import RandomForestClassifier
 
     trees = RandomForestClassifier(TREES, random_state=rows.seed).fit(rows.train, rows.labels)
@@ -93,7 +93,7 @@ def forest(rows: Matrices) -> Answer:
 
 
 def bagged_trees(rows: Matrices) -> Answer:
-    """Trees of P against a new sample of U of the same size each (Mordelet and Vert)."""
+    """Train trees, each on P against a new sample of U of the same size (Mordelet and Vert)."""
     from pulearn import BaggingPuClassifier
     from sklearn.tree import DecisionTreeClassifier
 
@@ -108,7 +108,7 @@ def bagged_trees(rows: Matrices) -> Answer:
 
 
 def lightgbm(rows: Matrices) -> Answer:
-    """Class-balanced gradient boosting of P against U."""
+    """Train class-balanced gradient boosting on P against U."""
     from lightgbm import LGBMClassifier
 
     model = LGBMClassifier(class_weight="balanced", random_state=rows.seed, n_jobs=1, verbosity=-1)
@@ -117,7 +117,7 @@ def lightgbm(rows: Matrices) -> Answer:
 
 
 def elkan_noto(rows: Matrices) -> Answer:
-    """Probabilities of being labeled, divided by that of held-out positives."""
+    """Predict the probability of being labeled, divided by that of held-out positives."""
     from pulearn import ElkanotoPuClassifier
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
@@ -130,7 +130,7 @@ def elkan_noto(rows: Matrices) -> Answer:
 
 
 def upu(rows: Matrices) -> Answer:
-    """The unbiased PU risk over rbf functions, with the true prior."""
+    """Minimize the unbiased PU risk over rbf functions, with the true prior."""
     from pu_toolbox.estimators.risk.upu import UPUClassifier
 
     model = UPUClassifier(
@@ -143,7 +143,7 @@ def upu(rows: Matrices) -> Answer:
 
 
 def nnpu(rows: Matrices) -> Answer:
-    """The non-negative PU risk over a small network, with the true prior."""
+    """Minimize the non-negative PU risk over a small network, with the true prior."""
     import torch
     from pu_toolbox.estimators.risk.nnpu import NonNegativePUClassifier
 
@@ -156,7 +156,7 @@ def nnpu(rows: Matrices) -> Answer:
 
 
 def dist_pu(rows: Matrices) -> Answer:
-    """A small network whose predictions match the true prior."""
+    """Train a small network whose predictions match the true prior."""
     from pu_toolbox.estimators.risk.dist_pu import DistPUClassifier
 
     return _run_toolbox(DistPUClassifier(rows.prior, random_state=rows.seed), rows)
@@ -169,7 +169,7 @@ def _run_toolbox(model: Any, rows: Matrices) -> Answer:
 
 
 def label_quality(rows: Matrices) -> np.ndarray:
-    """cleanlab's quality of each label of P, from a forest's cross-validated probabilities."""
+    """Compute cleanlab's label quality of P, from a forest's cross-validated probabilities."""
     from cleanlab.rank import get_label_quality_scores
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict

@@ -1,7 +1,7 @@
 """The tables of ``studies.pu_methods``, from its log.
 
 Draws of one task are not independent of each other, so tests compare methods by their means over
-tasks. Only draws that every method of a table was run on are counted.
+tasks. Only draws on which every method of a table was run are counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Cell = tuple[str, float, int]  # task, contamination of P, draw
 
 
 class Log:
-    """Results by method and draw, for the draws that all methods were run on."""
+    """Results by method and draw, for the draws on which all methods were run."""
 
     def __init__(self, records: Sequence[dict[str, Any]], needed: str = "ap") -> None:
         self.figures: dict[str, dict[Cell, dict[str, Any]]] = defaultdict(dict)
@@ -43,7 +43,7 @@ class Log:
     def values(
         self, method: str, figure: str, task: str | None = None, share: float | None = None
     ) -> np.ndarray:
-        """In percent, for all draws or those of a task or a contamination."""
+        """Return values in percent, for all draws or for those of a task or a contamination."""
         answers = self.figures[method]
         return np.array(
             [
@@ -59,14 +59,14 @@ class Log:
         return float(self.values(method, figure, task, share).mean())
 
     def ranks(self) -> dict[str, float]:
-        """The mean rank by average precision over all draws, 1 the best."""
+        """Return each method's mean rank by average precision over all draws; 1 is best."""
         matrix = np.array([self.values(method, "ap") for method in self.methods])
         ranks = average_ranks(np.round(matrix, 6).T)
         return dict(zip(self.methods, map(float, ranks), strict=True))
 
 
 def tables(records: Sequence[dict[str, Any]]) -> str:
-    """Markdown."""
+    """Format all tables as Markdown."""
     log = Log(records)
     if not log.cells:
         return "No draw has results of all methods."

@@ -1,4 +1,4 @@
-"""Tasks of known truth for comparing methods: labeled data sets, and draws of P, U and test rows.
+"""Tasks with known classes for comparing methods: labeled data, and draws of P, U and test rows.
 
 Each task says which class is positive and which fraction of U is positive. A draw depends only on
 the task's name, the contamination of P and the draw's number, so every method gets the same rows.
@@ -18,7 +18,7 @@ from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.simulation import Sizes, split, synthetic
 from resvm_cli.rows import Rows
 
-MAX_ROWS = 20_000  # of a file, sampled once; draws take a sixth of them
+MAX_ROWS = 20_000  # rows of a file, sampled once; draws take a sixth of them
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Draw:
 
     @property
     def prior(self) -> float:
-        """The fraction of U that is positive."""
+        """The fraction of U that is truly positive."""
         return float(self.truth_unl.mean())
 
     @property
     def training_rows(self) -> Rows:
-        """P, then U."""
+        """The rows of P, then those of U."""
         return Rows.concatenate([self.positives, self.unlabeled])
 
     @property
@@ -92,7 +92,7 @@ class Draw:
         return stats.summary().advice() is not None
 
     def dense(self, rows: Rows) -> np.ndarray:
-        """Rows as a dense matrix."""
+        """Return rows as a dense matrix."""
         matrix = np.zeros((len(rows), self.n_features + 1))
         matrix[rows.row_numbers, rows.indices] = rows.values
         return matrix[:, 1:]
@@ -100,7 +100,7 @@ class Draw:
 
 @cache
 def labeled(file: str, folder: Path) -> tuple[Rows, np.ndarray]:
-    """The rows of a file and their labels."""
+    """Return the rows of a file and their labels."""
     if file == SYNTHETIC:
         n_positive = MAX_ROWS * 3 // 10
         points = synthetic(n_positive, MAX_ROWS - n_positive, np.random.default_rng(7))
@@ -115,7 +115,7 @@ def labeled(file: str, folder: Path) -> tuple[Rows, np.ndarray]:
 
 
 def draw(name: str, contamination: float, number: int, folder: Path) -> Draw:
-    """One draw; its test set has U's fraction of positives, and at most the rows left."""
+    """Draw P, U and a test set with U's fraction of positives, as far as rows are left."""
     task = TASKS[name]
     rows, labels = labeled(task.file, folder)
     truth = np.asarray(task.is_positive(labels))

@@ -1,7 +1,7 @@
-"""Does ``train`` warn where it should, and only there?
+"""Does ``train`` warn when it should, and only then?
 
-Each warning has a small data set that deserves it, on which a model is trained. How often the
-warning appeared on the tasks of ``studies.pu_methods`` is counted from its log.
+For each warning, a model is trained on a small data set that deserves it. How often the warning
+appeared on the tasks of ``studies.pu_methods`` is counted from its log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Warned:
     params: MethodParameters = PARAMS
 
     def is_given(self) -> bool:
-        """Whether training on these data gives the warning."""
+        """Return whether training on these data gives the warning."""
         positives, unlabeled = self.rows(np.random.default_rng(3))
         data = MemoryData(Rows.from_dense(positives), Rows.from_dense(unlabeled))
         run = Run(jobs=1)
@@ -45,7 +45,7 @@ class Warned:
 def _apart(
     rng: np.random.Generator, n_pos: int = 100, gap: float = 2.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Normal positives and unlabeled rows, a fifth of which are positive."""
+    """Draw normally distributed positives, and unlabeled rows, a fifth of which are positive."""
     unlabeled = rng.standard_normal((500, 5))
     unlabeled[:100] += gap
     return rng.standard_normal((n_pos, 5)) + gap, unlabeled
@@ -71,7 +71,7 @@ def _few_known(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _short_texts(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Texts of 40 words, some of them typical of positives; many texts of U have two words."""
+    """Draw texts of 40 words, some typical of positives; many texts in U have only two words."""
 
     def texts(n_texts: int, n_words: int, preferred: slice, factor: float) -> np.ndarray:
         chances = np.ones(WORDS)
@@ -99,7 +99,7 @@ WARNINGS = (
 
 
 def warnings_table(records: Sequence[dict[str, Any]]) -> str:
-    """For each warning: is it given where deserved, and on how many runs of which tasks."""
+    """Tabulate whether each warning appears when deserved, and in how many runs of which tasks."""
     ours = [record for record in records if "notices" in record]
     rows = []
     for warned in WARNINGS:

@@ -1,9 +1,9 @@
 """How good are rankings? ``python -m studies.ranking_quality --data-dir DIR --log FILE``.
 
-Data sets of known truth, each drawn several times. First, U holds hidden positives: how well does
-each ranking find them, and how far is the recall estimated from known positives from the true one?
-Then P holds false positives too: how well does an audit find them? What the log already holds is
-not computed again; ``--markdown FILE`` puts the tables between the marks of a document.
+Uses data sets with known classes, each drawn several times. First, U has hidden positives: how well
+does each ranking find them, and how far is the recall estimated from known positives from the true
+one? Then P has false positives too: how well does an audit find them? Results already in the log
+are not computed again; ``--markdown FILE`` writes the tables between the marks of a document.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Draw:
     variance: float
 
     def dense(self) -> tuple[np.ndarray, np.ndarray]:
-        """All rows as a dense matrix, P first, and their labels: 1 for P, 0 for U."""
+        """Return all rows as a dense matrix, P first, and their labels: 1 for P, 0 for U."""
         rows = Rows.concatenate([self.positives, self.unlabeled])
         matrix = np.zeros((len(rows), self.n_features + 1))
         matrix[rows.row_numbers, rows.indices] = rows.values
@@ -85,7 +85,7 @@ def draw(source: Any, name: str, contamination: float, number: int) -> Draw:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of P and of U by one ensemble, out of bag and naively."""
+    """The values of P and U from one ensemble, out of bag and from all members."""
 
     plan: Plan
     out_of_bag: tuple[np.ndarray, np.ndarray]
@@ -93,7 +93,7 @@ class Values:
 
 
 def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
-    """As ``resvm rank`` scores rows: default parameters, mean value."""
+    """Score rows as ``resvm rank`` does: default parameters, mean value."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
     part, model = train_on(
@@ -117,7 +117,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
 
 
 def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
-    """Out-of-bag scores of U by pulearn's bagging SVM, with our bag sizes and penalties."""
+    """Score U out of bag with pulearn's bagging SVM, with our bag sizes and penalties."""
     from pulearn import BaggingPuClassifier
     from sklearn.svm import SVC
 
@@ -141,7 +141,7 @@ def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
 
 
 def cleanlab_quality(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
-    """Label quality of P by cleanlab, from an SVM's cross-validated probabilities."""
+    """Compute cleanlab's label quality of P, from an SVM's cross-validated probabilities."""
     from cleanlab.rank import get_label_quality_scores
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -161,7 +161,7 @@ def precision(truth: np.ndarray, values: np.ndarray) -> float:
 
 
 def recall_gap(truth: np.ndarray, known: np.ndarray, unlabeled: np.ndarray) -> tuple[float, float]:
-    """Recall within the first n_hidden rows of U: estimated, and true."""
+    """Return the estimated and the true recall within the first n_hidden rows of U."""
     depth = int(truth.sum())
     unlabeled = np.where(np.isnan(unlabeled), -np.inf, unlabeled)
     cut = np.sort(unlabeled)[::-1][depth - 1]
@@ -170,7 +170,7 @@ def recall_gap(truth: np.ndarray, known: np.ndarray, unlabeled: np.ndarray) -> t
 
 
 def hidden(source: Any, name: str, number: int) -> dict[str, Any]:
-    """Finding the positives of U where P is clean."""
+    """Measure how well the positives in U are found if P is clean."""
     drawn = draw(source, name, 0.0, number)
     robust = values_of(drawn, "resvm", number)
     bagging = values_of(drawn, "bagging", number)
@@ -179,7 +179,7 @@ def hidden(source: Any, name: str, number: int) -> dict[str, Any]:
     for label, known, unlabeled in (
         ("out_of_bag", *robust.out_of_bag),
         ("naive", *robust.naive),
-        # all of P is in every bag of bagging: it has no out-of-bag values of P
+        # bagging has all of P in every bag, hence no out-of-bag values for P
         ("bagging", bagging.naive[0], bagging.out_of_bag[1]),
     ):
         promised, true = recall_gap(truth, known, unlabeled)
@@ -193,7 +193,7 @@ def hidden(source: Any, name: str, number: int) -> dict[str, Any]:
 
 
 def audit(source: Any, name: str, number: int, contamination: float) -> dict[str, Any]:
-    """Finding the false rows of P."""
+    """Measure how well the false rows of P are found."""
     drawn = draw(source, name, contamination, number)
     robust = values_of(drawn, "resvm", number)
     known, unlabeled = robust.out_of_bag
@@ -245,7 +245,7 @@ def _cell(values: list[float]) -> str:
 
 
 def tables(records: list[dict[str, Any]]) -> str:
-    """Markdown: means and deviations over draws."""
+    """Format Markdown tables of means and standard deviations over draws."""
     groups: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         groups[record["what"], record["set"], record["contamination"]].append(record)

@@ -1,10 +1,11 @@
 """How good are tuned models? ``python -m studies.tuning_quality --data-dir DIR --log FILE``.
 
-The paper's data sets, with its sizes and contamination, each drawn several times. For every
-candidate of a random sample: each criterion out of bag and by ten folds, out of bag also with the
-few members that halving starts with, and the test PR area of the model trained with it. The tables
-compare what each way of choosing would have reached. What the log already holds is not computed
-again; ``--markdown FILE`` puts the tables between the marks of a document.
+Uses the paper's data sets, with its sizes and contamination, each drawn several times. For every
+candidate of a random sample, it computes each criterion out of bag and by ten folds, out of bag
+also with the few members that halving starts with, and the test PR area of the model trained with
+it. The tables compare the results that each way of choosing would have reached. Results already in
+the log are not computed again; ``--markdown FILE`` writes the tables between the marks of a
+document.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ SETS = {
     "ijcnn1": (100, 10000, 0.1, 290, 2710),
 }
 SETTINGS = ("pu", "semi")
-DEFAULTS, AUTO = -1, -2  # in place of a trial's number
+DEFAULTS, AUTO = -1, -2  # used instead of a trial number
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +102,12 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
 
 
 def pr_auc(drawn: Draw, values: np.ndarray) -> float:
-    """The trapezoidal PR area of the test rows."""
+    """Return the trapezoidal PR area on the test rows."""
     return float(ScoredLabels.from_scores(drawn.truth, values).pr_auc_trapezoid())
 
 
 def test_area(params: MethodParameters, drawn: Draw) -> float:
-    """The trapezoidal PR area, in percent, of a model trained on all of P and U."""
+    """Return the trapezoidal PR area, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     _, model = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     values = Predictor(model.ensemble).decisions(drawn.test).values
@@ -114,7 +115,7 @@ def test_area(params: MethodParameters, drawn: Draw) -> float:
 
 
 def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
-    """One record for the untuned defaults, then one for each candidate."""
+    """Yield one record for the untuned defaults, then one for each candidate."""
     number = key["draw"]
     base = MethodParameters(seed=number)
     yield key | {"trial": DEFAULTS, "test": test_area(base, drawn)}
@@ -125,7 +126,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
     gamma = gamma_scale(drawn.n_features, drawn.variance)
     kernels = SharedKernels(drawn.positives, unlabeled, 2000)
     folds = Folds.drawn(len(drawn.positives), len(unlabeled), 10, number)
-    # the space that folds allow serves both
+    # use the search space that folds allow for both
     space = default_space(
         "resvm",
         "rbf",
@@ -156,7 +157,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
 
 
 def measure_auto(key: dict, drawn: Draw) -> dict:
-    """``train --auto``: CPU seconds, and the area by its own rule and by the paper's d."""
+    """Measure ``train --auto``: CPU seconds, and the area by its own rule and by the paper's d."""
     started = time.process_time()
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     choice = TrainingChoice.from_params(MethodParameters(seed=key["draw"]), auto="committee")
@@ -204,7 +205,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def chosen_by_halving(records: list[dict], metric: str) -> dict:
-    """The candidate that halving would have chosen from these."""
+    """Return the candidate that halving would have chosen from these records."""
     by_task = {}
     for record in records:
         for members, label in ((6, "oob_6"), (17, "oob_17"), (N_MODELS, "oob")):
@@ -228,7 +229,7 @@ def chosen_by_halving(records: list[dict], metric: str) -> dict:
 
 
 def tables(records: list[dict]) -> str:
-    """Markdown: the test PR area reached by each way of choosing."""
+    """Format Markdown tables of the test PR area reached by each way of choosing."""
     groups: dict[tuple, list[dict]] = defaultdict(list)
     for record in records:
         groups[record["set"], record["setting"], record["draw"]].append(record)
