@@ -138,7 +138,7 @@ REFUSALS = [
     (b"1 -4:1\n", "1:3", "negative index"),
     (b"-4:1\n", "1:1", "negative index"),
     (b"\n\n1 1:1\n1 9:1 4:1\n", "4:7", "feature 4 comes after feature 9; indices must increase"),
-    (b"1 4:1 4:1\n", "1:7", "feature 4 comes twice"),
+    (b"1 4:1 4:1\n", "1:7", "feature 4 appears twice"),
     (b"1 2147483647:1\n", "1:3", "index 2147483647 is too large"),
     (b"1 4294967297:1\n", "1:3", "index 4294967297 is too large"),
     (b"1 99999999999999999999999:1\n", "1:3", "too large"),

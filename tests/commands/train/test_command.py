@@ -350,7 +350,7 @@ def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
         (b"", "bad.svm:", "no rows"),
         (b"1 1:1\n1 2:nan\n", "bad.svm:2:3:", "not finite"),
         (b"1 4294967297:1\n", "bad.svm:1:3:", "index 4294967297 is too large"),
-        (b"1 1:1 1:2\n", "bad.svm:1:7:", "comes twice"),
+        (b"1 1:1 1:2\n", "bad.svm:1:7:", "appears twice"),
     ],
 )
 def test_bad_data_is_exit_3_with_its_place(which, text, place, message, problem, resvm, tmp_path):
