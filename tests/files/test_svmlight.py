@@ -117,7 +117,7 @@ REFUSALS = [
     (b"1 1:1x\n", "1:3", "cannot read '1:1x'"),
     (b"1 a:1\n", "1:3", "cannot read 'a:1'"),
     (b"1 1=1\n", "1:3", "cannot read '1=1'"),
-    (b"1 1:1 2\n", "1:7", "cannot read '2'; expected a pair index:value"),
+    (b"1 1:1 2\n", "1:7", "cannot read '2'; expected an index:value pair"),
     (b"1 1:1:1\n", "1:3", "cannot read"),
     (b"1 1:0x10\n", "1:3", "cannot read"),
     (b"1 1:1_0\n", "1:3", "cannot read"),
