@@ -114,7 +114,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (
             b"a,b\n1,\n2,\n",
             ("--missing", "mean"),
-            "stdin: column 'b' has no numbers for a mean",
+            "stdin: column 'b' has no numbers to compute a mean from",
         ),
         (b"1 2:3\n", ("--label-column", "y"), "stdin: has no named columns"),
     ],
