@@ -185,7 +185,7 @@ class RowIds:
         if len(missing) == len(self._known):
             raise DataError(
                 f"none of the {len(self._known):,} ids in {listed} is in {name}: {shown}",
-                f"the ids in {name} look like this: {', '.join(self._examples[:3])}",
+                f"the ids in the data look like this: {', '.join(self._examples[:3])}",
             )
         if not allowed:
             raise DataError(

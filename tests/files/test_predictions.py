@@ -114,7 +114,7 @@ def test_a_byte_order_mark_and_crlf_do_no_harm(tmp_path):
         (b"1 0.5\n1 nan\n", "p:2:3: 'nan' cannot be ranked"),
         (b"nan\n", "p:1:1: 'nan' cannot be ranked"),
         (b"7 0.5\n", "row 1 has the label 7; expected 1 or -1"),
-        (b'{"decision_value": 1}\n{"value": 2}\n', "p:2: not a JSON object with a number"),
+        (b'{"decision_value": 1}\n{"value": 2}\n', "p:2: not a JSON object with a numeric"),
         (b'{"decision_value": NaN}\n', "p:1: nan cannot be ranked"),
         (b"{oops\n", "p:1: not a JSON object"),
         (b"\x7fELF\x00\x01\n", "not a prediction file"),

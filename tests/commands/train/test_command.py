@@ -501,7 +501,7 @@ def test_a_solver_that_exceeds_the_time_limit_is_named(command, resvm, tmp_path)
     hard = ["-t", "linear", "-c", "1e6", "-e", "1e-12", "--n-pos", 400, "--member-timeout", "0.01"]
     data = train_arguments(tmp_path)[1:]
     ran = resvm(command, *data, *hard, "-j", 1, *more[command])
-    assert_exit(ran, 4, "member ", "of seed 0: the solver has not ended", "--scale")
+    assert_exit(ran, 4, "member ", "of seed 0: the solver has not finished", "--scale")
     assert not (tmp_path / "m").exists()
     assert hidden_files(tmp_path) == []
 
