@@ -103,7 +103,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (b"a,b\n1,2\n", ("--id-column", "c"), "stdin: no column 'c' (--id-column)"),
         (b"a,b\n1,x\n", ("--label-column", "b"), "stdin:2:3: the label is 'x'"),
         (b"a,b\n1,\n", ("--label-column", "b"), "stdin:2:3: the label is ''"),
-        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not an id"),
+        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not a valid id"),
         (b"a,b\n", (), "stdin: no rows"),
         (
             b"a,b\n1,x\n2,\n",
