@@ -13,7 +13,7 @@ __all__ = ["Model", "Ranking", "Tuning", "fit", "load", "rank", "read_svmlight",
 
 
 def __getattr__(name: str) -> Any:
-    """Names of the interface are imported when they are asked for: --help needs no numpy."""
+    """Import public names lazily, so that --help does not need numpy."""
     if name in __all__:
         return getattr(import_module("resvm_cli.api"), name)
     raise AttributeError(f"module 'resvm_cli' has no attribute '{name}'")

@@ -1,7 +1,7 @@
 """Entry point of ``resvm`` and ``python -m resvm_cli``.
 
-The command line takes a tenth of a second to import: an interrupt meanwhile ends the program
-quietly. Nothing has been written by then.
+Importing the command line takes a tenth of a second. An interrupt during that time ends the program
+quietly, as nothing has been written yet.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def program() -> NoReturn:
-    """Run resvm and exit with its code."""
+    """Run resvm and exit with its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _leave)
     try:
         from resvm_cli import cli
-    except (ImportError, MemoryError) as error:  # without address space nothing can be loaded
+    except (ImportError, MemoryError) as error:  # too little address space
         told = f"resvm: error: cannot load what is needed: {error or 'out of memory'}\n"
         os.write(2, told.encode(errors="backslashreplace"))
         os.write(2, b"  hint: is memory limited (ulimit -v)?\n")

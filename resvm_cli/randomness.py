@@ -1,9 +1,9 @@
-"""Every random stream of the program, each with a key that no other has.
+"""All random streams of the program, each with its own unique key.
 
-Streams that models depend on use the raw numbers of PCG64, which numpy promises to keep, and not
-what its distributions make of them, which may change: an old model's bags must still be redrawn by
-a later version. Streams of one seed that count something (members, folds) have the number first and
-the purpose second in their spawn key; the others mix a word of four letters into the seed.
+Streams that models depend on use the raw output of PCG64, which numpy guarantees to keep stable,
+instead of numpy's distributions, which may change: later versions must be able to redraw the bags
+of an old model. The spawn key of a numbered stream (per member or fold) is the number followed by
+the purpose; other streams mix a four-letter word into the seed.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ Bits: TypeAlias = "np.random.PCG64"  # not imported before it is needed
 
 SAMPLE_CHUNK = 1 << 16
 
-# Of each member: the rows of its bag have no second number, for they came first.
+# Per member. The stream that draws its bag is older and has no purpose number.
 SOLVER = 1
-# Of each fold: the seed of the ensemble that is trained without it; inner and outer folds.
+# Per inner or outer fold: the seed of the ensemble that is trained without the fold.
 FOLD = 2
 OUTER_FOLD = 3
 
-# Of each run.
+# Per run.
 FOLDS = 0x666F6C64  # which rows are held out together
 OUTER_FOLDS = 0x6F757465
-CANDIDATES = 0x74756E65  # hyperparameters tried; a stage of the search follows
-JUDGED_UNLABELED = 0x73616D70  # rows of U that candidates are judged on
-PARTNERS = 0x70617274  # rows of P that rows of U are judged together with
+CANDIDATES = 0x74756E65  # hyperparameters to try; followed by the stage of the search
+JUDGED_UNLABELED = 0x73616D70  # rows of U that candidates are scored on
+PARTNERS = 0x70617274  # rows of P that are paired with rows of U for scoring
 OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a model
-RESAMPLES = 0x72616E6B  # members drawn again for intervals of ranks
-# Of a benchmark; what tells its cells apart follows.
+RESAMPLES = 0x72616E6B  # members resampled for rank intervals
+# Per benchmark; followed by numbers that identify the cell.
 BENCHMARK_POOL = 0x706F6F6C  # rows of a large file that all sets are drawn from
 BENCHMARK_SETS = 0x62656E63
 BENCHMARK_TRAINING = 0x62747261
 
-# Of evaluation, by what is resampled, and of simulated data.
+# For evaluation, by what is resampled, and for simulated data.
 RANKINGS = ()
 CONFUSIONS = (1,)
 PAIRED_RANKINGS = (2,)
 RATES_AT_THRESHOLD = (3,)
 CURVES = (4,)
 MIXED_CLASSES = (5,)
-SIMULATED_SETS = ()  # of another command, with a seed of its own
+SIMULATED_SETS = ()  # used by another command, which has its own seed
 
 
 def bag_bits(seed: int, member: int) -> Bits:
@@ -52,7 +52,7 @@ def bag_bits(seed: int, member: int) -> Bits:
 
 
 def solver_seed(seed: int, member: int) -> int:
-    """A number for solvers with a random stream of their own."""
+    """The seed for a solver that has its own random number generator."""
     return int(np.random.SeedSequence(seed, spawn_key=(member, SOLVER)).generate_state(1)[0])
 
 
@@ -63,46 +63,49 @@ def fold_seed(seed: int, fold: int, purpose: int = FOLD) -> int:
 
 
 def run_bits(seed: int, *key: int) -> Bits:
-    """A stream of a whole run."""
+    """A stream that is used once per run."""
     return np.random.PCG64(np.random.SeedSequence((seed, *key)))
 
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
-    """numpy's distributions, where no later version need repeat them."""
+    """A numpy generator, for draws that later versions need not reproduce."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def keyed_generator(seed: int, *key: int) -> np.random.Generator:
-    """The same for one of many draws of a run."""
+    """A numpy generator for one of many draws in a run."""
     return np.random.default_rng(np.random.SeedSequence((seed, *key)))
 
 
 def fractions(bits: Bits, size: int) -> npt.NDArray[np.float64]:
-    """Numbers from 0 to below 1."""
+    """Numbers in [0, 1)."""
     raw = bits.random_raw(size) >> np.uint64(11)
     return raw.astype(np.float64) * 2.0**-53
 
 
 def below(bits: Bits, limit: int, size: int) -> npt.NDArray[np.int64]:
-    """Whole numbers below a limit, with replacement."""
-    # (1 - 2^-53) n is at least half a unit below n and never rounds up to it
+    """Integers in [0, limit), drawn with replacement."""
+    # (1 - 2^-53) n is at least half an ulp below n, so it never rounds up to n
     return (fractions(bits, size) * limit).astype(np.int64)
 
 
 def shuffled(bits: Bits, size: int) -> npt.NDArray[np.int64]:
-    """The numbers below size in random order."""
+    """A random permutation of the integers in [0, size)."""
     return np.argsort(bits.random_raw(size), kind="stable")
 
 
 def sample(bits: Bits, n_rows: int, most: int) -> npt.NDArray[np.int64]:
-    """At most so many row numbers, ascending, each once: the first of them shuffled."""
+    """Draw at most ``most`` distinct row numbers and return them in ascending order.
+
+    They are the first ``most`` elements of the permutation that ``shuffled`` would return.
+    """
     if n_rows <= most:
         return np.arange(n_rows)
     keys, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    # a chunk at a time, so that memory is by the sample: there may be ten million rows
+    # in chunks, so that memory depends on the sample size: there may be ten million rows
     for start in range(0, n_rows, SAMPLE_CHUNK):
         drawn = bits.random_raw(min(SAMPLE_CHUNK, n_rows - start))
-        # of equal keys the earlier row comes first
+        # if keys are equal, the earlier row comes first
         late = drawn >= keys[-1] if most and len(keys) == most else np.zeros(len(drawn), bool)
         keys = np.concatenate([keys, drawn[~late]])
         numbers = np.concatenate([numbers, start + np.flatnonzero(~late)])

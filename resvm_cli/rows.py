@@ -1,7 +1,7 @@
-"""Rows of sparse numbers in plain numpy, and a summary of a set of them.
+"""Sparse rows in plain numpy, and a summary of a set of rows.
 
-A row's column numbers are the indices of its file, unshifted: files that count from 1 leave column
-0 empty. So a model uses the same indices as its data.
+Column numbers are the feature indices from the file, unshifted: a file that counts from 1 leaves
+column 0 empty. A model therefore uses the same indices as its data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IndexArray: TypeAlias = npt.NDArray[np.int32]
 Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 SUM_CHUNK = 1 << 16
-# Making a table of columns by index costs as much as its size; it must serve enough entries.
+# Building a lookup table takes time in proportion to its size, so it must serve enough entries.
 SMALL_TABLE = 1 << 12
 LASTING_TABLE = 1 << 20
 TABLE_REACH = 8
@@ -45,7 +45,7 @@ class Rows:
 
     @classmethod
     def from_dense(cls, matrix: npt.ArrayLike, first_index: int = 1) -> Rows:
-        """Rows of a dense matrix, zeros left out; its first column gets ``first_index``."""
+        """Convert a dense matrix, omitting zeros; its first column gets ``first_index``."""
         dense = np.asarray(matrix, np.float64)
         row, column = np.nonzero(dense)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(dense)))])
@@ -55,7 +55,7 @@ class Rows:
 
     @classmethod
     def from_matrix(cls, matrix: Any, first_index: int = 1) -> Rows:
-        """Rows of a dense matrix or of one of scipy's sparse ones; written zeros are kept."""
+        """Convert a dense or scipy sparse matrix; explicit zeros of a sparse matrix are kept."""
         if not hasattr(matrix, "tocsr"):
             return cls.from_dense(matrix, first_index)
         compressed = matrix.tocsr()
@@ -88,7 +88,7 @@ class Rows:
 
     @property
     def max_index(self) -> int:
-        """The largest index present, -1 where no row has any."""
+        """The largest index, or -1 if there are no entries."""
         return int(self.indices.max()) if len(self.indices) else -1
 
     @property
@@ -103,31 +103,31 @@ class Rows:
         )
 
     def take(self, numbers: IntArray) -> Rows:
-        """The rows of these numbers, in this order, repeats included."""
+        """Return the rows with these numbers, in this order; numbers may repeat."""
         lengths = self.lengths[numbers]
         indptr = _ends_to_indptr(np.cumsum(lengths))
         source = np.arange(indptr[-1]) + np.repeat(self.indptr[numbers] - indptr[:-1], lengths)
         return Rows(indptr, self.indices[source], self.values[source])
 
     def entries(self, kept: npt.NDArray[np.bool_]) -> Rows:
-        """The same rows with only some of their entries."""
+        """Return the same rows with only the entries where ``kept`` is true."""
         if kept.all():
             return self
         before = _ends_to_indptr(np.cumsum(kept))
         return Rows(before[self.indptr], self.indices[kept], self.values[kept])
 
     def without_zeros(self) -> Rows:
-        """The same rows with explicitly written zeros left out."""
+        """Return the same rows without explicit zeros."""
         return self.entries(self.values != 0)
 
     def squared_norms(self) -> FloatArray:
-        """Sums of squares, each row's added in its own order whatever its neighbors are."""
+        """The sum of squares of each row, added in entry order, independently of other rows."""
         with np.errstate(over="ignore"):
             squares = self.values * self.values
         return np.bincount(self.row_numbers, weights=squares, minlength=len(self)).astype(float)
 
     def content_keys(self) -> list[bytes]:
-        """For each row, bytes that are equal exactly where rows are."""
+        """A byte string for each row; two are equal if and only if the rows are equal."""
         indices, values = self.indices.tobytes(), self.values.tobytes()
         bounds = self.indptr.tolist()
         return [
@@ -135,13 +135,13 @@ class Rows:
         ]
 
     def content_numbers(self) -> IntArray:
-        """For each row a number, equal exactly where rows are, in order of appearance."""
+        """Number the distinct rows by first appearance; equal rows get the same number."""
         sums = self._content_sums()
         order = np.argsort(sums, kind="stable")
         equal = sums[order[1:]] == sums[order[:-1]]
         if not equal.any():
             return np.arange(len(self))
-        # rows of different sums differ; only rows of equal sums are compared whole
+        # rows with different sums differ; only rows with equal sums are compared in full
         doubtful = np.sort(order[np.append(equal, False) | np.append(False, equal)])
         first: dict[bytes, int] = {}
         keys = self.take(doubtful).content_keys()
@@ -153,10 +153,10 @@ class Rows:
         return numbers[earliest]
 
     def _content_sums(self) -> npt.NDArray[np.uint64]:
-        """For each row a sum: equal rows share it, and others hardly ever do."""
+        """A hash for each row: the same for equal rows, almost always different otherwise."""
         sums = np.zeros(len(self), np.uint64)
         stop = 0
-        while stop < len(self):  # as many entries at a time as fit into the cache
+        while stop < len(self):  # as many entries at a time as fit in the cache
             start = stop
             stop = int(np.searchsorted(self.indptr, self.indptr[start] + SUM_CHUNK, "right")) - 1
             stop = max(stop, start + 1)
@@ -173,7 +173,7 @@ class Rows:
 
 
 def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Each number once, ascending; np.unique would import numpy.ma, which a short run notices."""
+    """Sorted distinct numbers; np.unique would import numpy.ma, which slows down short runs."""
     ordered = np.sort(numbers, axis=None)
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
@@ -181,7 +181,7 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[float]:
-    """Interpolated as by np.quantile, which would import numpy.ma too."""
+    """Interpolated quantiles, as by np.quantile, which would import numpy.ma."""
     ordered = np.sort(numbers)
     found = []
     for fraction in fractions:
@@ -193,7 +193,7 @@ def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[flo
 
 
 def median(numbers: npt.NDArray[Any]) -> float:
-    """The middle one, or the mean of the two; np.median would import numpy.ma too."""
+    """The median, as by np.median, which would import numpy.ma."""
     ordered = np.sort(numbers)
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
 
@@ -205,10 +205,10 @@ def _ends_to_indptr(ends: IntArray) -> IntArray:
 
 
 class Columns:
-    """The features that some entries have, in order, and the position of any index among them."""
+    """The distinct feature indices of some entries, sorted, and a lookup of their positions."""
 
     def __init__(self, indices: IndexArray, *, lasting: bool = False) -> None:
-        """``lasting``: many more entries will be looked up, so a table may cost more to make."""
+        """``lasting``: expect many lookups, so a larger lookup table pays off."""
         reach = int(indices.max()) + 2 if len(indices) else 1
         worth = LASTING_TABLE if lasting else SMALL_TABLE
         self._table: IntArray | None = None
@@ -225,9 +225,9 @@ class Columns:
         return len(self.present)
 
     def looked_up(self, rows: Rows) -> tuple[Rows, IndexArray]:
-        """Rows, and a table of columns by index, for C code that looks them up.
+        """Return rows and a table from index to column, for lookups in C code.
 
-        Indices that the table does not reach, or where it says -1, are none of the columns.
+        An index beyond the end of the table, or with entry -1, is not one of the columns.
         """
         if self._table is None:
             rows = Rows(rows.indptr, self.places(rows.indices).astype(np.int32), rows.values)
@@ -239,7 +239,7 @@ class Columns:
         return table.astype(np.int32)
 
     def places(self, indices: IndexArray) -> IntArray:
-        """For each index its position among the columns, -1 where it is none of them."""
+        """The position of each index among the columns, or -1 if it is not one of them."""
         if self._table is not None:
             if len(indices) and int(indices.max()) >= len(self._table):
                 indices = np.minimum(indices, len(self._table) - 1)
@@ -251,7 +251,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class _Moments:
-    """Count, mean and sum of squared deviations: joined without the loss of a sum of squares."""
+    """Count, mean and sum of squared deviations, which can be combined without cancellation."""
 
     count: int = 0
     mean: float = 0.0
@@ -264,7 +264,7 @@ class _Moments:
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(values.mean())
             apart = values - mean
-            left = float(apart.sum())  # what rounding of the mean leaves
+            left = float(apart.sum())  # the rounding error of the mean
             deviations = float((apart * apart).sum()) - left * left / len(values)
             return cls(len(values), mean + left / len(values), max(0.0, deviations))
 
@@ -282,10 +282,10 @@ class _Moments:
 
 
 class DataSummary:
-    """A summary of one pass over a set: rows, largest index, sums, digest.
+    """A summary of a data set, computed in one pass: row count, largest index, moments, digest.
 
-    Blocks may arrive cut anywhere: sums are taken over chunks of one fixed size, and the digest
-    over the stream of numbers, so nothing here depends on how a file happened to be read.
+    The result does not depend on how the rows are split into blocks: moments are computed over
+    chunks of a fixed size, and the digest over the stream of numbers.
     """
 
     def __init__(self) -> None:
@@ -299,7 +299,7 @@ class DataSummary:
         self._hashes = [hashlib.sha256() for _ in range(3)]
 
     def add(self, rows: Rows) -> None:
-        """Count in more rows. Explicit zeros count as features but are no part of the digest."""
+        """Add rows. Explicit zeros count towards the largest index but not the digest."""
         self.max_index = max(self.max_index, rows.max_index)
         rows = rows.without_zeros()
         self.n_rows += len(rows)
@@ -330,16 +330,16 @@ class DataSummary:
         self._buffered = 0
 
     def moments(self) -> _Moments:
-        """Count, mean and squared deviations of all entries that are not zero."""
+        """Count, mean and sum of squared deviations of all nonzero entries."""
         return self._moments.joined(_Moments.from_values(self._buffer[: self._buffered]))
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest entry that is not zero."""
+        """The smallest and largest nonzero entries."""
         return self._low, self._high
 
     def digest(self) -> str:
-        """SHA-256 of the parsed rows: equal numbers, equal digest, however they were written."""
+        """SHA-256 of the parsed rows, independent of how their numbers were written."""
         whole = hashlib.sha256()
         for part in self._hashes:
             whole.update(part.digest())
@@ -347,7 +347,7 @@ class DataSummary:
 
 
 def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
-    """Variance of all entries of these sets together, zeros included."""
+    """The variance of all entries in these data sets combined, including zeros."""
     n_entries = sum(summary.n_rows for summary in summaries) * n_features
     total = _Moments()
     for summary in summaries:
@@ -359,7 +359,7 @@ def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
     spread = total.joined(_Moments(n_entries - total.count)).deviations / n_entries
     if not np.isfinite(spread):
         raise DataError(
-            f"the values reach from {low:g} to {high:g}: their variance is too large for a double",
+            f"the values range from {low:g} to {high:g}: their variance is too large for a double",
             Message("scale the features, or set {gamma} to a number"),
         )
     return spread

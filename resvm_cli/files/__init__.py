@@ -1,1 +1,1 @@
-"""Everything that touches disk; computes nothing."""
+"""Everything that reads or writes files; no computation."""

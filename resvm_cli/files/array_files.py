@@ -1,8 +1,9 @@
-"""Matrices in files: NumPy, Matrix Market, Parquet and HDF5, each read by its own package.
+"""Read matrices from NumPy, Matrix Market, Parquet and HDF5 files.
 
-Nothing in them is executed: arrays of Python objects are errors. A plain file is mapped or read in
-parts; a compressed one, or one from a pipe, is read into memory. Matrix Market text is parsed here,
-as scipy's compiled reader crashes on truncated files.
+Loading a file never executes code: arrays of Python objects are rejected. A plain file is
+memory-mapped or read in blocks; a compressed file or a pipe is read into memory. NumPy, Parquet and
+HDF5 files are read by their own packages. Matrix Market text is parsed here, because scipy's
+compiled reader crashes on truncated files.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from resvm_cli.files.streams import STDIN, comes_at_once
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
 
-LABELS, IDS = "labels", "ids"  # stored with the arrays of a sparse matrix
-SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # of scipy.sparse.save_npz
+LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
+SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # written by scipy.sparse.save_npz
 BATCH_ROWS = 1 << 12
 MAX_FEATURES = MAX_SIZE = 2**31 - 2
-# Raised by the packages for a truncated or damaged file.
+# Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     ValueError,
     TypeError,
@@ -41,7 +42,7 @@ READ_ERRORS = (
     EOFError,
     LookupError,
     ArithmeticError,
-    RuntimeError,  # an encrypted member; NotImplementedError too: an unknown compression
+    RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression
     AttributeError,
     SyntaxError,
     TokenError,
@@ -61,14 +62,14 @@ ArrayFile: TypeAlias = "str | BinaryIO"
 
 
 def _located(table: Table, start: int) -> Callable[[int, int], str]:
-    """Where the cells of a block are that begins with this row."""
+    """Return a function that locates the cells of a block whose first row is ``start``."""
     return lambda row, column: (
         f"{table.name}: row {start + row + 1}, column {table.columns[column]}"
     )
 
 
 class ArrayTable(Table):
-    """A matrix whose columns are numbered, and named arrays with one value per row."""
+    """A matrix with numbered columns, plus named arrays with one value per row."""
 
     def __init__(self, name: str, matrix: Any, beside: Mapping[str, Any]) -> None:
         self.name = name
@@ -83,7 +84,7 @@ class ArrayTable(Table):
                 part = np.asarray(self._matrix[start : start + size], np.float64)
                 columns: list[Column] = list(part.T)
                 columns += [_column(array[start : start + size]) for array in self._beside.values()]
-            except READ_ERRORS as problem:  # the file is read as rows are needed
+            except READ_ERRORS as problem:  # the file is read lazily
                 raise _damaged(self.name, "HDF5", problem) from None
             yield TableBlock(columns, len(part), _located(self, start))
 
@@ -97,7 +98,7 @@ class ParquetTable(Table):
         try:
             self._file = parquet.ParquetFile(file)
             names = list(self._file.schema_arrow.names)
-        except READ_ERRORS as problem:  # includes those of pyarrow
+        except READ_ERRORS as problem:  # includes pyarrow's own exceptions
             raise _damaged(self.name, "Parquet", problem) from None
         self.columns = unique_column_names(names, lambda number: self.name)
 
@@ -131,7 +132,7 @@ class ParquetTable(Table):
 
 @dataclass(frozen=True, eq=False)
 class SparseFile:
-    """A sparse matrix, with labels and ids if they were stored with it."""
+    """A sparse matrix, with labels and ids if the file has them."""
 
     name: str
     rows: Rows
@@ -145,7 +146,7 @@ class SparseFile:
 
 
 def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Table | SparseFile:
-    """The matrix in a file; ``array`` names it if there are several."""
+    """Open the matrix in a file; ``array`` names it if the file has several."""
     if kind == "parquet":
         return ParquetTable(name, file)
     if kind == "matrix market":
@@ -172,10 +173,10 @@ def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFil
         file.seek(0)
     try:
         matrix = scipy.sparse.load_npz(file)
-        # scipy's compiled code would follow bad indices out of the arrays, and its check misses
-        # decreasing row bounds if the last one is 0
+        # scipy's compiled code would follow bad indices out of bounds, and its check misses a
+        # decreasing indptr if its last entry is 0
         if np.diff(matrix.indptr.astype(np.int64)).min(initial=0) < 0:
-            raise ValueError("its row bounds decrease")
+            raise ValueError("indptr decreases")
         matrix.check_format(full_check=True)
         matrix = matrix.tocsr()
         labels = np.asarray(arrays[LABELS], np.float64) if LABELS in arrays else None
@@ -184,7 +185,7 @@ def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFil
             if beside is not None and np.shape(beside) != (matrix.shape[0],):
                 raise ValueError(f"expected {matrix.shape[0]:,} labels and ids, one per row")
     except READ_ERRORS as problem:
-        raise _damaged(name, "a sparse matrix of scipy", problem) from None
+        raise _damaged(name, "a scipy sparse matrix", problem) from None
     return _sparse(name, matrix, labels, ids)
 
 
@@ -226,7 +227,7 @@ def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
 
 
 def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table:
-    """The matrix among named arrays, and the arrays with one value per row."""
+    """Combine the feature matrix with the arrays that have one value per row."""
     matrices = {key for key, one in arrays.items() if len(_shape(one)) == 2}
     if wanted is None:
         if len(matrices) != 1:
@@ -251,7 +252,7 @@ def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table
 
 
 def _shape(array: Any) -> tuple[int, ...]:
-    # h5py's arrays of texts have a length but no shape
+    # h5py's string arrays have a length but no shape
     return tuple(array.shape) if hasattr(array, "shape") else (len(array),)
 
 
@@ -259,7 +260,7 @@ def _matrix(array: Any, name: str) -> Any:
     shape = _shape(array)
     if len(shape) != 2 or array.dtype.kind not in "buif":
         raise DataError(
-            f"{name}: an array of {len(shape)} dimensions of type {array.dtype}",
+            f"{name}: an array with {len(shape)} dimensions and type {array.dtype}",
             "expected a matrix of real numbers, one row per example and one column per feature",
         )
     return array
@@ -276,7 +277,7 @@ def _sparse(
     name: str, matrix: Any, labels: FloatArray | None = None, ids: list[str] | None = None
 ) -> SparseFile:
     if matrix.dtype.kind not in "buif":
-        raise DataError(f"{name}: numbers of type {matrix.dtype}; expected real numbers")
+        raise DataError(f"{name}: values of type {matrix.dtype}; expected real numbers")
     if matrix.shape[1] > MAX_FEATURES:
         raise DataError(f"{name}: {matrix.shape[1]:,} columns (at most {MAX_FEATURES:,})")
     rows = Rows.from_matrix(matrix)
@@ -292,7 +293,7 @@ def _sparse(
 
 
 def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:
-    """Write a file for scipy.sparse.load_npz, with labels and ids."""
+    """Write a file that scipy.sparse.load_npz can read, optionally with labels and ids."""
     rows = block.rows
     beside: dict[str, Any] = {}
     if labels:
@@ -319,7 +320,7 @@ def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
 
 
 def array_file(path: str, pieces: Iterable[bytes]) -> ArrayFile:
-    """The path of a plain file, or the content of any other input in memory."""
+    """Return the path of a plain file; read any other input into memory."""
     if path != STDIN and comes_at_once(path):
         with open(path, "rb") as file:
             head = file.read(8)
@@ -348,16 +349,17 @@ def _damaged(name: str, kind: str, problem: Exception) -> DataError:
 
 
 def parse_matrix_market(text: bytes) -> Any:
-    """A dense matrix or a sparse one of scipy; ValueError says what is wrong.
+    """Parse Matrix Market text to a dense array or a scipy sparse matrix.
 
-    Memory is bounded by the numbers present, except that the number of rows is trusted.
+    Raises ValueError if the text is invalid. Memory is bounded by the amount of numbers in the
+    text, except that the stated number of rows is trusted.
     """
     banner, _, rest = text.partition(b"\n")
     words = _BANNER.fullmatch(banner)
     if words is None:
         raise ValueError(
-            "expected a first line '%%MatrixMarket matrix', then coordinate or array; real, integer"
-            " or pattern; general, symmetric or skew-symmetric"
+            "expected '%%MatrixMarket matrix' on the first line, then coordinate or array; real,"
+            " integer or pattern; general, symmetric or skew-symmetric"
         )
     form, field, symmetry = (word.lower().decode() for word in words.groups())
     while True:
@@ -371,9 +373,9 @@ def parse_matrix_market(text: bytes) -> Any:
         raise ValueError(f"the size line is {line[:60]!r}")
     n_rows, n_columns, *entries = map(int, sizes)
     if n_rows > MAX_SIZE or n_columns > MAX_SIZE:
-        raise ValueError(f"{n_rows:,} rows of {n_columns:,} columns are too many")
+        raise ValueError(f"{n_rows:,} rows by {n_columns:,} columns is too large")
     if not _PLAIN.fullmatch(rest):
-        raise ValueError("expected plain numbers after the size")
+        raise ValueError("expected plain numbers after the size line")
     numbers = np.array(rest.split(), np.float64)
     if symmetry != "general" and n_rows != n_columns:
         raise ValueError(f"{symmetry}, but not square")
@@ -420,10 +422,10 @@ def _entries(
 
 
 def _indices(numbers: FloatArray, limit: int) -> IntArray:
-    """Row or column numbers, counted from 0."""
+    """Convert row or column numbers to integers that start at 0."""
     if len(numbers) and not (numbers.min() >= 1 and numbers.max() <= limit):
-        raise ValueError(f"a row or column number is not from 1 to {limit:,}")
+        raise ValueError(f"a row or column number is not in 1..{limit:,}")
     whole = numbers.astype(np.int64)
     if (whole != numbers).any():
-        raise ValueError("a row or column number is not whole")
+        raise ValueError("a row or column number is not an integer")
     return whole - 1

@@ -1,7 +1,7 @@
-"""Atomic writes: files and directories are written beside the target, synced and renamed.
+"""Atomic writes: files and directories are written next to the target, synced and renamed.
 
-The name of a temporary contains the number of its process: what a killed process leaves is removed
-by the next one that writes there.
+The name of a temporary file contains the ID of the process that writes it. Temporaries left behind
+by a killed process are removed by the next process that writes to the same folder.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from resvm_cli.running import interruption, parallel
 
 Result = TypeVar("Result")
 
-# Beside a target, so that a rename stays on one file system.
+# Next to the target, so that a rename stays within one file system.
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
-SYNC_THREADS = 8  # each mostly waits for the disk, which handles several files at a time
-MAX_READS = 20  # of a directory that is being replaced
+SYNC_THREADS = 8  # mostly waiting for the disk, which can sync several files at a time
+MAX_READS = 20  # attempts to read a directory that is being replaced
 
-_unfinished: set[str] = set()  # temporaries that exist now
-_locked_here: set[tuple[Path, int]] = set()  # by thread, which must not wait for itself
-_swept: set[str] = set()  # folders in which leftovers of others were removed
+_unfinished: set[str] = set()  # existing temporaries of this process
+_locked_here: set[tuple[Path, int]] = set()  # with the thread, which must not wait for itself
+_swept: set[str] = set()  # folders already cleared of leftover temporaries
 
 
 def remove_unfinished() -> None:
-    """Remove the temporaries of this process, before it exits immediately."""
+    """Remove the temporaries of this process; called just before an immediate exit."""
     for path in list(_unfinished):
         _remove(path)
 
 
 def _machine() -> str:
-    """A code for this machine and its process namespace, within which process numbers are valid."""
+    """A code for this machine and PID namespace, within which process IDs are unique."""
     name = os.uname().nodename
     with suppress(OSError):
         name += f" {os.stat('/proc/self/ns/pid').st_ino}"
@@ -49,9 +49,9 @@ def _machine() -> str:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[str]:
-    """A path beside the target to write to; removed unless it was renamed."""
+    """Yield a temporary path next to the target; it is removed unless it was renamed."""
     folder = str(target.parent)
-    if folder not in _swept:  # once: a folder may hold thousands of members
+    if folder not in _swept:  # only once, as a folder may hold thousands of members
         _swept.add(folder)
         remove_left_behind(folder)
     path = temporary_path(folder)
@@ -63,7 +63,7 @@ def _temporary(target: Path) -> Iterator[str]:
 
 
 def temporary_path(folder: str) -> str:
-    """A new path in a folder for a file that is removed when this process ends, even if killed."""
+    """Return a new path for a file that will be removed even if this process is killed."""
     name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
     path = os.path.join(folder, name)
     _unfinished.add(path)
@@ -71,7 +71,7 @@ def temporary_path(folder: str) -> str:
 
 
 def remove_left_behind(folder: str) -> None:
-    """Remove the temporaries in a folder whose processes, of this machine, have ended."""
+    """Remove temporaries whose process ran on this machine and has ended."""
     with suppress(OSError), os.scandir(folder) as entries:
         left = [entry.name for entry in entries if is_left_behind(entry.name)]
         for name in left:
@@ -79,7 +79,7 @@ def remove_left_behind(folder: str) -> None:
 
 
 def is_left_behind(name: str) -> bool:
-    """Whether this is the name of a temporary whose process has ended."""
+    """Whether this is the name of a temporary whose process, on this machine, has ended."""
     machine, _, rest = name.removeprefix(TEMPORARY).partition("-")
     number = rest.partition("-")[0]
     if not name.startswith(TEMPORARY) or machine != _machine() or not number.isdecimal():
@@ -90,13 +90,13 @@ def is_left_behind(name: str) -> bool:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it belongs to another user
+    except OSError:  # the process belongs to another user
         return False
     return False
 
 
 def _remove(path: str) -> None:
-    """Remove a file, or a directory with its content, even if read-only."""
+    """Remove a file or a directory tree, even if it is read-only."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _remove(path: str) -> None:
 
 def _make_writable(folder: str) -> None:
     with suppress(OSError):
-        if not os.path.islink(folder):  # its target is not ours
+        if not os.path.islink(folder):  # the target of a link is not ours
             os.chmod(folder, stat.S_IRWXU)
 
 
@@ -126,13 +126,13 @@ def _true_path(path: str) -> Path:
 
 @contextmanager
 def whole_file(path: str) -> Iterator[BinaryIO]:
-    """A file to write to; it appears at ``path`` when it is complete."""
+    """Open a file for writing; it appears at ``path`` once it is complete."""
     try:
         there = os.stat(path)
     except OSError:
         there = None
     if there is not None and not stat.S_ISREG(there.st_mode):
-        # a device or a pipe is written to, not replaced
+        # write to a device or pipe instead of replacing it
         try:
             with open(path, "wb") as device:
                 yield device
@@ -160,8 +160,8 @@ def _private(path: str, flags: int) -> int:
 
 @contextmanager
 def output(path: str) -> Iterator[Callable[[bytes], object]]:
-    """A function that writes: to stdout for ``-``, else to a file that appears when complete."""
-    if path in (STDOUT, "/dev/stdout"):  # also if it is a file: not to be replaced
+    """Yield a write function: for stdout if the path is ``-``, else for an atomic file."""
+    if path in (STDOUT, "/dev/stdout"):  # never replaced, even if redirected to a file
         yield write_stdout
         return
     with whole_file(path) as handle:
@@ -170,9 +170,9 @@ def output(path: str) -> Iterator[Callable[[bytes], object]]:
 
 @contextmanager
 def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
-    """A directory to fill; it appears at ``path`` when it is complete.
+    """Yield a new directory to fill; it appears at ``path`` once it is complete.
 
-    A directory that it replaces is moved aside first and removed last; after an interruption in
+    An existing directory is moved aside first and removed last. If the process is interrupted in
     between, ``recover`` moves it back.
     """
     target = _true_path(path)
@@ -194,7 +194,7 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
     replaced = os.path.lexists(target)
     if replaced:
         if not may_replace(target):
-            raise FileError(f"{path}: appeared during the run", "nothing was overwritten")
+            raise FileError(f"{path}: was created during the run", "nothing was overwritten")
         if os.path.lexists(aside):
             if not may_replace(aside):
                 raise FileError(
@@ -215,20 +215,20 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
 
 
 def _discard(aside: Path) -> None:
-    """Remove an old directory under a temporary name, as half of it must not look like a model."""
+    """Rename an old directory, then remove it: a partly removed one must not look like a model."""
     with suppress(OSError), _temporary(aside) as name:
         os.rename(aside, name)
 
 
 def write_directory(path: str, contents: dict[str, bytes]) -> None:
-    """Write a new directory of these files, all of them or none."""
+    """Write a new directory with these files, atomically."""
     with whole_directory(path, may_replace=lambda target: False) as directory:
         for name, content in contents.items():
             (directory / name).write_bytes(content)
 
 
 def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
-    """Move back a directory that an interrupted replacement left aside, or remove it if stale."""
+    """Move back a directory that an interrupted replacement moved aside; remove it if stale."""
     with suppress(OSError):  # a read-only file system: nothing to recover
         target = Path(os.path.realpath(path))
         _recover(target, _aside(target), is_ours)
@@ -247,7 +247,7 @@ def _recover(target: Path, aside: Path, is_ours: Callable[[Path], bool]) -> None
 
 
 def read_consistently(path: str, read: Callable[[], Result]) -> Result:
-    """Read a directory that may be replaced meanwhile: all of the old one or all of the new one."""
+    """Read a directory that may be replaced meanwhile, without mixing old and new content."""
     for _ in range(MAX_READS):
         before = _identity(path)
         try:
@@ -255,7 +255,7 @@ def read_consistently(path: str, read: Callable[[], Result]) -> Result:
         except ModelError:
             if before is not None and before == _identity(path):
                 raise
-        # under the lock, which a process that replaces it waits for
+        # hold the lock, so that no other process can replace the directory
         with suppress(OSError), _lock(Path(os.path.realpath(path))):
             before = _identity(path)
             try:
@@ -267,7 +267,7 @@ def read_consistently(path: str, read: Callable[[], Result]) -> Result:
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:
-    """Values that differ between a directory and the one that replaces it."""
+    """Values that change when a directory is replaced."""
     try:
         status = os.stat(path)
     except OSError:
@@ -277,7 +277,7 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 
 @contextmanager
 def _lock(target: Path) -> Iterator[None]:
-    """Lock a directory's parent: those who replace or recover a directory wait for each other."""
+    """Lock the parent directory, so that only one process replaces or recovers the target."""
     import fcntl
 
     own = target, threading.get_ident()
@@ -300,7 +300,7 @@ def _aside(target: Path) -> Path:
 
 
 def _usual_mode(mode: int) -> int:
-    """The mode of an ordinary new file; temporaries are private."""
+    """The mode that a new file gets by default; temporaries are created as private."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask

@@ -1,4 +1,4 @@
-"""Decompression of gzip, bzip2, xz and zstandard, recognized by their first bytes."""
+"""Decompress gzip, bzip2, xz and zstandard data, recognized by its first bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 from resvm_cli.errors import DataError
 
-PIECE = 1 << 20  # bytes passed on at a time
+PIECE = 1 << 20  # bytes per piece
 MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The pieces, decompressed if their first bytes show that they are compressed."""
+    """Yield the pieces, decompressed if their first bytes are a known magic number."""
     head = next(raw, b"")
-    # a pipe may give less than a magic number at first; text is passed on at once
+    # a pipe may deliver only part of a magic number at first; text is passed on immediately
     while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
         more = next(raw, b"")
         if not more:
@@ -36,7 +36,7 @@ def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
 def _damaged(name: str, kind: str, reason: str) -> DataError:
     return DataError(
         f"{name}: {kind} data is damaged: {reason}",
-        "the file may have been cut short while copying; compare its size or checksum",
+        "the file may have been truncated during copying; compare its size or checksum",
     )
 
 
@@ -53,7 +53,7 @@ class _Decoder(Protocol):
 
 
 class _Gzip:
-    """zlib with the interface of bz2 and lzma; it checks the CRC itself (wbits 31)."""
+    """zlib with the interface of bz2 and lzma; with wbits=31 it checks the CRC itself."""
 
     def __init__(self) -> None:
         import zlib
@@ -75,7 +75,8 @@ class _Gzip:
 class _Zstandard:
     """The zstandard package with the same interface.
 
-    It cannot limit the output of a call, so its input comes in small steps: at most 32 MB each.
+    It cannot limit the output of a call, so we pass small pieces of input: each decompresses to at
+    most 32 MB.
     """
 
     BITE = 1 << 10
@@ -108,7 +109,7 @@ class _Zstandard:
 def _decoder_for(
     head: bytes, name: str
 ) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
-    """Name, constructor and errors of the decompressor for these first bytes, if any."""
+    """Return name, constructor and exceptions of the decompressor; None if not compressed."""
     if head.startswith(b"\x1f\x8b"):
         import zlib
 
@@ -134,7 +135,7 @@ def _decoder_for(
 
 
 class Inflated(Iterator[bytes]):
-    """Decompressed pieces: their offsets are not those of the file."""
+    """Decompressed pieces; a class of their own, as their offsets differ from the file's."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -155,7 +156,7 @@ def _inflate(
         while piece:
             if decoder.eof:
                 if not piece.strip(b"\0"):
-                    break  # padding after the last stream, as tapes and xz add it
+                    break  # zero padding after the last stream, as in xz files and on tapes
                 decoder = new()
             try:
                 text = decoder.decompress(piece, PIECE)
@@ -168,4 +169,4 @@ def _inflate(
                 yield text
             piece = decoder.unused_data if decoder.eof else b""
     if not decoder.eof:
-        raise _damaged(name, kind, "it ends too early")
+        raise _damaged(name, kind, "unexpected end of data")

@@ -1,8 +1,8 @@
-"""Delimited text: fields of a line, CSV tables with located cells, and fast numeric columns.
+"""Delimited text: the fields of a line, CSV tables, and a fast reader for numeric columns.
 
-A table comes in blocks of columns, each of texts or of numbers. The size of a block depends on the
-number of columns only, so that what is decided from the first block does not depend on how the text
-arrived.
+A table is read in blocks of rows. Within a block, a column holds either strings or numbers. The
+number of rows per block depends only on the number of columns, so that decisions based on the first
+block do not depend on how the text arrived.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 
-CELLS_AT_ONCE = 1 << 14  # these stay in the cache
+CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
 MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
@@ -40,12 +40,12 @@ BLANKS = "blanks"
 Column: TypeAlias = "Sequence[str] | FloatArray"  # nan for a missing number
 SmallArray: TypeAlias = npt.NDArray[np.float32]
 
-# The limit on lines protects us already; that of the csv module is lower.
+# Our limit on line length already protects us; the csv module's default is lower.
 csv.field_size_limit(MAX_LINE + 1)
 
 
 def fields_of(line: str, separator: str, where: str) -> list[str]:
-    """The fields of one line; ``where`` locates it in error messages."""
+    """Split one line into fields; ``where`` locates it in error messages."""
     try:
         return next(csv.reader([line.removesuffix("\r")], delimiter=separator), [])
     except csv.Error:
@@ -56,15 +56,15 @@ def fields_of(line: str, separator: str, where: str) -> list[str]:
 
 
 class _Echo:
-    """A file that returns what is written to it."""
+    """A file-like object whose ``write`` returns the text."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
-    """A function that joins fields to a line, quoted if necessary."""
-    # Python before 3.13 quotes only fields that contain a character of the line terminator
+    """Return a function that joins fields into a line, quoting them if necessary."""
+    # before Python 3.13, \r and \n are quoted only if they are part of the line terminator
     write = csv.writer(_Echo(), delimiter=separator, lineterminator="\r\n").writerow
 
     def line(fields: Iterable[object]) -> str:
@@ -75,11 +75,11 @@ def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
 
 @dataclass(frozen=True, eq=False)
 class TableBlock:
-    """Some rows of a table, by column."""
+    """Some rows of a table, stored by column."""
 
     columns: list[Column]
     n_rows: int
-    where: Callable[[int, int], str]  # file:line:column of a row and a column, both from 0
+    where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
 
 
 class Table(ABC):
@@ -87,11 +87,11 @@ class Table(ABC):
 
     name: str
     columns: list[str]
-    unnamed: Sequence[str] = ()  # the names given to columns without one
+    unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
 
     @abstractmethod
     def blocks(self) -> Iterator[TableBlock]:
-        """All rows from the beginning; possible only once for a table from a pipe."""
+        """Yield all rows from the beginning; a table from a pipe can be read only once."""
 
 
 def rows_at_once(n_columns: int) -> int:
@@ -100,14 +100,15 @@ def rows_at_once(n_columns: int) -> int:
 
 
 def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> list[str]:
-    """The names of columns, a number for each that has none; they must differ."""
+    """Strip column names and number the unnamed ones; duplicates are an error."""
     found: dict[str, int] = {}
     given = {text.strip() for text in names}
     for number, text in enumerate(names):
         name = text.strip() or name_unnamed(number, given)
         if name in found:
             raise DataError(
-                f"{where(number)}: column '{name}' comes twice, first as column {found[name] + 1}",
+                f"{where(number)}: column '{name}' appears twice, first as column"
+                f" {found[name] + 1}",
                 "give the columns different names",
             )
         found[name] = number
@@ -115,20 +116,20 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
 
 
 def name_unnamed(number: int, given: Container[str]) -> str:
-    """A name for a column without one: its number, unless another column has that name."""
+    """Name an unnamed column by its number, unless another column has that name."""
     text = str(number + 1)
     return f"unnamed {text}" if text in given else text
 
 
 def read_number(text: str) -> float:
-    """Python's float of a text, without Python's extensions; ValueError if it is not a number."""
+    """Parse a number as float() does, but without Python's extensions (raises ValueError)."""
     if not is_plain(text):
         raise ValueError(text)
     return float(text)
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is ASCII without underscores, which float() would accept."""
+    """Whether a text is ASCII without underscores (float() would accept both)."""
     return "_" not in text and text.isascii()
 
 
@@ -141,7 +142,7 @@ def is_number(text: str) -> bool:
 
 
 class TextTable(Table):
-    """CSV, TSV or the like, with CSV quoting and an optional header."""
+    """A table in CSV, TSV or a similar format, with CSV quoting and an optional header."""
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class TextTable(Table):
         header: bool | None = None,
         decimal_comma: bool = False,
     ) -> None:
-        """``pieces`` gives the text from the beginning; None means detect."""
+        """``pieces`` returns the text from the beginning; None means auto-detect."""
         self.name = name
         self._pieces = pieces
         self._separator = separator
@@ -174,7 +175,7 @@ class TextTable(Table):
         yield from self._read()
 
     def _read(self) -> Iterator[TableBlock]:
-        kept: list[str] = []  # the lines of the rows being read, to locate their cells
+        kept: list[str] = []  # the lines of the current rows, to locate their cells
 
         def lines() -> Iterator[str]:
             for piece in whole_lines(without_mark(iter(self._pieces()))):
@@ -227,7 +228,7 @@ class TextTable(Table):
         except csv.Error as error:
             raise DataError(
                 f"{self.name}:{blank + reader.line_num}: not valid CSV: {error}",
-                "is a quote not closed? inside quoted cells, quotes are doubled",
+                "is a closing quote missing? inside quoted cells, quotes must be doubled",
             ) from None
 
     def _has_header(self, names: list[str], line: int) -> bool:
@@ -237,7 +238,7 @@ class TextTable(Table):
         if len(names) > 1 and all(map(is_number, names)):
             shown = "numbers only"
         elif fractions := [text for text in names if FRACTION.fullmatch(text.strip())]:
-            shown = f"'{fractions[0].strip()}'"  # whole numbers may be names
+            shown = f"'{fractions[0].strip()}'"  # integers may be column names
         if shown is not None:
             raise DataError(
                 f"{self.name}:{line}: {shown} on the first line; are these column names?",
@@ -248,14 +249,14 @@ class TextTable(Table):
     def _block(self, rows: list[list[str]], where: _CellLocator) -> TableBlock:
         width = len(self.columns)
         if set(map(len, rows)) != {width}:
-            where.numbers = [number for number, row in enumerate(rows) if row]  # no blank lines
+            where.numbers = [number for number, row in enumerate(rows) if row]  # skip blank lines
             rows = [rows[number] for number in where.numbers]
             for number, row in enumerate(rows):
                 if len(row) != width:
                     raise DataError(
                         f"{where(number, min(len(row), width) - 1)}: a row of {len(row):,} columns;"
                         f" expected {width:,}",
-                        "is a separator missing, or part of a text that is not quoted?",
+                        "is a separator missing, or does an unquoted text contain one?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
         if self._decimal_comma:
@@ -264,18 +265,18 @@ class TextTable(Table):
 
 
 class _CellLocator:
-    """Finds file:line:column of a cell by reading the lines again, only when it is asked for."""
+    """Finds file:line:column of a cell by parsing the lines again, only when needed."""
 
     def __init__(self, name: str, lines_before: int, lines: list[str], separator: str) -> None:
         self._name = name
         self._before = lines_before
         self._lines = lines
         self._separator = separator
-        self.numbers: list[int] | None = None  # of the rows that are not blank
+        self.numbers: list[int] | None = None  # the records that are not blank
 
     def __call__(self, row: int, column: int) -> str:
         record = row if self.numbers is None else self.numbers[row]
-        line = 0  # the first of the record
+        line = 0  # where the record starts
         reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
         for number, _ in enumerate(reader):
             if number == record:
@@ -308,9 +309,9 @@ def _with_point(cell: Any) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How lines are split into fields, and which fields are wanted, counted from 0."""
+    """How to split lines into fields, and which fields to read, counted from 0."""
 
-    separator: str  # one character, or BLANKS: any run of blanks, and # ends the line
+    separator: str  # one character, or BLANKS: any whitespace, with # starting a comment
     first: int
     second: int | None = None
     what: str = "a number"  # the expected content, for messages
@@ -319,9 +320,9 @@ class Layout:
 def read_columns(
     pieces: Iterable[bytes], name: str, layout: Layout, *, lines_before: int = 0
 ) -> tuple[FloatArray, SmallArray | None]:
-    """The wanted columns of every line; a field that is not a number is an error.
+    """Read one or two numeric columns from every line; a field that is not a number is an error.
 
-    The second column holds labels, for which single precision suffices.
+    The second column holds labels, for which single precision is enough.
     """
 
     def parse(text: bytes) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
@@ -343,7 +344,7 @@ def read_columns(
 
 
 def _concatenated(parts: list[Any], kind: type[Any]) -> Any:
-    """One array; each part is freed as soon as it is copied."""
+    """Concatenate arrays, freeing each one as soon as it is copied."""
     whole = np.empty(sum(map(len, parts)), kind)
     start = 0
     parts.reverse()
@@ -357,7 +358,7 @@ def _concatenated(parts: list[Any], kind: type[Any]) -> Any:
 def _parse_columns(
     text: bytes, layout: Layout
 ) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
-    """Both columns, the number of lines, and status, column and token of a bad field."""
+    """Return both columns, the number of lines, and the status, column and token of a bad field."""
     capacity = len(text) // MIN_LINE + 1
     both = layout.second is not None
     firsts, seconds = np.empty(capacity), np.empty(capacity if both else 0)
@@ -382,11 +383,11 @@ def _bad_field(
     if status == tokenizer.NUL_BYTE:
         return DataError(f"{where}: a NUL byte; expected text", "the file is binary")
     if status == tokenizer.NO_VALUE:
-        return DataError(f"{where}: the line ends too early; expected {layout.what}")
+        return DataError(f"{where}: the line is too short; expected {layout.what}")
     if status == tokenizer.NOT_FINITE:
         return DataError(
-            f"{where}: '{shown}' has no rank; expected {layout.what}",
-            "find its cause, or remove such rows from both files",
+            f"{where}: '{shown}' cannot be ranked; expected {layout.what}",
+            "find the cause, or remove such rows from both files",
         )
     if status == tokenizer.VALUE_OVERFLOW:
         return DataError(f"{where}: '{shown}' is too large for a double")

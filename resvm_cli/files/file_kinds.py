@@ -1,7 +1,7 @@
-"""The kind of a file by its first bytes, whatever its name.
+"""Recognize the kind of a file by its first bytes, regardless of its name.
 
-Rows are read from svmlight text. A file of another kind is an error when it is opened, with the
-command that converts it as the hint.
+Rows are read from svmlight text. Opening any other kind of file is an error, with a hint that shows
+the command to convert it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal[
 ]
 
 HEAD = 1 << 12
-# Usual names of columns, by the parameter of convert that takes them.
+# Common column names, by the parameter of convert that they belong to.
 USUAL_NAMES = {
     "id_column": ("id", "name", "compound id", "compound_id", "molecule", "gene", "gene_id"),
     "smiles_column": ("smiles", "canonical_smiles", "canonical smiles"),
@@ -38,7 +38,7 @@ _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # any may come first
+_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # any of these may come first
 _WORDS: dict[Kind, str] = {
     "table": "a table (CSV or the like)",
     "npy": "a NumPy array",
@@ -54,11 +54,11 @@ _PAIR = re.compile(r"(?:\d+|qid):[-+.\w]")
 
 
 class ForeignFormat(DataError):
-    """A file of another kind than expected."""
+    """A file that is not svmlight text."""
 
 
 def kind_of(head: bytes) -> Kind:
-    """The kind of a file that begins like this; unrecognized text counts as svmlight."""
+    """Return the kind of a file by its first bytes; unrecognized text counts as svmlight."""
     for magic, kind in _MAGICS:
         if head.startswith(magic):
             return kind
@@ -76,12 +76,12 @@ def kind_of(head: bytes) -> Kind:
 
 
 def has_pairs(line: str) -> bool:
-    """Whether a line has a pair index:value, unlike the first line of a table."""
+    """Whether a line contains an index:value pair, which the first line of a table does not."""
     return any(_PAIR.match(word) for word in line.split())
 
 
 def is_smiles(name: str, head: bytes) -> bool:
-    """Whether a file is named like a list of molecules and has no pairs index:value."""
+    """Whether a file is named like a SMILES file and its first line has no index:value pairs."""
     stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name.lower())
     return stem.endswith(SMILES_ENDINGS) and not has_pairs(first_line(head))
 
@@ -96,13 +96,13 @@ def first_line(head: bytes) -> str:
 
 
 def separator_of(line: str) -> str:
-    """The separator of a table: the most frequent candidate in its first line, outside quotes."""
+    """Guess a table's separator: the most frequent candidate outside quotes in its first line."""
     plain = re.sub(r'"[^"]*"', "", line)
     return max("\t,;|", key=plain.count) if any(mark in plain for mark in "\t,;|") else ","
 
 
 def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The beginning of a text, enough to recognize it, and all of its pieces."""
+    """Return enough of a text's beginning to recognize its kind, and all of its pieces."""
     rest = iter(pieces)
     read: list[bytes] = []
     for piece in rest:
@@ -119,7 +119,7 @@ def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The same pieces; ForeignFormat if they begin like another kind of file."""
+    """Yield the same pieces; raise ForeignFormat if they are not svmlight text."""
     head, text = with_head(pieces)
     if head and is_smiles(name, head):
         refuse_smiles(name, head)
@@ -129,7 +129,10 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def refuse_smiles(name: str, head: bytes) -> NoReturn:
-    """Such a list has SMILES and name, separated by a blank or tab, mostly without header."""
+    """Raise ForeignFormat with the command that converts a SMILES file.
+
+    Each line has a SMILES and a name, separated by a space or tab; most files have no header.
+    """
     line = first_line(head).strip()
     separator = separator_of(line) if any(mark in line for mark in "\t,;|") else " "
     names = line.split(separator)
@@ -149,7 +152,7 @@ def refuse_smiles(name: str, head: bytes) -> NoReturn:
 
 
 def _convert(name: str, options: list[tuple[str, str]]) -> Message:
-    """The command that converts a file, with these parameters and their values."""
+    """The command that converts a file, with these options and values."""
     path = STDIN if name == name_of(STDIN) else shlex.quote(name)
     template = "".join(f" {{{parameter}:{{{parameter}_value}}}}" for parameter, _ in options)
     values = {f"{parameter}_value": value for parameter, value in options}

@@ -1,6 +1,7 @@
-"""JSON files, read strictly: whole objects, lines of a log, and sealed files with their digest.
+"""Strict reading of JSON objects, JSON lines, and sealed files that contain their own digest.
 
-A duplicate name has two meanings and a number beyond the doubles has none, so neither is accepted.
+Duplicate names are ambiguous and numbers beyond the range of a double would become infinite, so
+both are rejected.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
+    raise ValueError(f"{name} is not a valid number")
 
 
-# Made once: json.loads would make a decoder for every line.
+# Created once: json.loads would create a decoder for every line.
 _LENIENT = json.JSONDecoder(object_pairs_hook=_unique_names, parse_float=_finite)
 _STRICT = json.JSONDecoder(
     object_pairs_hook=_unique_names, parse_float=_finite, parse_constant=_no_constant
@@ -49,7 +50,7 @@ _STRICT = json.JSONDecoder(
 
 
 def parse_object(text: bytes | str, *, allow_nan: bool = False) -> dict[str, Any]:
-    """The JSON object in a text; ValueError if it is anything else."""
+    """Parse a JSON object; raise ValueError for anything else."""
     decoder = _LENIENT if allow_nan else _STRICT
     try:
         content = decoder.decode(text if isinstance(text, str) else text.decode("utf-8-sig"))
@@ -61,7 +62,7 @@ def parse_object(text: bytes | str, *, allow_nan: bool = False) -> dict[str, Any
 
 
 def read_json(path: str, *, may_wait: bool = True) -> dict[str, Any]:
-    """The JSON object in a file that the user names, or in a pipe if it may wait for one."""
+    """Read a JSON object from a file; pipes are allowed only if ``may_wait``."""
     try:
         if may_wait:
             with open(path, "rb") as handle:
@@ -77,7 +78,7 @@ def read_json(path: str, *, may_wait: bool = True) -> dict[str, Any]:
 
 
 def write_sealed(path: str, content: dict[str, Any]) -> None:
-    """Write one line of JSON and one with its digest, for another process to trust."""
+    """Write a line of JSON and a line with its digest, so that readers can verify it."""
     body = json.dumps(content, allow_nan=False)
     digest = hashlib.sha256(body.encode()).hexdigest()
     with whole_file(path) as handle:
@@ -85,7 +86,7 @@ def write_sealed(path: str, content: dict[str, Any]) -> None:
 
 
 def read_sealed(path: str) -> dict[str, Any]:
-    """What ``write_sealed`` wrote; ValueError if it was damaged or edited."""
+    """Read a file written by ``write_sealed``; raise ValueError if it was damaged or edited."""
     body, _, digest = read_regular(path, MAX_BYTES, follow_links=False).partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() + b"\n" != digest:
         raise ValueError("the digest differs")
@@ -96,9 +97,9 @@ def read_sealed(path: str) -> dict[str, Any]:
 
 
 def read_jsonl(path: str) -> Iterator[tuple[int, StrictRecord]]:
-    """The objects in a file of JSON lines, with their line numbers."""
+    """Yield the objects in a JSON lines file, with their line numbers."""
     if not comes_at_once(path):
-        raise FileError(f"{path}: not a regular file", "give the directory of a run")
+        raise FileError(f"{path}: not a regular file", "expected the directory of a run")
     lines = b"".join(read_pieces(path)).split(b"\n")
     for number, line in enumerate(lines[:-1], 1):
         where = f"{path}:{number}"
@@ -145,7 +146,7 @@ class StrictRecord:
     def whole(self, name: str) -> int:
         value: Any = self.content.get(name)
         if not is_whole(value):
-            raise self.refused(name, "a whole number of at least 0")
+            raise self.refused(name, "a non-negative integer")
         return int(value)
 
     def names(self, name: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Predictions as text: every format that predict writes, and how it is read back.
+"""Prediction files: write and read every format of resvm predict.
 
-Numbers are written so that they read back exactly. When reading, the first line shows the format;
-numbers go through the tokenizer, and Python looks at single lines only for ids and JSON.
+Numbers are written so that they read back exactly. A file's format is detected from its first line.
+The C tokenizer reads the numbers; Python handles individual lines only for ids and JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resvm_cli.rows import FloatArray, IntArray
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
-RANK_COLUMN = "rank"  # the rows are sorted by value, not in the order of their file
+RANK_COLUMN = "rank"  # rows are sorted by value, not in file order
 OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags lack the row
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
 PROVENANCES: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on", "unknown")
@@ -56,7 +56,7 @@ _NOTHING = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class PredictionBlock:
-    """Predictions for some rows; None for columns that were not asked for."""
+    """Predictions for some rows; columns that were not requested are None."""
 
     labels: IntArray
     decision_values: FloatArray
@@ -66,7 +66,7 @@ class PredictionBlock:
 
 
 def format_header(form: FormatName, block: PredictionBlock) -> bytes:
-    """The line of column names, for the formats that have one."""
+    """Return the header line, or nothing for formats without one."""
     if form not in ("tsv", "csv"):
         return b""
     names = ["id"] if block.ids is not None else []
@@ -79,7 +79,7 @@ def format_header(form: FormatName, block: PredictionBlock) -> bytes:
 
 
 def format_block(form: FormatName, block: PredictionBlock) -> bytes:
-    """The lines of these rows."""
+    """Format a block, one line per row."""
     if form == "jsonl":
         return _format_json(block)
     columns = [block.decision_values]
@@ -93,9 +93,9 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     if block.ids is None:
         return text
     lines = zip(block.ids, text.decode("ascii").splitlines(), strict=True)
-    if form == "text":  # after a #, as in the input, so that it may contain blanks
+    if form == "text":  # after a #, as in the input, so that ids may contain blanks
         named = [f"{line} # {name}\n" if name else f"{line} #\n" for name, line in lines]
-    else:  # an empty field after the id ends in the separator, and the line goes on there
+    else:  # an empty second field adds the separator after the id
         write = line_writer(SEPARATORS[form])
         named = [f"{write((name, ''))[:-1]}{line}\n" for name, line in lines]
     return _encoded("".join(named))
@@ -125,7 +125,10 @@ def _encoded(text: str) -> bytes:
 
 
 class BlockSpool:
-    """Blocks whose labels depend on all of them: written once, read back as often as needed."""
+    """Stores blocks until all are known, as labels may depend on all of them.
+
+    Blocks can be read back any number of times.
+    """
 
     def __init__(self) -> None:
         self._file = open_spool()
@@ -143,7 +146,7 @@ class BlockSpool:
         self._file.close()
 
     def add(self, block: PredictionBlock) -> None:
-        """Add a block; its labels are not kept."""
+        """Store a block without its labels."""
         names = "" if block.ids is None else "\n".join(block.ids)
         text = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
         try:
@@ -175,17 +178,17 @@ class BlockSpool:
 
 
 def labeled(block: PredictionBlock, min_value: float) -> PredictionBlock:
-    """The block with label 1 for values of at least ``min_value``, else -1."""
+    """Return the block with label 1 where the value is at least ``min_value``, else -1."""
     return replace(block, labels=np.where(block.decision_values >= min_value, 1, -1))
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Decision values in the order of the file, with labels and ids if it has them."""
+    """Decision values in file order, with labels and ids if the file has them."""
 
     name: str
     values: FloatArray
-    predicted_positive: npt.NDArray[np.bool_] | None  # by its labels; None without labels
+    predicted_positive: npt.NDArray[np.bool_] | None  # from the labels; None without labels
     ids: list[str] | None
     provenance: Provenance
     ranked: bool = False  # written by rank, best first
@@ -193,17 +196,17 @@ class Predictions:
 
 @dataclass(frozen=True)
 class _Head:
-    """The format of a file, and what was read to find it."""
+    """The format of a file, and the text read to detect it."""
 
     form: Literal["text", "bare", "tsv", "csv", "jsonl"]
-    names: list[str]  # of the columns, if they have names
+    names: list[str]  # column names, if any
     provenance: Provenance
-    n_lines: int  # before the first row
-    rest: bytes  # read already, from the first row on
+    n_lines: int  # lines before the first row
+    rest: bytes  # text already read, starting at the first row
 
 
 def read_predictions(path: str, *, with_ids: bool = False) -> Predictions:
-    """A prediction file (``-`` for stdin), whole."""
+    """Read a complete prediction file (``-`` for stdin)."""
     name = name_of(path)
     pieces = without_mark(read_pieces(path))
     head = _head(pieces, name)
@@ -269,8 +272,8 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
 def _wrong_kind(name: str, line: int, first: str, fields: list[str]) -> DataError:
     if len(fields) > 1 and re.fullmatch(r"\d+:\S+", fields[1]):
         return DataError(
-            f"{name}: a svmlight file, not predictions",
-            Message("give the predictions first and the rows' labels as {labels}"),
+            f"{name}: an svmlight file, not predictions",
+            Message("pass the predictions first and the true labels as {labels}"),
         )
     shown = first if len(first) <= 60 else first[:60] + "..."
     return DataError(f"{name}:{line}: not a prediction file: '{shown}'", EXPECTED)
@@ -288,7 +291,7 @@ def _is_number(text: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """A number as the tokenizer reads it; None for anything else."""
+    """Parse a number like the tokenizer; return None for anything else."""
     if _DECIMAL.fullmatch(text):
         number = float(text)
         return None if math.isinf(number) else number
@@ -326,7 +329,7 @@ def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int,
 def _named_rows(
     text: Iterable[bytes], name: str, head: _Head
 ) -> tuple[list[str], FloatArray, FloatArray | None]:
-    """Ids, values and labels, read line by line."""
+    """Read ids, values and labels line by line."""
     ids: list[str] = []
     values: list[float] = []
     labels: list[float] = []
@@ -356,7 +359,7 @@ def _named_rows(
 def _refuse_without_ids(name: str) -> NoReturn:
     raise DataError(
         f"{name}: has no ids to join by",
-        Message("run predict with {ids:True}, on rows that end in their ids (# name)"),
+        Message("run predict with {ids:True}, on rows that end in an id (# name)"),
     )
 
 
@@ -373,9 +376,9 @@ def _json_value(record: dict[str, Any], where: str) -> float:
     if type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     if type(value) is not float:
-        raise DataError(f"{where}: not a JSON object with a number {VALUE}", EXPECTED)
+        raise DataError(f"{where}: not a JSON object with a numeric {VALUE}", EXPECTED)
     if math.isnan(value):
-        raise DataError(f"{where}: nan has no rank; expected a decision value")
+        raise DataError(f"{where}: nan cannot be ranked; expected a decision value")
     return value
 
 

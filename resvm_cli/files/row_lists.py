@@ -1,6 +1,6 @@
-"""Lists with one entry per row: ids, known positives, groups, labels and weights.
+"""Text files with one entry per line: row ids, known positives, groups, labels and weights.
 
-Ids are matched block by block while the rows are read for the first time.
+Ids are matched block by block during the first pass over the rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)
 
 
 def read_names(path: str) -> list[str]:
-    """The stripped lines of a text file; a last empty line is ignored."""
+    """Read the stripped lines of a text file; an empty last line is ignored."""
     source = name_of(path)
     names = [line.strip() for _, line in text_lines(read_pieces(path), source)]
     if names and not names[-1]:
@@ -37,15 +37,15 @@ def read_names(path: str) -> list[str]:
 
 
 def read_row_ids(path: str) -> list[str]:
-    """The ids of all rows, one per line."""
+    """Read the ids of all rows, one per line."""
     names = read_names(path)
     where = f"{name_of(path)}:1"
-    _refuse_svmlight(names[0], where, "rows that end in their ids (# name) need no such list")
+    _refuse_svmlight(names[0], where, "rows that end in an id (# name) do not need a list of ids")
     return names
 
 
 def read_known_ids(path: str) -> dict[str, int]:
-    """Ids and their lines; blank lines and comments (#) are skipped."""
+    """Read ids with their line numbers; blank lines and comments (#) are skipped."""
     name = name_of(path)
     lines: dict[str, int] = {}
     for number, line in text_lines(without_mark(read_pieces(path)), name):
@@ -54,7 +54,7 @@ def read_known_ids(path: str) -> dict[str, int]:
             continue
         if not lines:
             _refuse_svmlight(
-                word, f"{name}:{number}", Message("rows of known positives go to {positives}")
+                word, f"{name}:{number}", Message("pass rows of known positives as {positives}")
             )
         if word in lines:
             raise DataError(
@@ -69,11 +69,11 @@ def read_known_ids(path: str) -> dict[str, int]:
 
 def _refuse_svmlight(line: str, where: str, hint: Text) -> None:
     if _SVMLIGHT.match(line):
-        raise DataError(f"{where}: a svmlight row; expected one id per line", hint)
+        raise DataError(f"{where}: an svmlight row; expected one id per line", hint)
 
 
 def read_labels(path: str) -> FloatArray:
-    """The label of every row of a svmlight file or a plain list; the rest is not parsed."""
+    """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed."""
     name = name_of(path)
     labels, _ = read_columns(
         without_mark(read_pieces(path)), name, Layout(BLANKS, 0, what="a numeric label")
@@ -90,10 +90,10 @@ def read_labels(path: str) -> FloatArray:
 
 
 class RowIds:
-    """The ids of all rows, and the lines of those that are known positives."""
+    """The ids of all rows, and the line numbers of known positives."""
 
     def __init__(self, known: str | None, names: str | None, *, keep: bool) -> None:
-        """``known`` and ``names`` are files; without ``keep``, ids are matched but not kept."""
+        """``known`` and ``names`` are paths; without ``keep``, ids are matched but not stored."""
         self._known_path, self._names_path = known, names
         self._known = None if known is None else read_known_ids(known)
         self._names = None if names is None else read_row_ids(names)
@@ -114,11 +114,11 @@ class RowIds:
         return self._known is not None and row_id in self._known
 
     def known_in_order(self) -> list[str]:
-        """The ids of known positives in the order of the data."""
+        """The ids of known positives, in data order."""
         return sorted(self._lines, key=self._lines.__getitem__)
 
     def add(self, block: Block, name: str) -> npt.NDArray[np.bool_]:
-        """Add the ids of a block; true for known positives."""
+        """Add the ids of a block; return a mask of its known positives."""
         if self._names is not None:
             ids: Sequence[str] = self._names[self.n_rows : self.n_rows + len(block)]
         else:
@@ -136,7 +136,7 @@ class RowIds:
                     line = int(block.lines[number])
                     if row_id in self._lines:
                         raise DataError(
-                            f"{name}:{line}: the id '{row_id}' comes twice,"
+                            f"{name}:{line}: the id '{row_id}' appears twice,"
                             f" first in line {self._lines[row_id]}",
                             "give each row its own id",
                         )
@@ -145,20 +145,22 @@ class RowIds:
         return chosen
 
     def finish(self, name: str, allow_missing: bool) -> list[str]:
-        """Check the ids once all rows have been read; returns notes for the user."""
+        """Check the ids after all rows have been read; return notes for the user."""
         notes: list[str] = []
         if self._names is not None and len(self._names) != self.n_rows:
             raise DataError(
                 f"{name_of(self._names_path or '')}: {len(self._names):,} lines for"
                 f" {self.n_rows:,} rows of data",
-                Message("expected one id per row: of P, then of U, or of {data} in its order"),
+                Message("expected one id per row: first P, then U, or in the order of {data}"),
             )
         if self._known is not None:
             notes += self._missing(name, allow_missing)
             if self._n_without_id:
-                notes.append(f"{name}: {self._n_without_id:,} rows without id count as unlabeled")
+                notes.append(
+                    f"{name}: {self._n_without_id:,} rows without an id count as unlabeled"
+                )
         if self._keep and (n_repeated := self._n_repeated()):
-            notes.append(f"{name}: {n_repeated:,} ids repeat an earlier one")
+            notes.append(f"{name}: {n_repeated:,} ids are duplicates")
         return notes
 
     def _n_repeated(self) -> int:
@@ -171,7 +173,7 @@ class RowIds:
         if not self._examples:
             raise DataError(
                 f"{name}: no row ends in an id (# name)",
-                Message("give the ids of all rows, one per line and in order, with {ids_file}"),
+                Message("list the ids of all rows, one per line and in order, with {ids_file}"),
             )
         missing = [row_id for row_id in self._known if row_id not in self._lines]
         if not missing:
@@ -179,11 +181,11 @@ class RowIds:
         shown = ", ".join(missing[:SHOWN])
         if len(missing) > SHOWN:
             shown += f", and {len(missing) - SHOWN:,} more"
-        summary = f"{len(missing):,} of the {len(self._known):,} ids of {listed} are not in {name}"
+        summary = f"{len(missing):,} of the {len(self._known):,} ids in {listed} are not in {name}"
         if len(missing) == len(self._known):
             raise DataError(
-                f"none of the {len(self._known):,} ids of {listed} is in {name}: {shown}",
-                f"the ids there look like this: {', '.join(self._examples[:3])}",
+                f"none of the {len(self._known):,} ids in {listed} is in {name}: {shown}",
+                f"the ids in the data look like this: {', '.join(self._examples[:3])}",
             )
         if not allowed:
             raise DataError(
@@ -193,7 +195,7 @@ class RowIds:
         return [f"{summary}: {shown}"]
 
     def named(self) -> npt.NDArray[np.object_]:
-        """The id of each row; "" if it has none."""
+        """The id of each row; "" for a row without an id."""
         return np.array(self.ids, object)
 
 
@@ -201,21 +203,21 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 ONE_PER_ROW = "expected one number from 0 to 1 per row of P, in order"
 
-ONE_PER_ID = Message("expected an id of {positive_ids} and a number from 0 to 1 per line")
+ONE_PER_ID = Message("expected an id from {positive_ids} and a number from 0 to 1 per line")
 
 
 @dataclass(frozen=True, eq=False)
 class WeightLines:
-    """The weights of known positives from 0 to 1, how certain each is, as a file has them."""
+    """The lines of a weight file: how certain each known positive is, from 0 to 1."""
 
     name: str
     values: FloatArray
-    ids: list[str] | None  # None if in the order of the rows
+    ids: list[str] | None  # None if the weights are in row order
     lines: list[int]
 
     @classmethod
     def read(cls, path: str, *, with_ids: bool) -> WeightLines:
-        """Read all lines but comments (#); blank lines are allowed only at the end."""
+        """Read a weight file; comments (#) are skipped, blank lines allowed only at the end."""
         name = name_of(path)
         expected: Text = ONE_PER_ID if with_ids else ONE_PER_ROW
         values: list[float] = []
@@ -245,9 +247,10 @@ class WeightLines:
     def of_rows(
         self, n_rows: int, known: tuple[Sequence[str], Callable[[str], bool]] | None
     ) -> FloatArray:
-        """The weight of each row of P, by order or by id.
+        """Return the weight of each row of P, matched by order or by id.
 
-        ``known`` has the ids of P in order and a function that tells if an id is a known positive.
+        ``known`` has the ids of P in order, and a function that tests whether an id is a known
+        positive.
         """
         if self.ids is None or known is None:
             if len(self.values) != n_rows:
@@ -261,7 +264,7 @@ class WeightLines:
         for number, row_id in enumerate(self.ids):
             if row_id in number_of:
                 raise DataError(
-                    f"{self.name}:{self.lines[number]}: '{row_id}' has a weight already, in line"
+                    f"{self.name}:{self.lines[number]}: '{row_id}' already has a weight, in line"
                     f" {self.lines[number_of[row_id]]}"
                 )
             if not is_known(row_id):
@@ -273,7 +276,7 @@ class WeightLines:
         missing = [row_id for row_id in in_order if row_id not in number_of]
         if missing:
             raise DataError(
-                f"{self.name}: {len(missing):,} known positives have no weight, such as"
+                f"{self.name}: {len(missing):,} known positives have no weight, for example"
                 f" '{missing[0]}'",
                 ONE_PER_ID,
             )

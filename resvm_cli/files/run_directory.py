@@ -1,8 +1,8 @@
-"""Directories of long jobs: settings with append-only logs, files of array tasks, and outputs.
+"""Directories of long jobs: settings, append-only logs, files written by array tasks, and outputs.
 
-Whatever a killed process leaves can be continued. A log line counts once it is complete: a cut-off
-last line is removed by the next run. One process at a time may write a log; each task of an array
-job writes a file of its own.
+A killed run can always be resumed. A log line counts once it is complete; the next run removes a
+truncated last line. Only one process at a time may write a log; each task of an array job writes
+its own file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from resvm_cli.running.array_tasks import Share
 
 SETTINGS = "settings.json"
 LOCK = ".lock"
-TASKS = "tasks"  # files that tasks of an array job wrote for the run
+TASKS = "tasks"  # files written by the tasks of an array job
 KIND = "resvm-task"
 FORMAT = 1
 SAVED_SECONDS = 30.0  # a killed task loses at most this much work
@@ -39,19 +39,19 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to mix results of different settings."""
+    """Reject settings that differ from those of the existing results."""
     changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if changed:
         raise ParameterError(
             "{path}: was started with other settings: {names}",
-            "repeat the command unchanged, or start again with another {output}",
+            "repeat the command unchanged, or start over with another {output}",
             path=path,
             names=", ".join(changed),
         )
 
 
 class RunDirectory:
-    """The directory of one run: settings, and logs of JSON lines."""
+    """The directory of one run: its settings, and logs in JSON lines."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class RunDirectory:
         settings: dict[str, Any],
         *,
         resume: bool,
-        lines_stand_alone: bool = False,  # a damaged line can be computed again by itself
+        lines_stand_alone: bool = False,  # a damaged line can be recomputed on its own
     ) -> None:
         self.path = path
-        self.damaged: list[str] = []  # lines that were removed, by file and number
+        self.damaged: list[str] = []  # removed lines, as file:number
         self._lines_stand_alone = lines_stand_alone
         self._settings = json.loads(json.dumps(settings))
         self._log_name = log
@@ -71,13 +71,13 @@ class RunDirectory:
         self._logs: dict[str, int] = {}
         if os.path.lexists(path) and not resume and not self._has_not_begun():
             raise ParameterError(
-                "{path}: already there",
+                "{path}: already exists",
                 "continue it with {resume:True}, or choose another {output}",
                 path=path,
             )
 
     def _has_not_begun(self) -> bool:
-        """Whether it holds no run yet, only files of tasks or what a killed run left."""
+        """Whether no run has started here: there are only task files or leftover temporaries."""
         try:
             return all(
                 name in (LOCK, TASKS) or is_left_behind(name) for name in os.listdir(self.path)
@@ -87,7 +87,7 @@ class RunDirectory:
 
     @contextmanager
     def opened(self) -> Iterator[list[dict[str, Any]]]:
-        """Create or continue the directory; yields the records of earlier runs."""
+        """Create the directory or resume its run; yield the records of earlier runs."""
         try:
             self._directory.mkdir(exist_ok=True)
         except FileNotFoundError:
@@ -108,17 +108,17 @@ class RunDirectory:
                 yield records
             finally:
                 for descriptor in self._logs.values():
-                    with suppress(OSError):  # a failed write was reported already
+                    with suppress(OSError):  # a failed write has already been reported
                         os.close(descriptor)
 
     def _refuse_foreign(self) -> None:
-        """Refuse a directory of something else before even a lock is put there."""
+        """Reject a directory that is not ours before creating even a lock file in it."""
         if os.path.lexists(self._directory / SETTINGS) or self._has_not_begun():
             return
         if os.path.lexists(self._directory / self._log_name):
             raise FileError(f"{self.path}: {SETTINGS} is missing", START_AGAIN)
         raise ParameterError(
-            "{path}: not a directory of this command", "choose another {output}", path=self.path
+            "{path}: not written by this command", "choose another {output}", path=self.path
         )
 
     @contextmanager
@@ -132,7 +132,7 @@ class RunDirectory:
         finally:
             if descriptor is not None:
                 with suppress(OSError):
-                    os.unlink(lock)  # while it is held: afterwards it could be someone else's
+                    os.unlink(lock)  # while we hold it: later it could belong to another process
                 os.close(descriptor)
 
     def _lock(self, lock: Path) -> int:
@@ -155,20 +155,20 @@ class RunDirectory:
             with suppress(OSError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
                     return descriptor
-            os.close(descriptor)  # its holder has just removed it; there may be a new one
+            os.close(descriptor)  # its owner has just removed it; there may be a new one
 
     def _require_same_settings(self) -> None:
         _require_same(self.path, self.read(SETTINGS) or {}, self._settings)
 
     def recorded(self) -> list[dict[str, Any]]:
-        """The records of a run so far, read without a lock: it may be running."""
+        """The records so far, read without locking, as the run may still be active."""
         if not os.path.lexists(self._directory / SETTINGS):
             return []
         self._require_same_settings()
         return self._sound_lines(self._log_name)[0]
 
     def _recover(self, name: str) -> list[dict[str, Any]]:
-        """The records of a log, after removing damaged lines from it."""
+        """Remove damaged lines from a log and return its records."""
         records, sound, text = self._sound_lines(name)
         path = self._directory / name
         try:
@@ -182,7 +182,7 @@ class RunDirectory:
         return records
 
     def _sound_lines(self, name: str) -> tuple[list[dict[str, Any]], bytes, bytes]:
-        """The records in a log's sound lines, the text of these lines, and the whole text."""
+        """Return the records in a log's valid lines, the text of these lines, and the full text."""
         path = self._directory / name
         if not os.path.lexists(path):
             return [], b"", b""
@@ -202,7 +202,7 @@ class RunDirectory:
         return records, b"".join(sound), text
 
     def append(self, name: str, record: dict[str, Any]) -> None:
-        """Add a line to a log; it is with the system when this returns."""
+        """Append a record to a log, unbuffered: it survives if this process is killed."""
         path = self._directory / name
         try:
             if name not in self._logs:
@@ -210,7 +210,7 @@ class RunDirectory:
                     self._recover(name)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._logs[name] = os.open(path, flags, 0o666)
-            # unbuffered: closing a buffered file would write again what a full disk refused
+            # closing a buffered file would retry a write that failed on a full disk
             line = json.dumps(record).encode() + b"\n"
             while line:
                 line = line[os.write(self._logs[name], line) :]
@@ -218,7 +218,7 @@ class RunDirectory:
             raise cannot("write", str(path), error) from None
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """A JSON file of an earlier run; None if there is none."""
+        """Read a JSON file of an earlier run; return None if it does not exist."""
         path = self._directory / name
         if not os.path.lexists(path):
             return None
@@ -228,19 +228,19 @@ class RunDirectory:
         return content
 
     def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
-        """Replace a log as a whole."""
+        """Replace a log atomically."""
         with whole_file(str(self._directory / name)) as handle:
             for record in records:
                 handle.write(json.dumps(record).encode() + b"\n")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """Write a JSON file as a whole."""
+        """Write a JSON file atomically."""
         with whole_file(str(self._directory / name)) as handle:
             handle.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
 class TaskFiles:
-    """The sealed files in which the tasks of an array job leave their records for the run."""
+    """Sealed files through which the tasks of an array job pass their records to the run."""
 
     def __init__(
         self, directory: str, settings: dict[str, Any], is_record: Callable[[Any], bool]
@@ -251,7 +251,7 @@ class TaskFiles:
         self._settings = json.loads(json.dumps(settings))
 
     def read(self) -> list[dict[str, Any]]:
-        """The records of all files, which must have the same settings."""
+        """Read the records of all files, which must have the same settings."""
         try:
             names = sorted(os.listdir(self._directory))
         except FileNotFoundError:
@@ -285,7 +285,7 @@ class TaskFiles:
     def saving(
         self, label: str, share: Share, records: list[dict[str, Any]]
     ) -> Iterator[Callable[[dict[str, Any]], None]]:
-        """Yields a function that adds a record; records are saved now and then, and at the end."""
+        """Yield a function that adds a record; records are saved periodically and at the end."""
         saved = time.monotonic()
 
         def add(record: dict[str, Any]) -> None:
@@ -311,10 +311,10 @@ class TaskFiles:
 
 
 class OutputDirectory:
-    """Outputs, each with a record of its inputs, so that a finished one is not made again.
+    """Output files, each with a record of its inputs, so that finished outputs are not redone.
 
-    A record is written after its output: an output that a killed process left, or that was changed
-    since, counts as not finished.
+    A record is written after its output. An output without a record, or one that has changed since,
+    counts as unfinished.
     """
 
     def __init__(self, path: str) -> None:
@@ -333,7 +333,7 @@ class OutputDirectory:
         return os.path.join(self.path, f".{name}.json")
 
     def is_finished(self, name: str, made_from: dict[str, Any]) -> bool:
-        """Whether this output is there, unchanged, and was made from the same inputs."""
+        """Whether this output exists, is unchanged, and was made from the same inputs."""
         try:
             record = read_sealed(self._record_path(name))
         except (FileError, ValueError):
@@ -346,13 +346,13 @@ class OutputDirectory:
         )
 
     def finish(self, name: str, made_from: dict[str, Any]) -> None:
-        """Record the inputs of an output that has been written."""
+        """Record the inputs of a finished output."""
         digest = file_digest(self.output_path(name))
         write_sealed(self._record_path(name), {"made_from": made_from, "sha256": digest})
 
 
 def output_names(sources: list[str], suffix: str) -> list[str]:
-    """The name of each source's output: its own with the suffix; no two may be equal."""
+    """Name each output after its source plus the suffix; duplicate names are an error."""
     names = [f"{Path(source).name}{suffix}" for source in sources]
     first: dict[str, str] = {}
     for name, source in zip(names, sources, strict=True):

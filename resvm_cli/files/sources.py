@@ -1,7 +1,7 @@
-"""Inputs that are read more than once: rereadable sources and an index of the rows in them.
+"""Inputs that are read more than once, and an index of their rows.
 
-A second pass reads only the rows that were drawn. The index marks the offsets of some lines; marks
-thin out as a text grows, so the index of a file of any size stays small.
+The second pass reads only the rows that were drawn. The index stores the offsets of some lines. As
+the text grows, the offsets are thinned out, so the index stays small for files of any size.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ END = 1 << 62  # beyond any text
 
 
 class Source:
-    """An input that can be read again: a pipe is spooled, in memory at first, then in TMPDIR."""
+    """An input that can be read repeatedly; a pipe is spooled in memory, then in TMPDIR."""
 
     def __init__(self, path: str, *, once: bool = False) -> None:
         self.name = name_of(path)
-        self._once = once  # it will not be read again, so it is not spooled
+        self._once = once  # read only once, so a pipe need not be spooled
         self._owned = path != STDIN
         self._descriptor = open_source(path)
         status = os.fstat(self._descriptor)
@@ -49,7 +49,7 @@ class Source:
         return self.spooled_bytes > streams.SPOOL_MEMORY
 
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """The decompressed bytes from the beginning, in pieces of up to this size."""
+        """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes."""
         text = inflated(self._raw(size), self.name)
         self._plain = not isinstance(text, Inflated)
         return text
@@ -80,7 +80,7 @@ class Source:
         return self._spool.read(size)
 
     def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-        """The decompressed bytes between these ascending offsets."""
+        """Yield the decompressed bytes between each pair of offsets, in ascending order."""
         try:
             if not self._plain:
                 yield from _between(self.pieces(), bounds)
@@ -113,14 +113,14 @@ class Source:
 
     def close(self) -> None:
         if self._spool is not None:
-            with suppress(OSError):  # on a full disk the last flush fails; its bytes are not needed
+            with suppress(OSError):  # the last flush fails on a full disk; its bytes are not needed
                 self._spool.close()
         if self._owned:
             os.close(self._descriptor)
 
 
 def _between(pieces: Iterator[bytes], bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """The parts of a stream between ascending offsets."""
+    """Yield the parts of a stream between each pair of offsets, in ascending order."""
     start_of_piece = 0
     piece = next(pieces, b"")
     for start, stop in bounds:
@@ -137,7 +137,7 @@ def _between(pieces: Iterator[bytes], bounds: Iterable[tuple[int, int]]) -> Iter
 
 
 class RowIndex:
-    """The offsets of some lines and the number of rows before each, noted on the first pass."""
+    """The offsets of some lines and the number of rows before each, recorded in the first pass."""
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
@@ -147,7 +147,7 @@ class RowIndex:
         self.n_rows = 0
 
     def add(self, starts: IntArray) -> None:
-        """Count rows whose lines begin at these ascending offsets."""
+        """Add rows whose lines start at these ascending offsets."""
         if len(starts):
             wanted = np.arange(self._next, int(starts[-1]) + 1, self._spacing)
             if len(wanted):
@@ -164,7 +164,7 @@ class RowIndex:
         self._next = self._offsets[-1] + self._spacing
 
     def add_text(self, start: int, text: bytes) -> None:
-        """Count the lines that end in this text as rows, without parsing them."""
+        """Count every line that ends in this text as a row, without parsing it."""
         counts = np.empty(-(-len(text) // LINE_SPACING), np.int64)
         tokenizer.newlines(text, LINE_SPACING, counts)
         for number, count in enumerate(counts.tolist()):
@@ -177,7 +177,7 @@ class RowIndex:
             self.n_rows += count
 
     def spans(self, numbers: IntArray) -> Spans:
-        """The parts of the text that hold these ascending rows."""
+        """Find the parts of the text that contain these rows, given in ascending order."""
         offsets, rows = np.array([*self._offsets, END]), np.array([*self._rows, self.n_rows])
         which = np.searchsorted(rows[:-1], numbers, side="right") - 1
         parts, first, part_of = np.unique(which, return_index=True, return_inverse=True)
@@ -193,14 +193,14 @@ class RowIndex:
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Parts of a text, and which of their rows are wanted."""
+    """Parts of a text, and the rows to read from them."""
 
     bounds: list[tuple[int, int]]
-    within: list[list[int]]  # for each part, the numbers of its wanted rows
-    positions: IntArray  # the numbers of wanted rows, counted over all parts
+    within: list[list[int]]  # for each part, the numbers of the rows to read
+    positions: IntArray  # the numbers of the rows to read, counted over all parts
 
     def lines(self, texts: Iterator[bytes]) -> Iterator[bytes]:
-        """The wanted lines of the parts' texts, if every line is a row."""
+        """Yield the requested lines from the parts' texts; every line must be a row."""
         for text, numbers in zip(texts, self.within, strict=True):
             lines = text.split(b"\n", numbers[-1] + 1)
             for number in numbers:
@@ -208,7 +208,7 @@ class Spans:
 
 
 def join_texts(texts: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """The same text in pieces of at least this size, except for the last."""
+    """Join texts into pieces of at least ``size`` bytes, except for the last one."""
     waiting: list[bytes] = []
     length = 0
     for text in texts:

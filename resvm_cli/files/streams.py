@@ -1,7 +1,7 @@
-"""Bytes in and out: files, pipes and stdin in pieces and lines, and stdout.
+"""Read files, pipes and stdin in pieces and lines, and write to stdout.
 
-A piece is whatever has arrived, up to a size: lines from a slow pipe are passed on at once, a fast
-one gives large pieces.
+A piece is whatever has arrived, up to a maximum size: lines from a slow pipe are passed on
+immediately, and a fast pipe yields large pieces.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import IO
 from resvm_cli.errors import ClosedPipe, DataError, FileError
 from resvm_cli.files.compression import PIECE, inflated
 
-SPOOL_MEMORY = 1 << 25  # spooled in memory up to here, then in TMPDIR
-# How long to wait for more from a pipe before passing on what has arrived.
+SPOOL_MEMORY = 1 << 25  # larger spools go to TMPDIR
+# How long to wait for more data from a pipe before passing on what has arrived.
 PATIENCE_MILLISECONDS = 2
 
 STDIN = STDOUT = "-"
-# About four million values; without a limit a binary file would be read into memory as one line.
+# About four million values. Without a limit, a binary file would be read into memory as one line.
 MAX_LINE = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
-    """The name of an input in messages."""
+    """The name of an input for messages."""
     return "stdin" if path == STDIN else path
 
 
@@ -56,7 +56,7 @@ def same_source(first: str, second: str) -> bool:
 
 
 def cannot(action: str, path: str, error: OSError) -> FileError:
-    """The error for a failed system call on a path."""
+    """Return the error for a failed system call on a path."""
     reason = error.strerror or str(error)
     hint = None
     if error.errno == errno.ENOENT:
@@ -69,7 +69,7 @@ def cannot(action: str, path: str, error: OSError) -> FileError:
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
-    """The decompressed bytes of a file, or of stdin for ``-``, in pieces of about a megabyte."""
+    """Yield the decompressed bytes of a file (``-`` for stdin) in pieces of about a megabyte."""
     name = name_of(path)
     descriptor = open_source(path)
     try:
@@ -80,7 +80,7 @@ def read_pieces(path: str) -> Iterator[bytes]:
 
 
 def read_regular(path: str, limit: int = -1, *, follow_links: bool = True) -> bytes:
-    """A regular file, or its first ``limit`` bytes; a pipe is an error, as it may never end."""
+    """Read a regular file, or its first ``limit`` bytes; reject pipes, as they may never end."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     try:
         with open(os.open(path, flags), "rb") as handle:
@@ -106,7 +106,7 @@ def file_digest(path: str) -> str:
 
 
 def open_spool() -> IO[bytes]:
-    """A temporary file that stays in memory while it is small."""
+    """Open a temporary file that stays in memory while it is small."""
     import tempfile
 
     try:
@@ -116,7 +116,7 @@ def open_spool() -> IO[bytes]:
 
 
 def cannot_spool(error: OSError, name: str = "") -> FileError:
-    """The error for a spool that cannot be written."""
+    """Return the error for a spool that cannot be written."""
     directory = os.environ.get("TMPDIR", "the temporary directory")
     return cannot(f"spool {name}".strip(), directory, error)
 
@@ -124,17 +124,17 @@ def cannot_spool(error: OSError, name: str = "") -> FileError:
 def whole_lines(
     pieces: Iterable[bytes], multiple: int = 1, *, name: str = "the input"
 ) -> Iterator[bytes]:
-    """The same text, split after newlines only; a missing last newline is added.
+    """Split the text again, only after newlines; add a missing newline at the end.
 
-    Pieces that are long enough hold a multiple of ``multiple`` lines.
+    Pieces that are long enough contain a multiple of ``multiple`` lines.
     """
-    import numpy as np  # here, so that commands that read nothing start without it
+    import numpy as np  # here, so that commands that read nothing start faster
 
     from resvm_cli.files import _svmlight as tokenizer
 
     carried: list[bytes] = []
-    n_carried = 0  # complete lines in it: fewer than the multiple
-    size = 0  # bytes carried
+    n_carried = 0  # complete lines carried over: fewer than the multiple
+    size = 0  # bytes carried over
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut == 0:
@@ -165,12 +165,12 @@ def whole_lines(
 
 
 def as_unicode(text: str) -> str:
-    """A name as valid Unicode: bytes that are not UTF-8 become escapes such as \\xff."""
+    """Replace bytes that are not valid UTF-8 with escapes such as \\xff."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their newlines; bytes that are not UTF-8 become surrogates."""
+    """Yield numbered lines without newlines; bytes that are not UTF-8 become surrogates."""
     number = before
     for part in whole_lines(pieces, name=name):
         for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
@@ -179,7 +179,7 @@ def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[
 
 
 def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same text without a leading byte-order mark."""
+    """Yield the same text without a leading byte-order mark."""
     head = next(pieces, b"")
     while len(head) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(head):
         more = next(pieces, b"")
@@ -191,7 +191,7 @@ def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def open_source(path: str) -> int:
-    """A descriptor to read from; that of stdin for ``-``."""
+    """Open a file for reading and return its descriptor (``-`` for stdin)."""
     try:
         if path == STDIN:
             if sys.stdin is None:
@@ -207,7 +207,7 @@ def open_source(path: str) -> int:
 
 
 def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterator[bytes]:
-    """The bytes of an open file or pipe, from its current position."""
+    """Yield the bytes of an open file or pipe from its current position."""
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISREG(mode):
@@ -236,17 +236,17 @@ def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterat
 
 
 def _widen(descriptor: int) -> None:
-    """Enlarge a pipe's buffer to a whole piece, so that a fast writer fills large blocks."""
+    """Enlarge a pipe's buffer to the size of a piece, so that a fast writer fills large pieces."""
     import fcntl
 
     resize = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux
     if resize is not None:
-        with suppress(OSError):  # above the system's limit: the blocks stay smaller
+        with suppress(OSError):  # above the system's limit: pieces stay smaller
             fcntl.fcntl(descriptor, resize, PIECE)
 
 
 class _Stdout(io.RawIOBase):
-    """The process's stdout; a closed pipe and a full device raise our own errors."""
+    """The stdout of this process; raises our own errors for a closed pipe or a full device."""
 
     def writable(self) -> bool:
         return True
@@ -271,11 +271,11 @@ class _Stdout(io.RawIOBase):
 
 
 def guard_stdout() -> None:
-    """Replace sys.stdout, so that every failed write, ours or a library's, raises our errors."""
+    """Replace sys.stdout, so that any failed write, ours or a library's, raises our errors."""
     try:
         os.fstat(1)
     except OSError:
-        # closed: take its number, or the next file opened would get it; writing fails (EBADF)
+        # closed: occupy descriptor 1, or the next opened file would get it; writes fail (EBADF)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Stdout()), "utf-8", "surrogateescape", newline="", line_buffering=True
@@ -283,7 +283,7 @@ def guard_stdout() -> None:
 
 
 def write_stdout(data: bytes) -> None:
-    """Write and flush, so that the reader has a block before the next one is computed."""
+    """Write and flush, so that the reader gets a block before the next one is computed."""
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
@@ -297,7 +297,7 @@ def _abandon_stdout() -> None:
 
 
 def package_text(name: str) -> str:
-    """A text file that comes with the package, by its path in it."""
+    """Read a text file that is part of the package, by its path relative to the package."""
     from importlib.resources import files  # here, as few runs need it
 
     return (files("resvm_cli") / name).read_text(encoding="utf-8")

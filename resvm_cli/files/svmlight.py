@@ -1,7 +1,7 @@
 """svmlight text: ``[label] [qid:n] index:value ... [# comment]``, one row per line.
 
-Reading is strict (the first line that cannot be read is an error with line and column) and exact
-(every number is Python's ``float()`` of its text). Blocks of rows stream in constant memory.
+Reading is strict: the first invalid line is an error that gives line and column. It is also exact:
+every number equals Python's ``float()`` of its text. Blocks of rows stream in constant memory.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ NONZERO_CAPACITY = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows of a file, with the rest of their lines."""
+    """Consecutive rows of a file, with their labels, qids and comments."""
 
     rows: Rows
-    labels: FloatArray  # nan for a line without label
-    qids: IntArray  # -1 for a line without qid
+    labels: FloatArray  # nan for a line without a label
+    qids: IntArray  # -1 for a line without a qid
     lines: IntArray
     starts: IntArray  # the offset of each line, in bytes from the start of the text
-    comments: list[str] | None  # only if asked for
+    comments: list[str] | None  # only if requested
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,7 +56,7 @@ class Block:
     def from_rows(
         cls, rows: Rows, labels: FloatArray | None = None, comments: list[str] | None = None
     ) -> Block:
-        """Rows to be written, with labels and comments if there are any."""
+        """Create a block to write, with optional labels and comments."""
         nothing = np.full(len(rows), -1, np.int64)
         written = np.full(len(rows), np.nan) if labels is None else np.asarray(labels, np.float64)
         return cls(rows, written, nothing, nothing, nothing, comments)
@@ -75,7 +75,7 @@ class Block:
         )
 
     def slices(self, max_rows: int) -> Iterator[Block]:
-        """The same rows in blocks of at most this many."""
+        """Split into blocks of at most ``max_rows`` rows."""
         if len(self) <= max_rows:
             yield self
             return
@@ -85,7 +85,7 @@ class Block:
             yield self._chosen(self.rows.slice(part.start, part.stop), part, comments)
 
     def take(self, numbers: IntArray) -> Block:
-        """The rows with these numbers, in this order."""
+        """Return the rows with these numbers, in this order."""
         comments = self.comments
         if comments is not None:
             comments = [comments[number] for number in numbers.tolist()]
@@ -96,12 +96,12 @@ class Block:
         return Block(rows, labels, qids, self.lines[chosen], self.starts[chosen], comments)
 
     def require_labels(self, name: str) -> None:
-        """DataError for the first row without label."""
+        """Raise DataError for the first row without a label."""
         missing = np.flatnonzero(np.isnan(self.labels))
         if len(missing):
             raise DataError(
-                f"{name}:{self.lines[missing[0]]}: a row without label",
-                Message("{data} needs labels; give unlabeled rows one of their own, such as 0"),
+                f"{name}:{self.lines[missing[0]]}: a row without a label",
+                Message("{data} needs labels; give unlabeled rows a label such as 0"),
             )
 
 
@@ -116,7 +116,7 @@ class BadLine:
     previous: int
 
     def error(self, name: str) -> DataError:
-        """What is wrong and what was expected."""
+        """Return the error that says what is wrong and what was expected."""
         shown = self.token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
         if len(self.token) > 40:
             shown += "..."
@@ -126,9 +126,9 @@ class BadLine:
         return DataError(f"{name}:{self.line}:{self.column}: {what}", hint)
 
 
-# What is wrong with a line by the tokenizer's status, and how to correct it.
+# For each status of the tokenizer: what is wrong with the line, and how to correct it.
 _PROBLEMS: dict[int, tuple[str, Text | None]] = {
-    tokenizer.MALFORMED: ("cannot read '{shown}'; expected a pair index:value", None),
+    tokenizer.MALFORMED: ("cannot read '{shown}'; expected an index:value pair", None),
     tokenizer.NOT_FINITE: (
         "'{shown}' is not finite",
         "leave unknown values out (they count as 0) or impute them first",
@@ -144,7 +144,7 @@ _PROBLEMS: dict[int, tuple[str, Text | None]] = {
         "sort the features of each row by index",
     ),
     tokenizer.INDEX_REPEATS: (
-        "feature {index} comes twice; indices must increase",
+        "feature {index} appears twice; indices must increase",
         "keep one value per feature and row",
     ),
     tokenizer.INDEX_TOO_LARGE: ("index {index} is too large (at most 2147483646)", None),
@@ -153,21 +153,21 @@ _PROBLEMS: dict[int, tuple[str, Text | None]] = {
         "the file is binary, or encoded as UTF-16: convert it to UTF-8 text",
     ),
     tokenizer.BAD_LABEL: (
-        "cannot read '{shown}'; expected a numeric label or a pair index:value",
-        "is this a svmlight file? names belong at the end of a line, after a #",
+        "cannot read '{shown}'; expected a numeric label or an index:value pair",
+        "is this an svmlight file? names belong at the end of a line, after a #",
     ),
     tokenizer.BAD_QID: (
         "cannot read '{shown}'; expected one qid:NUMBER before the features",
         None,
     ),
-    tokenizer.NO_VALUE: ("feature {index} has no value; expected a pair index:value", None),
+    tokenizer.NO_VALUE: ("feature {index} has no value; expected an index:value pair", None),
 }
 
 
 def read_blocks(
     path: str, *, zero_based: bool = False, with_comments: bool = False, workers: int = 1
 ) -> Iterator[Block]:
-    """The rows of a svmlight file (``-`` for stdin), block by block as they arrive."""
+    """Yield the rows of an svmlight file (``-`` for stdin) in blocks, as they arrive."""
     return parse_pieces(
         read_pieces(path),
         name_of(path),
@@ -188,11 +188,12 @@ def map_blocks(
     multiple: int = 1,
     max_rows: int = ROW_CAPACITY,
 ) -> Iterator[tuple[Block, Result]]:
-    """Blocks of a file and the function's result for each, computed in the threads that parse.
+    """Yield each block of a file with the function's result, computed in the parsing threads.
 
-    On a cluster, pieces of text are sent and blocks come back without values. In the function,
-    lines count from the beginning of the piece. Blocks of a file without blank lines hold a
-    multiple of ``multiple`` rows, at most ``max_rows``; text from a pipe is passed on at once.
+    On a cluster, workers receive text and return blocks without values. The line numbers that the
+    function sees count from the start of its piece of text. Blocks of a file without blank lines
+    have a multiple of ``multiple`` rows, at most ``max_rows``; text from a pipe is passed on
+    immediately.
     """
     text = require_svmlight(read_pieces(path), name_of(path))
     texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
@@ -210,7 +211,7 @@ def map_blocks(
 
 
 def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
-    """A whole svmlight file."""
+    """Read a complete svmlight file."""
     return Block.concatenate(
         list(read_blocks(path, zero_based=zero_based, with_comments=with_comments))
     )
@@ -225,10 +226,10 @@ def parse_pieces(
     workers: int = 0,
     on_bad_line: Callable[[BadLine], None] | None = None,
 ) -> Iterator[Block]:
-    """Blocks of rows from pieces of text.
+    """Parse pieces of text into blocks of rows.
 
-    With workers, threads read and parse ahead. A line that cannot be read is an error, or is passed
-    to ``on_bad_line`` and skipped.
+    If ``workers`` is not 0, that many threads read and parse ahead. An invalid line is an error; if
+    ``on_bad_line`` is given, the line is passed to it and skipped instead.
     """
     parse = _Parser(zero_based, with_comments, on_bad_line is not None)
     texts = enumerate(whole_lines(require_svmlight(pieces, name), name=name))
@@ -242,7 +243,7 @@ def parse_pieces(
 def _joined(
     pieces: Iterable[_Parsed], name: str, on_bad_line: Callable[[BadLine], None] | None
 ) -> Iterator[Block]:
-    """The blocks of parsed pieces, with lines and offsets counted from the start of the text."""
+    """Yield the blocks of parsed pieces; lines and offsets count from the start of the text."""
     line = offset = n_rows = 0
     for parsed in pieces:
         for block in parsed.blocks:
@@ -264,7 +265,7 @@ def _joined(
 
 @dataclass
 class _Parsed:
-    """The result of parsing a piece; lines and offsets count from its start."""
+    """The result of parsing one piece; lines and offsets count from the start of the piece."""
 
     n_bytes: int
     n_lines: int = 0
@@ -310,7 +311,7 @@ def _empty(n_rows: int) -> Rows:
 
 
 class _Scratch(threading.local):
-    """The tokenizer's output arrays, which each thread uses again for its next text."""
+    """The tokenizer's output arrays, reused by each thread."""
 
     def __init__(self) -> None:
         self.per_row = [np.empty(ROW_CAPACITY, kind) for kind in ("i8", "f8", "i8", "i8", "i8")]
@@ -328,7 +329,7 @@ _scratch = _Scratch()
 def _parse(
     text: bytes, position: int, zero_based: bool, with_comments: bool, tolerant: bool
 ) -> _Parsed:
-    """Parse whole lines; stops at the first bad one unless tolerant."""
+    """Parse complete lines; stop at the first invalid line unless ``tolerant``."""
     parsed = _Parsed(len(text))
     scratch = _scratch
     view = memoryview(text)
@@ -386,20 +387,20 @@ def _block(
 
 
 def format_rows(rows: Rows) -> list[bytes]:
-    """Each row as ``index:value ...`` text that reads back exactly."""
+    """Format each row as ``index:value ...`` text that reads back exactly."""
     ends = np.empty(len(rows), np.int64)
     text = _numbers.rows(rows.indptr, rows.indices, rows.values, ends)
     return [text[a:b] for a, b in itertools.pairwise([0, *ends.tolist()])]
 
 
 def format_number(number: float) -> str:
-    """The shortest text that reads back exactly; a whole number has no .0."""
+    """Return the shortest text that reads back exactly; integers have no ``.0``."""
     text = repr(float(number))
     return text[:-2] if text.endswith(".0") else text
 
 
 def format_block(block: Block) -> bytes:
-    """The svmlight text of a block, which reads back exactly."""
+    """Format a block as svmlight text that reads back exactly."""
     labels = _numbers.lines(None, np.ascontiguousarray(block.labels), 1, b" ").splitlines()
     columns = [[b"" if text == b"nan" else text.removesuffix(b".0") for text in labels]]
     if (block.qids >= 0).any():

@@ -1,1 +1,1 @@
-"""The model directory and parts of it."""
+"""Model directories, and parts of a model that are trained separately."""

@@ -1,9 +1,9 @@
 """The model directory: ``manifest.json``, ``members/00000.model ...`` and ``out_of_bag.tsv``.
 
-The last holds out-of-bag values of known positives and of rows of U, for members trained on parts
-of P; it is read only when a threshold needs it. Reading trusts nothing: sizes and digests are
-checked before anything is parsed, names are computed and not taken from the manifest, links are not
-followed. Formats 1 and 2 are read, 2 is written.
+``out_of_bag.tsv`` has the out-of-bag values of known positives and of rows of U, if the members
+were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
+digests are checked before parsing, file names are computed instead of taken from the manifest, and
+links are not followed. Reads formats 1 and 2, and writes format 2.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class StoredModel:
     """A model in memory: its manifest and its members."""
 
     manifest: dict[str, Any]
-    plan: ModelPlan | None  # None if its bags cannot be drawn again
+    plan: ModelPlan | None  # None if its bags cannot be redrawn
     decision: DecisionRule
     ensemble: Ensemble
     scaling: Scaling | None
-    out_of_bag: OutOfBag | None = None  # None too where it was not read
+    out_of_bag: OutOfBag | None = None  # also None if it was not read
 
     @property
     def zero_based(self) -> bool:
@@ -69,7 +69,7 @@ class StoredModel:
 
 
 def check_model_target(path: str, *, force: bool) -> None:
-    """Refuse a path where a model must not be written, before any work is done."""
+    """Reject a path where a model must not be written, before any work is done."""
     require_parent(path)
     try:
         target = Path(os.path.realpath(path))
@@ -103,7 +103,7 @@ def check_model_target(path: str, *, force: bool) -> None:
 
 
 def require_parent(path: str) -> None:
-    """Refuse a path without a name or whose parent directory does not exist."""
+    """Reject a path that has no name or whose parent directory does not exist."""
     if path in ("", "-"):
         raise ParameterError("{output} is '{path}'; expected the name of a directory", path=path)
     try:
@@ -120,7 +120,7 @@ def require_parent(path: str) -> None:
 
 
 def _is_only_a_model(path: Path) -> bool:
-    """Whether this directory is a model and has no other files, which replacing it would lose."""
+    """Whether this directory is a model without other files, so that it may be replaced."""
     try:
         if set(os.listdir(path)) - {MANIFEST, MEMBERS, OUT_OF_BAG}:
             return False
@@ -138,7 +138,7 @@ def save_model(
     force: bool,
     out_of_bag: OutOfBag | None = None,
 ) -> dict[str, Any]:
-    """Write the texts of members; returns the manifest, which is ``description`` with entries."""
+    """Write the member files and return the manifest: ``description`` plus one entry per member."""
     with whole_directory(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
@@ -178,9 +178,9 @@ def load_model(path: str) -> StoredModel:
 def load_with_out_of_bag(
     path: str, *, required: bool, workers: Callable[[], int] = lambda: 1
 ) -> tuple[StoredModel, OutOfBag | None]:
-    """A model and its out-of-bag values, consistent even if the model is being replaced.
+    """Load a model and its out-of-bag values, consistently even if the model is being replaced.
 
-    Many members are read by that many threads.
+    If the members are large, they are read by ``workers()`` threads.
     """
 
     def both() -> tuple[StoredModel, OutOfBag | None]:
@@ -211,7 +211,7 @@ def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
 
 
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
-    """The plan of the members, and their groups."""
+    """Return the plan of the members, and their groups."""
     n_members = len(manifest["members"])
     rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
     if manifest["format"] == 1:
@@ -235,13 +235,13 @@ def _decision(manifest: dict[str, Any]) -> DecisionRule:
 
 
 def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
-    """The out-of-bag values of a model; ``of_positives`` requires some of known positives."""
+    """Load the out-of-bag values; with ``of_positives``, some must be of known positives."""
     entry = manifest.get("out_of_bag")
     if entry is None:
         why = f"{manifest['method']} trains every member on all of P"
         hint = "use {method:resvm}, or set {threshold} to a number, top=K or fraction=F"
         if manifest["method"] == "resvm":
-            why, hint = "an older version of resvm wrote it", "train it again, with the same seed"
+            why, hint = "an older version of resvm wrote it", "train it again with the same seed"
         raise ModelError(
             f"{path}: has no out-of-bag values of known positives: {why}", Message(hint)
         )
@@ -262,21 +262,21 @@ def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool =
 
 
 def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
-    """The plan of a model, to draw its bags again."""
+    """Return the plan of a model, for redrawing its bags."""
     rule = stored.manifest.get("bags")
     if stored.plan is None:
         raise ModelError(f"{path}: its manifest does not say how its bags were drawn")
     if rule not in (bags.RULE, bags.WEIGHTED_RULE):
         raise ModelError(
             f"{path}: its bags were drawn by the rule {rule!r}; this version"
-            f" has '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
+            f" supports '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
             "use the version of resvm that trained it or a newer one, or train again",
         )
     return stored.plan
 
 
 def plan_of_part(description: dict[str, Any]) -> ModelPlan:
-    """The plan in the description of a part; ValueError if it is invalid."""
+    """Return the plan in the description of a part; raise ValueError if it is invalid."""
     try:
         if not _fits({**description, "unconverged": 0}, _REQUIRED):
             raise ValueError("description")
@@ -290,7 +290,7 @@ def plan_of_part(description: dict[str, Any]) -> ModelPlan:
 
 
 ANYTHING = object()
-# The required content of a manifest: keys with types, or with allowed words.
+# The required content of a manifest: keys, each with a type or a tuple of allowed values.
 _REQUIRED: dict[str, Any] = {
     "method": METHOD_NAMES,
     "seed": int,
@@ -310,7 +310,7 @@ _MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
 
 
 def _fits(value: Any, pattern: Any) -> bool:
-    """Whether a value has the keys, types or words of a pattern."""
+    """Whether a value matches a pattern of keys, types and allowed values."""
     if isinstance(pattern, dict):
         return isinstance(value, dict) and all(
             key in value and _fits(value[key], part) for key, part in pattern.items()
@@ -336,19 +336,19 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
 
 
 def read_manifest(path: str) -> dict[str, Any]:
-    """The manifest, checked for its own digest and format number."""
+    """Read the manifest and check its digest and format."""
     recover(path, is_ours=_is_only_a_model)
     if not os.path.isdir(path):
         what = "a file, not a model" if os.path.exists(path) else "no such model directory"
         raise ModelError(
             f"{path}: {what}",
-            "a model is the directory that resvm train wrote; it comes first: predict MODEL FILE",
+            "a model is a directory written by resvm train; it comes first: predict MODEL FILE",
         )
     name = f"{path}/{MANIFEST}"
     if not os.path.lexists(name):
         raise ModelError(
             f"{path}: not a resvm model: it has no {MANIFEST}",
-            "a model is the directory that resvm train wrote",
+            "a model is a directory written by resvm train",
         )
     text = read_bounded(name, MAX_MANIFEST)
     damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
@@ -364,7 +364,7 @@ def read_manifest(path: str) -> dict[str, Any]:
             f" {' and '.join(map(str, READ_FORMATS))}",
             "install the version of resvm-cli that wrote it, or a newer one",
         )
-    # the file must be exactly what this content is written as
+    # the file must be byte-for-byte identical to what we would write
     try:
         whole = manifest.get("manifest_sha256") == _own_digest(manifest)
         whole = whole and text == _render(manifest)

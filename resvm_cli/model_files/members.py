@@ -1,9 +1,9 @@
-"""Members of a model as files: LIBSVM model text, written without loss and read without trust.
+"""Member files: text in LIBSVM's model format, written without loss and read defensively.
 
-LIBSVM's own writer keeps 8 digits of a support vector, and its loader crashes on damaged files. A
-file is compared with its digest before it is parsed. The line of a support vector is ``coefficient
-index:value ...``, so the svmlight tokenizer reads it; lines repeat across members, and each
-distinct one is parsed once.
+LIBSVM's own writer keeps only 8 digits of a support vector, and its loader crashes on damaged
+files. Digests are checked before parsing. A support vector is a line ``coefficient index:value
+...``, which the svmlight tokenizer can read. Members share support vectors, so each distinct line
+is parsed only once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from resvm_cli.svm.kernels import Kernel, wrong_serials
 Text: TypeAlias = bytes | memoryview
 
 MEMBERS = "members"
-MIN_SHARED_BYTES = 1 << 24  # read in threads from here on, as starting threads takes time
-BATCH_BYTES = 1 << 20  # read by a thread at a time
+MIN_SHARED_BYTES = 1 << 24  # smaller models are read without threads, which take time to start
+BATCH_BYTES = 1 << 20  # bytes that a thread reads at a time
 TRAIN_AGAIN = "copy the model again, or train it again"
 LIBSVM_NAMES = {"poly": "polynomial"}  # the other kernels have the same names
-# What follows the kernel; the numbers of digits bound the counts.
+# The header lines after the kernel; the limits on digits bound the counts.
 _REST_OF_HEAD = re.compile(
     rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
     rb"\nnr_sv ([0-9]{1,18}) ([0-9]{1,18})\nSV\n"
@@ -48,7 +48,7 @@ def member_name(number: int) -> str:
 
 
 def member_entry(text: bytes) -> dict[str, Any]:
-    """The entry of a member in a manifest or record: digest, size and support vectors."""
+    """A member's entry in a manifest or record: digest, size and number of support vectors."""
     found = _REST_OF_HEAD.search(text)
     return {
         "sha256": hashlib.sha256(text).hexdigest(),
@@ -58,20 +58,20 @@ def member_entry(text: bytes) -> dict[str, Any]:
 
 
 class _Buffer:
-    """Memory for one text after the other; new pages for each would take longer."""
+    """Memory that is reused for one text after another; allocating new pages would be slower."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def view(self, size: int) -> memoryview:
-        """This many bytes; those of the last call are overwritten."""
+        """Return ``size`` bytes, overwriting those of the previous call."""
         if len(self._bytes) < size:
             self._bytes = bytearray(size + size // 4)
         return memoryview(self._bytes)[:size]
 
 
 def read_bounded(name: str, limit: int) -> bytes:
-    """A regular file of a model: at most ``limit`` bytes, and one more if it is longer."""
+    """Read a regular file of a model; if it exceeds ``limit`` bytes, return ``limit`` + 1 bytes."""
     return bytes(_read_into(_Buffer(), name, limit))
 
 
@@ -95,7 +95,7 @@ def _read_into(buffer: _Buffer, name: str, limit: int) -> memoryview:
 def member_texts(
     path: str, entries: list[dict[str, Any]], workers: Callable[[], int]
 ) -> Iterator[tuple[str, memoryview]]:
-    """The members' names and texts, in order; a text is valid until the next is asked for."""
+    """Yield file names and texts of the members in order; a text is valid until the next one."""
     ends = list(itertools.accumulate(entry["bytes"] for entry in entries))
     names = [f"{path}/{member_name(number)}" for number in range(len(entries))]
     if ends[-1] < MIN_SHARED_BYTES or (n_workers := workers()) == 1:
@@ -124,7 +124,7 @@ def member_texts(
 
 
 def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
-    """A member's text, checked against its entry."""
+    """Read a member's text and check it against its entry."""
     return bytes(_read_verified(f"{path}/{member_name(number)}", entry, _Buffer()))
 
 
@@ -136,10 +136,10 @@ def _read_verified(name: str, entry: dict[str, Any], buffer: _Buffer) -> memoryv
 
 
 def format_members(ensemble: Ensemble) -> Iterator[bytes]:
-    """The text of each member; a row that several share is formatted once."""
+    """Yield the text of each member; a row that several members share is formatted once."""
     supports = [member.support for member in ensemble.members]
     uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
-    text: dict[int, bytes] = {}  # the line of each row after the coefficient
+    text: dict[int, bytes] = {}  # for each row, its line after the coefficient
     for index, member in enumerate(ensemble.members):
         kernel = _kernel_lines(ensemble.kernel_of(index))
         numbers = member.support.tolist()
@@ -161,7 +161,7 @@ def format_members(ensemble: Ensemble) -> Iterator[bytes]:
 def _kernel_lines(kernel: Kernel) -> list[str]:
     lines = ["svm_type c_svc", f"kernel_type {LIBSVM_NAMES.get(kernel.name, kernel.name)}"]
     if not kernel.known_to_libsvm:
-        # LIBSVM's loader stops at an unknown first word and shows it
+        # LIBSVM's loader stops at an unknown first word and prints it
         lines.insert(0, f"not_a_kernel_of_libsvm {kernel.name}")
     if kernel.uses_degree:
         lines.append(f"degree {kernel.degree}")
@@ -175,9 +175,9 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 def parse_members(
     texts: Iterable[tuple[str, Text]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
-    """An ensemble from its members' names and texts, which must have their groups' kernels.
+    """Parse an ensemble from names and texts of its members; kernels must match their groups.
 
-    Texts are taken one at a time: only rows that no other member has are kept.
+    Texts are read one at a time, and only the distinct rows are kept in memory.
     """
     shared = tokenizer.shared(int.from_bytes(os.urandom(8), "little"))
     members = []
@@ -199,7 +199,7 @@ def parse_members(
 
 
 def _parse_lines(shared: Any) -> Rows:
-    """The distinct rows of all members."""
+    """Parse the distinct rows of all members."""
     n_rows, n_entries = tokenizer.sizes(shared)
     indptr = np.zeros(n_rows + 1, np.int64)
     indices, values = np.empty(n_entries, np.int32), np.empty(n_entries)
@@ -214,13 +214,13 @@ def _parse_lines(shared: Any) -> Rows:
 
 
 def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
-    """One member, its support vectors numbered by line; ValueError says what is wrong."""
+    """Parse one member, with its support vectors numbered by distinct line (raises ValueError)."""
     found = _REST_OF_HEAD.match(text, len(head)) if text[: len(head)] == head else None
     if found is None:
         raise ValueError("its header differs from the manifest")
     size, n_positive, n_unlabeled = map(int, found.group(1, 3, 4))
     body = memoryview(text)[found.end() :]
-    # each vector has at least two bytes, which bounds the memory allocated
+    # each support vector takes at least two bytes, which bounds the allocated memory
     plausible = 0 < size <= len(body) // 2 and n_positive + n_unlabeled == size
     if not plausible or text[-1:] != b"\n":
         raise _miscounted(size, body)

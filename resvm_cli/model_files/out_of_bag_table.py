@@ -1,4 +1,4 @@
-"""The table of out-of-bag values of rows of P and U that is stored with a model."""
+"""The table, stored with a model, of out-of-bag values for rows of P and U."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, IntArray
 
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"
-HEADER_1 = "row\tdecision_value\tmembers"  # in format 1: only known positives, only d
+HEADER_1 = "row\tdecision_value\tmembers"  # format 1: only known positives, and no mean values
 MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Rows, counted from 1, with the values of the members whose bags lack them."""
+    """Rows, counted from 1, with decision values by the members whose bags lack them."""
 
     positive: npt.NDArray[np.bool_]  # true for P, false for U
     rows: IntArray
-    values: FloatArray  # d
+    values: FloatArray  # decision values by votes
     means: FloatArray | None  # None in format 1
     members: IntArray  # the number of such members
 
     def by(self, rule: RuleName) -> tuple[FloatArray, FloatArray] | None:
-        """Decision values of the rows of P and of U; None if they were not stored."""
+        """Return the decision values of P and U by this rule; None if they were not stored."""
         values = self.values if rule == "votes" else self.means
         return None if values is None else (values[self.positive], values[~self.positive])
 
     def format(self) -> bytes:
-        """One line per row, with numbers that read back exactly."""
+        """Format as text, one line per row, with numbers that read back exactly."""
         assert self.means is not None
         columns = zip(
             self.positive.tolist(),
@@ -49,7 +49,7 @@ class OutOfBag:
 
     @classmethod
     def parse(cls, text: bytes) -> OutOfBag:
-        """Read what ``format`` wrote; ValueError for anything else."""
+        """Parse the output of ``format``; raise ValueError for anything else."""
         lines = text.decode("ascii").split("\n")
         if lines[0] not in (HEADER, HEADER_1) or lines[-1]:
             raise ValueError("not a table of out-of-bag values")

@@ -1,7 +1,8 @@
-"""Parts of a model on disk: ``part.json``, and a text and a record of each finished member.
+"""Parts of a model on disk: ``part.json``, plus a text and a record for each finished member.
 
 A record is written after its text, both atomically: a killed process leaves a part with fewer
-members, never a damaged one. One process writes a part; readers check every digest.
+members, but never a damaged part. A part is written by a single process; readers check every
+digest.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ KIND = "resvm-part"
 FORMAT = 1
 HEADER = "part.json"
 MAX_VALUE = 1e100
-# May differ between machines that train members of one model.
+# Keys that may differ between machines that train members of the same model.
 OF_THE_MACHINE = ("numeric_fingerprint",)
 
 
 @dataclass(frozen=True, eq=False)
 class MemberRecord:
-    """A finished member: its entry, and its values for the rows that are scored out of bag."""
+    """A finished member: its entry, and its decision values for the out-of-bag rows."""
 
     number: int
-    entry: dict[str, Any]  # digest, size and support vectors, as in a manifest
+    entry: dict[str, Any]  # digest, size and number of support vectors, as in a manifest
     converged: bool
-    values: FloatArray  # nan if the row is in its bag
+    values: FloatArray  # nan for a row in the member's bag
 
 
 class PartDirectory:
-    """Consecutive members of one model, as far as they are finished."""
+    """A directory with the finished members of a range of a model's members."""
 
     def __init__(self, path: str, header: dict[str, Any]) -> None:
         self.path = path
@@ -65,7 +66,7 @@ class PartDirectory:
         judged: list[list[int]],
         share: Share | None = None,
     ) -> PartDirectory:
-        """Start a part, or continue it if the same part was started before."""
+        """Start a part, or resume it if the same part was started before."""
         header = {
             "kind": KIND,
             "format": FORMAT,
@@ -79,7 +80,7 @@ class PartDirectory:
         if os.path.lexists(directory / HEADER):
             if _read_header(path) != json.loads(json.dumps(header)):
                 raise ParameterError(
-                    "{path}: has a part of another model, or other members of this one",
+                    "{path}: contains a part of another model, or other members of this model",
                     "repeat the command unchanged, choose another {output}, or remove it",
                     path=path,
                 )
@@ -94,11 +95,11 @@ class PartDirectory:
 
     @classmethod
     def read(cls, path: str) -> PartDirectory:
-        """A part that was started before."""
+        """Read a part that was started before."""
         return cls(path, _read_header(path))
 
     def add(self, number: int, text: bytes, converged: bool, values: FloatArray) -> None:
-        """Keep a finished member."""
+        """Write a finished member."""
         with whole_file(f"{self.path}/{member_name(number)}") as handle:
             handle.write(text)
         record = {
@@ -118,7 +119,7 @@ class PartDirectory:
         ]
 
     def unfinished(self) -> list[int]:
-        """The members that are left to train, as they are missing or damaged."""
+        """The members that still have to be trained because they are missing or damaged."""
         left = []
         for number in self.members:
             try:
@@ -128,7 +129,7 @@ class PartDirectory:
         return left
 
     def record(self, number: int) -> MemberRecord:
-        """The record of a finished member."""
+        """Read the record of a finished member."""
         name = _record_name(self.path, number)
         record = _read_json(name)
         values = record.get("values")
@@ -150,7 +151,7 @@ class PartDirectory:
         return MemberRecord(number, entry, record["converged"], np.array(numbers, np.float64))
 
     def text(self, record: MemberRecord) -> bytes:
-        """The text of a finished member, checked against its record."""
+        """Read the text of a finished member and check it against its record."""
         return read_member(self.path, record.number, record.entry)
 
 
@@ -182,7 +183,7 @@ def _read_header(path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class JoinedParts:
-    """Parts that make up a whole model."""
+    """Parts that together make up a complete model."""
 
     parts: Sequence[PartDirectory]  # in the order of their members
     notes: tuple[str, ...]
@@ -192,14 +193,14 @@ class JoinedParts:
         return self.parts[0].description
 
     def records(self) -> Iterator[tuple[PartDirectory, MemberRecord]]:
-        """The records of all members, in order, each with its part."""
+        """Yield the records of all members in order, each with its part."""
         for part in self.parts:
             for number in part.members:
                 yield part, part.record(number)
 
 
 def join_parts(paths: Sequence[str]) -> JoinedParts:
-    """Put parts in order; gaps, overlaps and parts of different models are errors."""
+    """Put parts in order; reject gaps, overlaps and parts of different models."""
     parts = sorted(
         (PartDirectory.read(path) for path in paths), key=lambda part: part.members.start
     )
@@ -214,14 +215,14 @@ def join_parts(paths: Sequence[str]) -> JoinedParts:
         foreign = [key for key in differing if key not in OF_THE_MACHINE]
         if foreign or part.judged != first.judged:
             raise ModelError(
-                f"{part.path} and {first.path} are of different models:"
+                f"{part.path} and {first.path} belong to different models:"
                 f" {', '.join(foreign) or 'out-of-bag rows'} differ",
-                "merge parts of one command, with the same data, options and seed",
+                "merge only parts written with the same data, options and seed",
             )
         if differing:
             notes.append(
                 f"{part.path} and {first.path} differ in {' and '.join(differing)}: values agree to"
-                " about 1e-9, not to the byte"
+                " about 1e-9, but not exactly"
             )
     total = sum(group["members"] for group in first.description["groups"])
     missing = _missing_members(parts, total)
@@ -237,7 +238,7 @@ def _how_to_complete(parts: Sequence[PartDirectory], missing: Sequence[int], tot
     counts = {None if part.share is None else part.share.count for part in parts}
     count = counts.pop()
     if counts or count is None:
-        return "train the parts that have them"
+        return "train the parts that contain these members"
     tasks = as_ranges(shares_holding(missing, total, count))
     return f"run these tasks of {count} again: {tasks} (Slurm: sbatch --array={tasks} ...)"
 
@@ -248,9 +249,9 @@ def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
     for part in parts:
         if part.members.start < end:
             raise ModelError(
-                f"{part.path}: has members from {part.members.start} on, and another part has those"
-                f" up to {end - 1}",
-                "omit one of them",
+                f"{part.path}: starts at member {part.members.start}, but another part has the"
+                f" members up to {end - 1}",
+                "omit one of these parts",
             )
         missing += range(end, part.members.start)
         missing += part.missing()
@@ -288,7 +289,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _is_task(task: Any) -> bool:
-    """Whether this is a task, [number, count], or None."""
+    """Whether this is an array task, [number, count], or None."""
     if task is None:
         return True
     return (
@@ -300,13 +301,13 @@ def _is_task(task: Any) -> bool:
 
 
 def is_blank(directory: Path) -> bool:
-    """Whether a directory has only what a part killed at its start or end leaves."""
+    """Whether a directory has no content, except leftovers of a killed process."""
     names = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
     return names in ([], [MEMBERS]) and not (names and os.listdir(directory / MEMBERS))
 
 
 def _refuse_other_content(directory: Path) -> None:
-    """Refuse a directory with anything else in it."""
+    """Reject a directory with any other content."""
     try:
         blank = is_blank(directory)
     except FileNotFoundError:
@@ -322,14 +323,14 @@ def _refuse_other_content(directory: Path) -> None:
 
 
 def check_part_target(path: str) -> None:
-    """Refuse a path where a part must not be written, before any work is done."""
+    """Reject a path where a part must not be written, before any work is done."""
     require_parent(path)
     if not os.path.lexists(f"{path}/{HEADER}"):
         _refuse_other_content(Path(path))
 
 
 def remove_part(path: str) -> None:
-    """Remove a part, its header last so that it stays recognizable."""
+    """Remove a part; its header goes last, so that an interrupted removal can be recognized."""
     if os.path.lexists(f"{path}/{HEADER}"):
         PartDirectory.read(path)
     else:

@@ -1,1 +1,1 @@
-"""One SVM: the problem, its kernel, and the solvers behind it."""
+"""Train a single SVM: the problem, its kernel, and the solvers."""

@@ -1,12 +1,12 @@
-"""Kernels over blocks of products: LIBSVM's, two for fingerprints, and precomputed values.
+"""Kernel functions: those of LIBSVM, two for fingerprints, and precomputed kernels.
 
-LIBSVM's have its formulas and parameter names. The Tanimoto similarity x.y / (|x|^2 + |y|^2 - x.y)
-is the fraction of bits that two sets share; minmax is the same for counts, with the smaller of two
-counts instead of their product.
+LIBSVM's kernels use its formulas and parameter names. The Tanimoto similarity
+x.y / (|x|^2 + |y|^2 - x.y) is the fraction of set bits that two fingerprints share. The minmax
+kernel is its counterpart for counts: it uses the smaller of two counts instead of their product.
 
-A row of the precomputed kernel is ``0:serial 1:K(x, x1) 2:K(x, x2) ...``: its own number in the
-whole matrix, and its value with the row of each number. We look values up by index, so zeros may be
-left out; LIBSVM looks them up by position and needs them all.
+A row of a precomputed kernel is ``0:serial 1:K(x, x1) 2:K(x, x2) ...``: the row's own number in the
+complete matrix, then its kernel value with each row. We look values up by index, so zeros may be
+omitted; LIBSVM looks them up by position and needs all of them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MAX_DEGREE, Kerne
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 
-# Squared distances from norms and a dot product lose about this many units of the norms' last bit.
+# Relative rounding error of a squared distance that is computed from norms and a dot product.
 CANCELLATION = 16 * np.finfo(np.float64).eps
 EXPONENT_TOLERANCE = 1e-10
-UNDERFLOW = -746.0  # exp of less than this is 0
+UNDERFLOW = -746.0  # exp(x) is 0 for any smaller x
 DENSE_CHUNK = 1 << 22
 SERIAL = 0  # the index of a precomputed row's own number
 ROW_FORMAT = "a row of the precomputed kernel is 0:serial 1:K(x,x1) 2:K(x,x2) ..."
-# Precomputed values may be rounded: the largest asymmetry, as a fraction of the largest value.
+# The largest allowed asymmetry of (rounded) precomputed values, relative to the largest value.
 ASYMMETRY = 1e-4
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its parameters; those it does not use stay at LIBSVM's defaults."""
+    """A kernel with its parameters; unused parameters keep LIBSVM's defaults."""
 
     name: KernelName
     gamma: float = 0.0
@@ -43,12 +43,12 @@ class Kernel:
 
     @property
     def number(self) -> int:
-        """LIBSVM's number of the kernel."""
+        """LIBSVM's number for the kernel."""
         return LIBSVM_KERNELS.index(self.name)
 
     @property
     def known_to_libsvm(self) -> bool:
-        """False for those that compare fingerprints: bits or counts."""
+        """Whether LIBSVM has this kernel; false for the fingerprint kernels."""
         return self.name in LIBSVM_KERNELS
 
     @property
@@ -63,7 +63,7 @@ class Kernel:
 
     @property
     def uses_minimum(self) -> bool:
-        """Whether products of two numbers are replaced by the smaller of them."""
+        """Whether the smaller of two numbers is used instead of their product."""
         return self.name == "minmax"
 
     @property
@@ -79,13 +79,13 @@ class Kernel:
         return self.name == "poly"
 
     def description(self) -> dict[str, Any]:
-        """For the manifest: the name, and the parameters that it uses."""
+        """The kernel's entry in the manifest: its name and the parameters it uses."""
         used = {"gamma": self.uses_gamma, "coef0": self.uses_coef0, "degree": self.uses_degree}
         return {"name": self.name} | {name: getattr(self, name) for name in used if used[name]}
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Kernel:
-        """From the manifest; ValueError if it is not a valid description."""
+        """Read a kernel from its entry in the manifest; raise ValueError if it is invalid."""
         kernel = cls(
             content["name"],
             gamma=float(content.get("gamma", 0.0)),
@@ -112,12 +112,12 @@ class Kernel:
             raise DataError(
                 f"feature {rows.indices[entry]} is {rows.values[entry]:g} in some row;"
                 " the minmax kernel compares counts, which are never negative",
-                Message("leave out {scale}, or choose another {kernel}"),
+                Message("omit {scale}, or choose another {kernel}"),
             )
         return np.bincount(rows.row_numbers, rows.values, len(rows)).astype(float)
 
     def values(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
-        """Kernel values of a block (rows x pool) from its products, which are overwritten."""
+        """Compute the kernel values of a block (rows x pool) in place from its products."""
         if self.name == "linear" or self.is_precomputed:
             return dots
         if not self.known_to_libsvm:
@@ -132,17 +132,17 @@ class Kernel:
         return _integer_power(dots, self.degree)
 
     def exponents(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
-        """rbf: minus gamma times the squared distances, which replace the dot products."""
+        """For rbf: replace the dot products by -gamma times the squared distances."""
         _blocks.exponents(dots, pool_norms, norms, self.gamma)
         return dots
 
     def exponent_errors(self, norms: Any, pool_norms: Any) -> Any:
-        """rbf: a bound on the error of exponents that are computed from norms."""
+        """For rbf: a bound on the rounding error of ``exponents``."""
         return self.gamma * CANCELLATION * (norms + pool_norms)
 
 
 def exp_in_place(exponents: FloatArray) -> FloatArray:
-    """Replace each x <= 0 by e^x: by our own C code if this build has it, as it is faster."""
+    """Replace each x <= 0 by exp(x), using our faster C code if this build has it."""
     if not _blocks.HAS_EXP:
         return np.exp(exponents, out=exponents)
     _blocks.exp(exponents)
@@ -150,7 +150,7 @@ def exp_in_place(exponents: FloatArray) -> FloatArray:
 
 
 def _integer_power(base: FloatArray, exponent: int) -> FloatArray:
-    """Repeated squaring, as LIBSVM does it."""
+    """Compute powers by repeated squaring, as LIBSVM does."""
     result = np.ones_like(base)
     square = base
     while exponent > 0:
@@ -163,7 +163,7 @@ def _integer_power(base: FloatArray, exponent: int) -> FloatArray:
 
 
 def squared_distances(row: Rows, pool: Rows, width: int) -> FloatArray:
-    """Distances of one row to each row of a pool, from differences: slow, but exact to rounding."""
+    """Squared distances of one row to all pool rows from differences: slow, but accurate."""
     dense = np.zeros(width)
     dense[row.indices] = row.values
     distances = np.empty(len(pool))
@@ -177,14 +177,14 @@ def squared_distances(row: Rows, pool: Rows, width: int) -> FloatArray:
 
 
 def rows_with_serial(rows: Rows) -> IntArray:
-    """The numbers of the precomputed rows that have an index 0, which comes first."""
+    """The numbers of the precomputed rows that start with a serial number (index 0)."""
     filled = np.flatnonzero(rows.lengths)
     given: IntArray = filled[rows.indices[rows.indptr[filled]] == SERIAL]
     return given
 
 
 def wrong_serials(rows: Rows) -> list[tuple[int, str]]:
-    """The rows whose serial number is missing or invalid, and what is wrong with it."""
+    """The rows whose serial number is missing or invalid, each with a description of the error."""
     numbers = np.full(len(rows), np.nan)
     given = rows_with_serial(rows)
     numbers[given] = rows.values[rows.indptr[given]]
@@ -194,7 +194,7 @@ def wrong_serials(rows: Rows) -> list[tuple[int, str]]:
             int(row),
             "its serial number, 0:N, is missing"
             if np.isnan(numbers[row])
-            else f"its serial number is {numbers[row]:g}; it must be a whole number from 1 on",
+            else f"its serial number is {numbers[row]:g}; it must be a positive integer",
         )
         for row in wrong
     ]
@@ -208,33 +208,33 @@ def serials(rows: Rows) -> IntArray:
 
 
 def with_serials(rows: Rows) -> Rows:
-    """Rows of kernel values with serial numbers from 1 on put before them."""
+    """Prepend the serial numbers 1, 2, ... to rows of kernel values."""
     starts, numbers = rows.indptr[:-1], np.arange(len(rows) + 1)
     indices = np.insert(rows.indices, starts, SERIAL).astype(np.int32)
     return Rows(rows.indptr + numbers, indices, np.insert(rows.values, starts, numbers[1:] * 1.0))
 
 
 def serial_rows(rows: Rows) -> Rows:
-    """Rows of their serial number alone: the support vectors of LIBSVM's precomputed models."""
+    """Rows with only a serial number: the support vectors of LIBSVM's precomputed models."""
     numbers = serials(rows).astype(np.float64)
     return Rows(np.arange(len(rows) + 1), np.full(len(rows), SERIAL, np.int32), numbers)
 
 
 def unit_rows(rows: Rows) -> Rows:
-    """For each row one that is 1 at its serial number: a product with it looks up a value."""
+    """For each row, a unit vector at its serial number; a dot product with it looks up a value."""
     numbers = serials(rows).astype(np.int32)
     return Rows(np.arange(len(rows) + 1), numbers, np.ones(len(rows)))
 
 
 def precomputed_matrix(rows: Rows) -> FloatArray:
-    """The values of these rows with each other: rows x rows."""
+    """The kernel values of these rows with each other: rows x rows."""
     numbers = serials(rows)
     columns = Columns(numbers.astype(np.int32))
     column = columns.places(rows.indices)
     known = (column >= 0) & (rows.indices != SERIAL)
     values = np.zeros((len(rows), len(columns)))
     values[rows.row_numbers[known], column[known]] = rows.values[known]
-    # row by row, as the solver reads it
+    # in row-major order, as the solver expects
     values = np.ascontiguousarray(values[:, columns.places(numbers.astype(np.int32))])
     _require_symmetry(values, numbers)
     return values
@@ -248,5 +248,5 @@ def _require_symmetry(values: FloatArray, numbers: IntArray) -> None:
     raise DataError(
         f"the kernel values are not symmetric: row {numbers[one]} has {values[one, other]:g} at"
         f" {numbers[other]}, and row {numbers[other]} has {values[other, one]:g} at {numbers[one]}",
-        "serial numbers are column numbers of one matrix over P and U together",
+        "serial numbers must be column numbers of a single matrix that covers both P and U",
     )

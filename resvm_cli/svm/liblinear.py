@@ -1,8 +1,9 @@
-"""LIBLINEAR through its C API, for linear members of large bags.
+"""LIBLINEAR through its C API, for linear members with large bags.
 
-It penalizes its bias; a large bias feature makes that penalty small and its optimum LIBSVM's. Its
-dual solver draws from the process-wide rand(): each call seeds that first, and only one call runs
-at a time. It keeps a dense weight vector, so features are renumbered from 1 without gaps.
+LIBLINEAR penalizes the bias. A large bias feature makes this penalty negligible, so that its
+optimum approaches that of LIBSVM. Its dual solver uses the process-wide rand(), so each call seeds
+rand() first and only one call runs at a time. It allocates a dense weight vector, so features are
+renumbered from 1 without gaps.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _printed = threading.local()  # `warning`: whether this thread's call printed th
 
 
 def _read_output(text: bytes) -> None:
-    # LIBLINEAR reports convergence only in what it prints; none of it goes to stdout
+    # LIBLINEAR reports convergence only in its printed output, which we do not pass on to stdout
     if WARNING in text:
         _printed.warning = True
 
@@ -75,7 +76,7 @@ def _library() -> SolverLibrary:
 
 
 class LinearTrainer:
-    """Trains on rows that end in a bias feature, over the features that are present."""
+    """Trains on rows with a bias feature at the end, over the features that occur in them."""
 
     def __init__(self, rows: Rows) -> None:
         self.features, compact = np.unique(rows.indices, return_inverse=True)
@@ -87,11 +88,11 @@ class LinearTrainer:
         self._nodes = NodeArray(renumbered, closing_feature=self._bias_index)
 
     def train(self, problem: Problem, positive: IntArray, unlabeled: IntArray) -> LinearSolution:
-        """Solve one problem whose bag is these rows: L2-regularized hinge loss, by its dual."""
+        """Train on a bag of these rows: L2-regularized hinge loss, solved in the dual."""
         bag = np.concatenate([positive, unlabeled])
         bias = problem.bias or float(self._norms[bag].mean()) or 1.0
         if bias < 0:
-            bias = 0.0  # a feature that is 0 everywhere gets no weight
+            bias = 0.0  # a bias feature of 0 gets no weight
         labels, pointers = bag_labels(len(positive), len(bag)), self._nodes.pointers(bag)
         addresses = labels.ctypes.data, pointers.ctypes.data
         described = _Problem(len(bag), self._bias_index, *addresses, bias)
@@ -109,7 +110,7 @@ class LinearTrainer:
         library = _library()
         library.check(described, parameter)
         with _one_at_a_time:
-            # the nodes are shared: they may still hold another bag's bias
+            # the nodes are shared and may still contain another bag's bias
             self._nodes.set_closing_values(bag, bias)
             _printed.warning = False
             ctypes.CDLL(None).srand(c_uint(problem.seed & 0xFFFFFFFF))

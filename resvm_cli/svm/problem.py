@@ -1,6 +1,6 @@
 """One SVM to train, its solution, and the time limit on solving it.
 
-These types connect the methods, which say what to train, with the solvers.
+The methods create problems, and the solvers return solutions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resvm_cli.svm.kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A class-weighted C-SVM over a bag of rows: hinge loss, bias not penalized (paper, eq. 1)."""
+    """A class-weighted C-SVM on a bag of rows: hinge loss, unpenalized bias (paper, eq. 1)."""
 
     positive: IntArray  # row numbers in P, repeats included
     unlabeled: IntArray  # row numbers in U, repeats included
@@ -31,7 +31,7 @@ class Problem:
     tolerance: float
     cache_mb: float
     solver: SolverName = "libsvm"
-    # LIBLINEAR's bias feature: negative for none, None for the mean row norm of the bag
+    # value of LIBLINEAR's bias feature: negative for no bias, None for the bag's mean row norm
     bias: float | None = None
     seed: int = 0
     name: str = "a member"  # in messages
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """psi(x) = sum coefficients * K(support, x) - rho; the bag lists positives first."""
+    """psi(x) = sum of coefficients * K(support, x) - rho; positives come first in the bag."""
 
     support: IntArray  # positions in the bag
     coefficients: FloatArray
@@ -57,12 +57,12 @@ class LinearSolution:
 
 
 def iteration_limit(n_rows: int) -> int:
-    """The number of iterations after which LIBSVM stops without having converged."""
+    """The number of iterations after which LIBSVM gives up without having converged."""
     return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
 
 
 def require_sound(n_support: int, numbers: FloatArray) -> None:
-    """Raise SolverError if a solution has no support vectors or a number that is not finite."""
+    """Raise SolverError if a solution has no support vectors or any non-finite number."""
     if n_support == 0:
         raise SolverError(
             "LIBSVM stopped before it found a support vector",
@@ -75,15 +75,15 @@ def require_sound(n_support: int, numbers: FloatArray) -> None:
         )
 
 
-# The solver call that each thread is in, by thread: when it began, and the member's name.
+# The current solver call of each thread, by thread id: its start time and the member's name.
 _solver_calls: dict[int, tuple[float, str]] = {}
 _time_is_limited = False
 
 
 def limit_members(seconds: float) -> Callable[[], None]:
-    """Time members from now on; the function returned raises MemberTimeout if one takes longer.
+    """Start timing members; return a function that raises MemberTimeout if one takes too long.
 
-    A C call cannot be cancelled: the thread that waits for results ends the program instead.
+    A C call cannot be canceled, so the thread that waits for results ends the program instead.
     """
     global _time_is_limited
     _time_is_limited = True
@@ -93,7 +93,7 @@ def limit_members(seconds: float) -> Callable[[], None]:
         for began, name in list(_solver_calls.values()):
             if now - began > seconds:
                 raise MemberTimeout(
-                    f"{name}: the solver has not ended after {now - began:.0f} s",
+                    f"{name}: the solver has not finished after {now - began:.0f} s",
                     Message(
                         "scale the features ({scale:standard}), lower {c_unl}, raise {tolerance},"
                         " or allow more time ({member_timeout})"
@@ -104,13 +104,13 @@ def limit_members(seconds: float) -> Callable[[], None]:
 
 
 def members_are_limited() -> bool:
-    """Whether each member must be a timed call of its own."""
+    """Whether each member must be trained in its own timed call."""
     return _time_is_limited
 
 
 @contextmanager
 def timed(name: str) -> Iterator[None]:
-    """Within this context the current thread is in a solver call for this member."""
+    """Mark the current thread as being in a solver call for this member."""
     thread = threading.get_ident()
     _solver_calls[thread] = time.monotonic(), name
     try:

@@ -1,9 +1,9 @@
-"""Products of rows with each other, for their kernel values: dense or sparse, by density.
+"""Dot products between the rows of a bag, for kernel values: dense or sparse, depending on density.
 
-LIBSVM computes kernel values from sparse rows one by one, which takes several times as long. The
-choice, and so the rounding, depends only on the sizes of the rows. Sparse products look only at
-entries that both rows have and add them up in the order of one row's entries, so they do not depend
-on other rows.
+This is several times faster than LIBSVM, which computes kernel values from sparse rows one by one.
+The choice between dense and sparse, and therefore rounding, depends only on the sizes of the rows.
+A sparse product adds up the entries that both rows have, in the order of one row's entries, so it
+does not depend on other rows.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel, precomputed_matrix
 
-# Above these sizes LIBSVM computes kernel values from rows as it needs them. The nodes of a kernel
-# matrix of MAX_ROWS rows take 100 MB; so do MAX_CELLS cells, and MAX_ENTRIES entries during their
-# multiplication.
+# Above these sizes, LIBSVM computes kernel values from rows as needed. Each limit corresponds to
+# about 100 MB: the nodes of a kernel matrix of MAX_ROWS rows, a dense matrix of MAX_CELLS cells, or
+# the multiplication of MAX_ENTRIES sparse entries.
 MAX_ROWS = 2500
 MAX_CELLS = 1 << 23
 MAX_ENTRIES = 1 << 21
 MAX_PRODUCT_CELLS = 1 << 26
-# A kernel that LIBSVM lacks, or a precomputed one, always has its matrix: up to 4 GB of nodes.
+# Kernels that LIBSVM lacks and precomputed kernels always need the full matrix: up to 4 GB.
 MAX_MATRIX_ROWS = 16_000
-# Fraction of non-zeros from which dense products are faster: 0.1 to 0.2, depending on the CPU.
+# The density above which dense products are faster: 0.1 to 0.2, depending on the CPU.
 MIN_DENSITY = 0.1
 
 
 class ScratchBuffer(threading.local):
-    """An array per thread that is used again: fresh pages cost more than filling them."""
+    """A reusable array for each thread: allocating fresh pages costs more than filling them."""
 
     def __init__(self, kind: type[Any]) -> None:
         self._array = np.empty(0, kind)
 
     def first(self, size: int) -> npt.NDArray[Any]:
-        """This many numbers of any value, which the next caller in this thread overwrites."""
+        """Return ``size`` uninitialized numbers, valid until the next call in this thread."""
         if len(self._array) < size:
             kind = self._array.dtype
             self._array = np.empty(0, kind)  # free the old one first
@@ -56,7 +56,7 @@ class SparseMatrix:
     """A matrix stored by its columns."""
 
     def __init__(self, rows: Rows, width: int) -> None:
-        """From rows whose indices are columns; a column given twice counts twice."""
+        """Convert rows whose indices are column numbers; entries of a repeated column add up."""
         self._height = len(rows)
         self._starts = np.empty(width + 1, np.int64)
         self._lines = np.empty(len(rows.values), np.int32)
@@ -64,9 +64,10 @@ class SparseMatrix:
         _blocks.transpose(*_entries(rows), self._starts, self._lines, self._values)
 
     def products(self, rows: Rows, columns: IndexArray, *, minimum: bool = False) -> FloatArray:
-        """lines x rows; ``columns`` has the column of each index, -1 for those that have none.
+        """Multiply the matrix by these rows: matrix rows x rows.
 
-        With ``minimum`` the smaller of two numbers replaces their product.
+        ``columns`` maps each index to its column, or to -1 if it has none. With ``minimum``, the
+        smaller of two numbers replaces their product.
         """
         block = np.empty((self._height, len(rows)))
         scratch = np.empty((_blocks.ROWS_TOGETHER, self._height))
@@ -80,7 +81,7 @@ def _entries(rows: Rows) -> tuple[IntArray, IndexArray, FloatArray]:
 
 
 def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
-    """The rows over columns 0 to the width, followed by this many lines of zeros."""
+    """Convert rows to a dense matrix with ``width`` columns, plus ``padding`` rows of zeros."""
     matrix = np.zeros((len(rows) + padding, width))
     if width:
         columns = np.arange(width, dtype=np.int32)
@@ -91,13 +92,13 @@ def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class DenseBag:
-    """Rows as a matrix over the features that any of them has."""
+    """Rows as a dense matrix over the features that occur in them."""
 
     features: IntArray
     matrix: FloatArray
 
     def dot_products(self, out: FloatArray | None = None) -> FloatArray:
-        """rows x rows; they may overflow, as LIBSVM's do."""
+        """The dot products, rows x rows; they may overflow, as in LIBSVM."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(self.matrix, self.matrix.T, out=out)
 
@@ -108,14 +109,14 @@ class DenseBag:
 
 @dataclass(frozen=True, eq=False)
 class SparseBag:
-    """Sparse rows whose indices are positions among the features that any of them has."""
+    """Sparse rows whose indices are positions among the features that occur in them."""
 
     features: IntArray
     rows: Rows
 
     @classmethod
     def from_rows(cls, rows: Rows) -> SparseBag:
-        """From rows with the indices of their file."""
+        """Renumber the features of rows that have the indices of their file."""
         columns = Columns(rows.indices)
         places = columns.places(rows.indices).astype(np.int32)
         return cls(columns.present, Rows(rows.indptr, places, rows.values))
@@ -126,7 +127,7 @@ class SparseBag:
         return Rows(self.rows.indptr, indices, self.rows.values)
 
     def dot_products(self, *, minimum: bool = False) -> FloatArray:
-        """rows x rows."""
+        """The dot products, rows x rows, or sums of minima."""
         columns = np.arange(len(self.features), dtype=np.int32)
         matrix = SparseMatrix(self.rows, len(columns))
         return matrix.products(self.rows, columns, minimum=minimum)
@@ -144,7 +145,7 @@ def _one_row(features: IntArray, values: FloatArray) -> Rows:
 
 
 class BagRows:
-    """Rows that bags are drawn from, their features renumbered without gaps."""
+    """The rows that bags are drawn from, with features renumbered without gaps."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -154,10 +155,10 @@ class BagRows:
         return SparseBag.from_rows(self._rows)
 
     def bag(self, numbers: IntArray, kernel: Kernel | None = None) -> DenseBag | SparseBag | None:
-        """Some of the rows, over the features they have.
+        """Return a bag of these rows, over the features that occur in them.
 
-        None if that would be too large: LIBSVM then works on the rows themselves. Kernels that it
-        lacks and precomputed ones always need their bag.
+        Returns None if the bag would be too large: LIBSVM then works on the rows themselves.
+        Kernels that LIBSVM lacks and precomputed kernels always need a bag.
         """
         is_needed = kernel is not None and not kernel.takes_scaling
         if len(numbers) > MAX_ROWS and not is_needed:
@@ -194,14 +195,14 @@ class BagRows:
 
 
 def kernel_values(kernel: Kernel, dots: FloatArray) -> FloatArray:
-    """rows x rows, by the kernel's formula; these may overflow too."""
+    """Compute kernel values, rows x rows, from dot products; they may overflow."""
     norms = dots.diagonal().copy()
     with np.errstate(over="ignore", invalid="ignore"):
         return kernel.values(dots, norms, norms)
 
 
 def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
-    """rows x rows of a bag; this thread's next call may overwrite them."""
+    """Compute the kernel values of a bag, rows x rows, valid until this thread's next call."""
     if isinstance(bag, DenseBag):
         count = len(bag.matrix)
         dots = bag.dot_products(_bag_products.first(count**2).reshape(count, count))
@@ -213,12 +214,12 @@ def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
 
 def _sparse_products(bag: SparseBag, kernel: Kernel) -> FloatArray:
     if kernel.uses_minimum:
-        kernel.norms(bag.original_rows())  # raises DataError for what cannot be counts
+        kernel.norms(bag.original_rows())  # raises DataError for negative values
     return bag.dot_products(minimum=kernel.uses_minimum)
 
 
 def kernel_products(rows: Rows, kernel: Kernel) -> FloatArray:
-    """All rows with all rows: the products that the kernel's values are computed from."""
+    """The products between all rows, from which the kernel values are computed."""
     if kernel.is_precomputed:
         return precomputed_matrix(rows)
     sparse = SparseBag.from_rows(rows)

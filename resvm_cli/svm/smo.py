@@ -1,9 +1,9 @@
-"""LIBSVM's solution, to the bit, of bags whose kernel values are known: many SVMs in one call.
+"""Train many SVMs in one call, given their kernel values; solutions are bit-identical to LIBSVM's.
 
-LIBSVM itself takes such values as nodes and looks each of them up through another row's serial
-number. Here values are laid out as vector instructions read them (smo.h). A call solves all its
-problems outside the GIL, so threads do not wait for each other although a problem may take only a
-tenth of a millisecond.
+LIBSVM itself takes precomputed values as nodes and looks up each value by serial number. Here the
+values are laid out for vector instructions (smo.h). A call solves all its problems without holding
+the GIL, so threads do not wait for each other even if a problem takes only a tenth of a
+millisecond.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from resvm_cli.svm.problem import (
 )
 from resvm_cli.svm.products import ScratchBuffer
 
-MAX_COEFFICIENTS = 1 << 20  # of one call, which limits the memory it takes
+MAX_COEFFICIENTS = 1 << 20  # per call, to limit its memory
 
 _kernel_lines = ScratchBuffer(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """Row numbers of several bags, one bag after the other, those of P first in each."""
+    """The row numbers of several bags, one bag after another; in each bag, P comes first."""
 
     numbers: IntArray
     starts: IntArray
@@ -41,7 +41,7 @@ class Bags:
 
     @classmethod
     def from_parts(cls, bags: Sequence[tuple[IntArray, IntArray]]) -> Bags:
-        """From the rows of P and of U in each bag."""
+        """Concatenate bags, each given as its rows of P and its rows of U."""
         lengths = [len(positive) + len(unlabeled) for positive, unlabeled in bags]
         return cls(
             np.concatenate([part for bag in bags for part in bag]),
@@ -53,13 +53,13 @@ class Bags:
         return len(self.n_positive)
 
     def part(self, some: range) -> Bags:
-        """Some consecutive bags."""
+        """Return a range of consecutive bags."""
         starts = self.starts[some.start : some.stop + 1]
         numbers = self.numbers[starts[0] : starts[-1]]
         return Bags(numbers, starts - starts[0], self.n_positive[some.start : some.stop])
 
     def pieces(self, n_problems: int) -> Iterator[range]:
-        """The bags of each call, if there are this many problems per bag."""
+        """Split the bags into one range per call, for ``n_problems`` problems per bag."""
         max_rows = int(np.diff(self.starts).max())
         step = max(1, MAX_COEFFICIENTS // (n_problems * max_rows))
         for first in range(0, len(self), step):
@@ -68,15 +68,15 @@ class Bags:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The same number of SVMs on each of some bags."""
+    """The solutions of several bags, with the same number of SVMs for each bag."""
 
     bags: Bags
-    coefficients: FloatArray  # SVMs of a bag x rows of all bags
-    rhos: FloatArray  # SVMs of a bag x bags
+    coefficients: FloatArray  # SVMs per bag x rows of all bags
+    rhos: FloatArray  # SVMs per bag x bags
     converged: npt.NDArray[np.bool_]
 
     def require_sound(self, line: int) -> None:
-        """Raise SolverError for the first bag of a line that has no valid solution."""
+        """Raise SolverError if any solution in a line is invalid."""
         with np.errstate(invalid="ignore"):
             supports = np.add.reduceat(np.abs(self.coefficients[line]) > 0, self.bags.starts[:-1])
             sums = np.add.reduceat(self.coefficients[line], self.bags.starts[:-1])
@@ -84,7 +84,7 @@ class Solved:
             require_sound(int(n_support), np.array([total, rho]))
 
     def solution(self, line: int) -> Solution:
-        """The solution of a single bag."""
+        """Return the solution in a line, if there is a single bag."""
         support = np.flatnonzero(self.coefficients[line])
         return Solution(
             support,
@@ -95,16 +95,17 @@ class Solved:
 
 
 def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]) -> Solved:
-    """SVMs on bags of rows, given the kernel values of all rows with all rows.
+    """Train SVMs on bags of rows, given the kernel values between all rows.
 
-    Each line of ``problems`` has one per bag; only penalties, tolerance and cache matter.
+    Each line of ``problems`` has one problem per bag, of which only the penalties, the tolerance
+    and the cache size are used.
     """
     shape = len(problems), len(bags)
     cache_mb = problems[0][0].cache_mb
     settings = np.array([[(p.c_pos, p.c_unl, p.tolerance) for p in line] for line in problems])
     coefficients = np.empty((len(problems), len(bags.numbers)))
     rhos, steps = np.empty(shape), np.empty(shape, np.int64)
-    if members_are_limited():  # each member is a timed call of its own
+    if members_are_limited():  # each member needs its own timed call
         for line, number in np.ndindex(shape):
             bag = bags.part(range(number, number + 1))
             own = coefficients[line, bags.starts[number] : bags.starts[number + 1]]

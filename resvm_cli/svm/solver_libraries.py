@@ -1,4 +1,4 @@
-"""The solvers' shared objects: how they are found, fed with rows and kept silent.
+"""Find the solvers' shared objects, pass rows to them and suppress their output.
 
 The shared objects are loaded without their Python packages, which import scipy.
 """
@@ -42,11 +42,11 @@ class SolverLibrary:
         model: type[Structure],
         print_function: Any,
     ) -> None:
-        """The functions' names begin with the prefix; all the solver prints is passed to ours."""
+        """Load the functions with this prefix; ``print_function`` receives the solver's output."""
         self.name = name
         self.path = _shared_object(name)
         self.functions = ctypes.CDLL(self.path)
-        self._print_function = print_function  # the solver keeps the pointer: keep it alive
+        self._print_function = print_function  # kept alive, as the solver has a pointer to it
         given = [POINTER(problem), POINTER(parameter)]
         self._check = self._function(f"{prefix}check_parameter", c_char_p, *given)
         self._train = self._function(f"{prefix}train", POINTER(model), *given)
@@ -68,15 +68,15 @@ class SolverLibrary:
 
     @contextmanager
     def trained(self, problem: Structure, parameter: Structure, name: str) -> Iterator[Any]:
-        """The model of this member, which is freed when the context ends."""
+        """Train a member and yield the solver's model, which is freed when the context ends."""
         with timed(name):
             model = self._train(byref(problem), byref(parameter))
         if not model:
             raise SolverError(f"{self.name} returned no model")
         try:
-            # the label of the first row, 1, comes first, so psi > 0 means positive
+            # the label of the first row, 1, is the solver's first label, so psi > 0 means positive
             if model.contents.nr_class != 2 or model.contents.label[0] != 1:
-                raise SolverError(f"{self.name} returned a model of other classes than 1 and -1")
+                raise SolverError(f"{self.name} returned a model with classes other than 1 and -1")
             yield model.contents
         finally:
             self._free(byref(model))
@@ -95,13 +95,13 @@ def _shared_object(name: str) -> str:
 
 
 def fields(*groups: tuple[Any, str]) -> list[tuple[str, Any]]:
-    """The fields of a C structure, in order, from types and the names that have them."""
+    """The fields of a C structure, in order, given as types with space-separated names."""
     return [(name, kind) for kind, names in groups for name in names.split()]
 
 
 def package_version(package: str) -> str:
-    """The version of the distribution PACKAGE-official, which a solver's package belongs to."""
-    # its metadata folder has the version in its name; importlib.metadata takes 40 ms to import
+    """The version of a solver's distribution, PACKAGE-official."""
+    # read from the name of its metadata folder, as importing importlib.metadata takes 40 ms
     pattern = f"{package}_official-*.dist-info"
     parents = {dirname(folder) for folder in _folders(package)}
     folders = [path for folder in parents for path in glob(join(escape(folder), pattern))]
@@ -118,31 +118,31 @@ def _folders(package: str) -> list[str]:
 
 
 def bag_labels(n_positive: int, n_rows: int) -> FloatArray:
-    """The labels of a bag for the solvers: 1 for the rows of P, which come first, and -1."""
+    """The labels of a bag for the solvers: 1 for the rows of P, which come first, then -1."""
     labels = np.full(n_rows, -1.0)
     labels[:n_positive] = 1.0
     return labels
 
 
 def copied_numbers(pointer: Any, size: int, kind: type[Any]) -> npt.NDArray[Any]:
-    """Numbers behind a C pointer; np.ctypeslib would make a type for each size."""
+    """Copy an array from a C pointer; np.ctypeslib would create a type for every size."""
     dtype = np.dtype(kind)
     return np.frombuffer(ctypes.string_at(pointer, size * dtype.itemsize), dtype)
 
 
 class NodeArray:
-    """Rows as the C solvers want them: (index, value) nodes, each row ended by index -1.
+    """Rows in the C solvers' format: (index, value) nodes, with index -1 at the end of each row.
 
-    LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout. The nodes are made once; a
-    bag is an array of pointers to them, which must not outlive this object. With a closing
-    feature, each row ends in one of that index, whose value is set later.
+    LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout. The nodes are created once;
+    a bag is an array of pointers to them, which must not outlive this object. If a closing feature
+    is given, each row ends with a node of that index, whose value is set later.
     """
 
     def __init__(self, rows: Rows, closing_feature: int | None = None) -> None:
         n_rows = len(rows)
         extra = 1 if closing_feature is None else 2
         self._nodes = np.zeros(len(rows.values) + extra * n_rows, NODE)
-        # each earlier row has added its closing nodes
+        # every earlier row added its closing nodes
         position = np.arange(len(rows.values)) + extra * rows.row_numbers
         self._nodes["index"][position] = rows.indices
         self._nodes["value"][position] = rows.values
@@ -154,17 +154,17 @@ class NodeArray:
         self._addresses = (self._nodes.ctypes.data + starts * NODE.itemsize).astype(np.uintp)
 
     def pointers(self, numbers: IntArray) -> npt.NDArray[np.uintp]:
-        """Addresses of these rows, in this order."""
+        """The addresses of these rows, in this order."""
         return self._addresses[numbers]
 
     def set_closing_values(self, numbers: IntArray, value: float) -> None:
-        """Give the closing feature of these rows a value."""
+        """Set the value of the closing feature of these rows."""
         self._nodes["value"][self._closing[numbers]] = value
 
 
 @dataclass(eq=False)
 class _Stderr:
-    """Where descriptor 2 leads: within ``silenced``, nowhere while a thread is inside LIBSVM."""
+    """The state of descriptor 2, which is redirected while a thread is inside LIBSVM."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     copy: int | None = None  # a duplicate of the descriptor, made by ``silenced``
@@ -180,11 +180,11 @@ def _text_stream(descriptor: int, like: TextIO) -> TextIO:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Within this context, what LIBSVM writes to stderr is discarded.
+    """Discard everything that LIBSVM writes to stderr within this context.
 
-    It warns of each member that does not converge, whatever its settings; the caller reports that
-    once. Python's own stderr goes on through a copy of the descriptor, which stays open for those
-    who keep a reference to it.
+    LIBSVM warns about every member that does not converge, regardless of its settings; the caller
+    reports this once. Meanwhile sys.stderr writes to a copy of the descriptor, which stays open
+    because other code may keep a reference to it.
     """
     stream = sys.stderr
     try:
@@ -212,7 +212,7 @@ def silenced() -> Iterator[None]:
 
 @contextmanager
 def inside_libsvm() -> Iterator[None]:
-    """While LIBSVM runs: only then is stderr discarded, since other libraries may need it."""
+    """Redirect stderr only while LIBSVM runs, since other libraries may need it."""
     copy = _stderr.copy
     if copy is None:
         yield

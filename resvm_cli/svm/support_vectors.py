@@ -1,9 +1,10 @@
-"""Sums of kernel values over support rows that members share: computed once for all members.
+"""Decision values of all members: kernel values of shared support vectors are computed only once.
 
-A row's values depend neither on its neighbors nor on its position in a block. BLAS rounds by shape,
-so dense products have only one: a block is padded to a fixed size, and the pool is taken in chunks
-of a fixed size that stay in the cache. Sparse products are added up entry by entry. The same holds
-for linear members, which are weights of features.
+The values of a row depend neither on other rows nor on its position in a block. BLAS rounding
+depends on the shape of a product, so dense products always have the same shape: blocks are padded
+to a fixed size, and the pool is processed in chunks of a fixed size that fit in the cache. Sparse
+products are added up entry by entry. The same holds for linear members, which are stored as
+feature weights.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from resvm_cli.svm.kernels import (
 )
 from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
-# Multiples of what BLAS micro-kernels take at a time (24 rows on AVX-512, 8 or 16 columns): other
-# sizes leave rows or columns to another micro-kernel, which rounds differently.
+# Multiples of the tiles of BLAS micro-kernels (24 rows on AVX-512, 8 or 16 columns). For other
+# sizes, a different micro-kernel handles the remainder and rounds differently.
 BLOCK_ROWS = 192
 COLUMN_STEP = 16
 CHUNK = 512
-SPARSE_CELLS = 1 << 19  # of the products of a sparse pool with one block
-WEIGHT_CELLS = 1 << 16  # of the values of linear members in one block, which stay in the cache
+SPARSE_CELLS = 1 << 19  # products of a sparse pool with one block
+WEIGHT_CELLS = 1 << 16  # values of linear members for one block, which fit in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class SupportIndex:
-    """Which members use which row of the pool: those of row r at ``starts[r]:starts[r + 1]``."""
+    """The members that use each pool row: for row r, entries ``starts[r]:starts[r + 1]``."""
 
     starts: IntArray
     members: IndexArray
@@ -52,23 +53,23 @@ class SupportIndex:
         n_rows: int,
         n_members: int,
     ) -> SupportIndex:
-        """From one entry for each support row of each member, in any order."""
+        """Build the index from one entry per member and support row, in any order."""
         order = np.argsort(rows, kind="stable")
         starts = np.searchsorted(rows[order], np.arange(n_rows + 1))
         return cls(starts, members[order].astype(np.int32), coefficients[order], n_members)
 
     @property
     def rows(self) -> IntArray:
-        """The row of each entry."""
+        """The pool row of each entry."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def has_one_row_per_member(self) -> bool:
-        """Whether each member uses a single row, as linear members of stored models do."""
+        """Whether each member uses exactly one row, like the linear members of saved models."""
         return bool((np.bincount(self.members, minlength=self.n_members) == 1).all())
 
 
 class Pool:
-    """Support rows over their own columns, and the members that use them, by kernel."""
+    """The support vectors of all members, and the members that use them, by kernel."""
 
     def __init__(
         self,
@@ -78,11 +79,11 @@ class Pool:
         *,
         dense: bool,
     ) -> None:
-        """The rows' indices are positions among the columns; the kernels share their products."""
+        """The rows' indices are positions among ``columns``; all kernels use the same products."""
         self._columns = columns
         self._rows = rows
         self._n_members = indexes[0][1].n_members
-        self._kernel = indexes[0][0]  # the others differ only by their parameters
+        self._kernel = indexes[0][0]  # the others differ only in their parameters
         dense = dense and not self._kernel.uses_minimum
         padding = -len(rows) % COLUMN_STEP if dense else 0
         self._norms = np.concatenate([self._kernel.norms(rows), np.zeros(padding)])
@@ -101,7 +102,10 @@ class Pool:
         self._largest_norm = float(self._norms.max(initial=0.0))
 
     def sums(self, block: Rows) -> FloatArray:
-        """Each member's weighted kernel values: rows x members, of at most ``rows_at_once``."""
+        """Return each member's weighted sum of kernel values for at most ``rows_at_once`` rows.
+
+        The result has the shape rows x members.
+        """
         norms = self._kernel.norms(block)
         width, products = self._products(block)
         query = np.zeros(width)
@@ -127,7 +131,7 @@ class Pool:
         block: Rows,
         sums: FloatArray,
     ) -> None:
-        """Add the contribution of these support rows to the members' sums, from their products."""
+        """Add the contributions of these support vectors, given their products, to the sums."""
         kernel, norms, entries = users.kernel, self._norms[numbers], users.entries(numbers)
         if kernel.name == "rbf" and not inexact and _blocks.HAS_EXP:
             _blocks.add_rbf(values, query, norms, kernel.gamma, *entries, sums)
@@ -142,13 +146,13 @@ class Pool:
         _blocks.add(values, *entries, sums, len(query))
 
     def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:
-        """The width of a block of products, and a function that computes those of some rows."""
+        """Return the width of a block, and a function that computes products for some pool rows."""
         matrix = self._matrix
         if isinstance(matrix, SparseMatrix):
             rows, table = self._columns.looked_up(block)
             whole = matrix.products(rows, table, minimum=self._kernel.uses_minimum)
             return len(block), lambda first, last: whole[first:last]
-        # features that the pool lacks end in column -1, the last; they count only in the norms
+        # features that the pool lacks go to the last column (-1); they only affect the norms
         columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))
         columns[self._columns.places(block.indices), block.row_numbers] = block.values
         scratch = np.empty((min(CHUNK, len(matrix)), BLOCK_ROWS))
@@ -157,7 +161,7 @@ class Pool:
         )
 
     def _inexact_rows(self, kernel: Kernel, norms: FloatArray) -> list[int]:
-        """The rows whose rbf exponents may have lost digits, being computed from norms."""
+        """The rows whose rbf exponents may be inaccurate, as they are computed from norms."""
         if kernel.name != "rbf":
             return []
         errors = kernel.exponent_errors(norms, self._largest_norm)
@@ -167,15 +171,15 @@ class Pool:
     def _correct(
         self, kernel: Kernel, exponents: FloatArray, numbers: IntArray, number: int, block: Rows
     ) -> None:
-        """Replace the inexact exponents of one row of the block, unless their exp is 0 anyway."""
+        """Recompute the inaccurate exponents of one row of the block, unless exp is 0 anyway."""
         within = slice(block.indptr[number], block.indptr[number + 1])
         places = self._columns.places(block.indices[within])
         seen = places >= 0
         values = block.values[within]
-        # by the norms of each pair, so that other rows make no difference
+        # use the norms of each pair, so that other rows have no influence
         errors = kernel.exponent_errors(np.dot(values, values), self._norms[numbers])
         near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
-        near = np.flatnonzero(near & (numbers < len(self._rows)))  # the rest is padding
+        near = np.flatnonzero(near & (numbers < len(self._rows)))  # omit the padding
         known = Rows(np.array([0, seen.sum()]), places[seen].astype(np.int32), values[seen])
         distances = squared_distances(known, self._rows.take(numbers[near]), len(self._columns))
         distances += np.dot(values[~seen], values[~seen])
@@ -183,7 +187,7 @@ class Pool:
 
 
 class _Users:
-    """The members of one kernel, and the support rows they use; all rows if it is the only one."""
+    """The members with one kernel, and the support vectors they use (all if it is the only one)."""
 
     def __init__(self, kernel: Kernel, index: SupportIndex, padding: int, *, alone: bool) -> None:
         self.kernel = kernel
@@ -193,26 +197,26 @@ class _Users:
         self._used = np.flatnonzero(np.diff(self._starts))
 
     def rows_used(self, first: int, last: int) -> IntArray:
-        """The numbers of the rows they use among these."""
+        """The numbers of the rows in [first, last) that these members use."""
         if self.alone:
             return np.arange(first, last)
         low, high = np.searchsorted(self._used, [first, last])
         return self._used[low:high]
 
     def entries(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
-        """Starts, members and coefficients of these rows."""
-        # unused rows in between have no entries: where one row starts, the one before ends
+        """Return starts, members and coefficients for these rows."""
+        # unused rows in between have no entries, so each row ends where the next one starts
         starts = np.append(self._starts[numbers], self._starts[numbers[-1] + 1])
         return starts, self._index.members, self._index.coefficients
 
 
 class Weights:
-    """Linear members as one weight vector each, over the features that any of them has."""
+    """Linear members as weight vectors over the features that any of them uses."""
 
     rows_multiple = 1
 
     def __init__(self, rows: Rows, index: SupportIndex, columns: Columns, *, dense: bool) -> None:
-        """From the members' support rows, whose indices are positions among the columns."""
+        """Compute the weights from support vectors; their indices are positions in ``columns``."""
         self._columns = columns
         self._n_members = index.n_members
         self._width = index.n_members + -index.n_members % _blocks.STEP
@@ -224,7 +228,7 @@ class Weights:
             self._weights = _sparse_weights(rows, index, columns)
 
     def sums(self, rows: Rows) -> FloatArray:
-        """The rows times the weights: rows x members."""
+        """Multiply the rows by the weights: rows x members."""
         rows, table = self._columns.looked_up(rows)
         if isinstance(self._weights, SparseMatrix):
             return self._weights.products(rows, table).T
@@ -235,8 +239,8 @@ class Weights:
 
 
 def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) -> FloatArray:
-    """The members' weights, features x members, with members of zeros up to the width."""
-    if index.has_one_row_per_member():  # the product below would take members squared
+    """The members' weights, features x members, padded with zeros to ``width`` members."""
+    if index.has_one_row_per_member():  # the product below would be quadratic in the members
         alone: FloatArray = np.zeros((n_columns, width))
         alone[:, index.members] += dense_matrix(rows, n_columns)[index.rows].T * index.coefficients
         return alone
@@ -247,7 +251,7 @@ def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) 
 
 
 def _tiled(weights: FloatArray) -> FloatArray:
-    """Members by tiles, then by steps: each is an array with one line per feature."""
+    """Rearrange the weights into tiles of members, then steps; each has one line per feature."""
     width = weights.shape[1]
     whole = width - width % _blocks.TILE
     cuts = [*range(0, whole, _blocks.TILE), *range(whole, width, _blocks.STEP), width]
@@ -257,7 +261,7 @@ def _tiled(weights: FloatArray) -> FloatArray:
 
 def _sparse_weights(rows: Rows, index: SupportIndex, columns: Columns) -> SparseMatrix:
     """The members' weights as a sparse matrix, members x features."""
-    if index.has_one_row_per_member():  # its entries are in order, each feature once
+    if index.has_one_row_per_member():  # entries are already sorted and unique
         order = np.argsort(index.members)
         own = rows.take(index.rows[order])
         values = own.values * np.repeat(index.coefficients[order], own.lengths)

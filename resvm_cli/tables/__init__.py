@@ -1,1 +1,1 @@
-"""Columns of a table to features."""
+"""Convert the columns of a table to features."""

@@ -1,4 +1,4 @@
-"""Cells of a table as numbers, texts, ids, labels and fingerprints; errors locate the cell."""
+"""Convert table cells to numbers, texts, ids, labels and fingerprints; errors locate the cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", 
 
 
 def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
-    """A column as numbers, nan for missing ones."""
+    """Return a column as numbers, with nan for missing values."""
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
         values = cells
@@ -58,7 +58,7 @@ def _numbers_or_missing(block: TableBlock, cells: Sequence[str], at: int, name: 
 
 def _not_a_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
     cell = texts_of(block.columns[at])[row]
-    hint = "for one feature per text: {categorical:{column}}; to omit the column: {drop:{column}}"
+    hint = "to encode it as a category: {categorical:{column}}; to omit it: {drop:{column}}"
     if COMMA_NUMBER.fullmatch(cell.strip()):
         hint = "for decimal commas: {decimal_comma:True}; " + hint
     return DataError(
@@ -68,7 +68,7 @@ def _not_a_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
 
 
 def require_no_decimal_commas(block: TableBlock, at: int, name: str) -> None:
-    """DataError for a column of texts that all look like numbers with decimal commas."""
+    """Raise DataError if all texts in a column look like numbers with decimal commas."""
     cells = [text.strip() for text in texts_of(block.columns[at])]
     present = [row for row, cell in enumerate(cells) if cell.lower() not in MISSING_WORDS]
     if present and all(COMMA_NUMBER.fullmatch(cells[row]) for row in present):
@@ -76,12 +76,12 @@ def require_no_decimal_commas(block: TableBlock, at: int, name: str) -> None:
 
 
 def no_value(block: TableBlock, row: int, at: int, name: str, *, text: bool = False) -> DataError:
-    """The error for a missing value."""
+    """Return the error for a missing value."""
     hint = "fill it in: {missing:mean}, median or zero; or drop the row: {missing:drop}"
     if text:
         hint = (
-            "omit the column: {drop:{column}}; drop such rows: {missing:drop}; or give them none of"
-            " its values: {missing:zero}"
+            "omit the column: {drop:{column}}; drop such rows: {missing:drop}; or set all its"
+            " features to 0: {missing:zero}"
         )
     return DataError(
         f"{block.where(row, at)}: no value in column '{name}'",
@@ -90,19 +90,19 @@ def no_value(block: TableBlock, row: int, at: int, name: str, *, text: bool = Fa
 
 
 def ids_of(block: TableBlock, at: int) -> list[str]:
-    """A column as ids of rows."""
+    """Return a column as row ids."""
     ids = [text.strip() for text in texts_of(block.columns[at])]
     for row, text in enumerate(ids):
         if not text or "\n" in text or "\r" in text:
             raise DataError(
-                f"{block.where(row, at)}: '{text[:40]}' is not an id: it is empty or has several"
-                " lines"
+                f"{block.where(row, at)}: '{text[:40]}' is not a valid id: it is empty or has"
+                " several lines"
             )
     return ids
 
 
 def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
-    """A column as numeric labels."""
+    """Return a column as numeric labels."""
     cells = block.columns[at]
     if not isinstance(cells, np.ndarray):
         for row, cell in enumerate(cells):
@@ -111,7 +111,7 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
                 raise DataError(
                     f"{block.where(row, at)}: the label is '{cell.strip()[:40]}', not a number",
                     Message(
-                        "{positive_label} names the label of positives, then all others are"
+                        "{positive_label} sets the label of positives; all other rows are then"
                         " unlabeled; labels in the first rows: {labels}",
                         labels=", ".join(text or "(none)" for text in shown),
                     ),
@@ -123,9 +123,9 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
 
 
 def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
-    """Columns of numbers as a matrix, rows x columns; None if a cell needs a closer look.
+    """Return numeric columns as a matrix, rows x columns; None if some cell is not a plain number.
 
-    Parsing many columns one by one takes several times as long.
+    This is several times faster than parsing many columns one by one.
     """
     columns = [block.columns[at] for at in numbers]
     texts = [cells for cells in columns if not isinstance(cells, np.ndarray)]
@@ -143,7 +143,10 @@ def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
 
 
 def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
-    """A function that tells if a text is one of these labels; numbers are compared as numbers."""
+    """Return a function that tests whether a text is one of these labels.
+
+    Numbers are compared by value.
+    """
     texts = set(positive_labels)
     numbers = {float(text) for text in texts if is_number(text)}
 
@@ -154,7 +157,7 @@ def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
 
 
 def is_text(cells: Column) -> bool:
-    """Whether a column has values and none is a number."""
+    """Whether a column has values and none of them is a number."""
     if isinstance(cells, np.ndarray):
         return False
     present = [cell for cell in cells if cell.strip().lower() not in MISSING_WORDS]
@@ -170,7 +173,7 @@ def texts_of(cells: Column) -> Sequence[str]:
 
 
 class Morgan:
-    """Morgan fingerprints by RDKit: bits or counts, folded to a number of bits."""
+    """Morgan fingerprints computed by RDKit: bits or counts, folded to a fixed length."""
 
     def __init__(self, bits: int, radius: int, counts: bool) -> None:
         try:
@@ -181,14 +184,14 @@ class Morgan:
                 Message("{smiles_column} needs the package rdkit"),
                 "pip install rdkit, or resvm-cli[convert]",
             ) from None
-        self._silence = rdBase.BlockLogs()  # we report what it cannot read, with its line
+        self._silence = rdBase.BlockLogs()  # we report unreadable SMILES with their lines
         self._read = Chem.MolFromSmiles
         self._generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
         self._counts = counts
 
     def bits(self, smiles: str) -> dict[int, int] | None:
-        """The bits in ascending order with their counts; None if this is not a molecule."""
-        # SMILES are ASCII; RDKit cannot take undecodable bytes
+        """Return the set bits in ascending order with their counts; None for invalid SMILES."""
+        # SMILES are ASCII; RDKit cannot handle undecodable bytes
         molecule = self._read(smiles) if smiles and smiles.isascii() else None
         if molecule is None:
             return None

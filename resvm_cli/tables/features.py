@@ -1,7 +1,8 @@
-"""Columns of a table to features: numbers as they are, one feature per text, bits from SMILES.
+"""Convert table columns to features: numbers, one-hot encoded texts, and SMILES fingerprints.
 
-The kind of a column is decided once, from the first rows: a column of texts only is a category; a
-text among numbers is an error. Features are numbered as they come, numbers first.
+The kind of a column is decided once, from the first rows: if it contains only texts, it is a
+category; a text among numbers is an error. Features are numbered in the order in which they are
+found, numeric columns first.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
-MAX_VALUES = 1000  # of a column of texts that was not declared a category
+MAX_VALUES = 1000  # distinct texts in a column that was not declared as a category
 BITS, RADIUS = 2048, 2
 SHOWN = 20
 SHOWN_ROWS = 5
@@ -48,13 +49,13 @@ SHOWN_ROWS = 5
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The roles of columns, by name or, if no column has that name, by number."""
+    """The roles of columns, given by name, or by number if no column has that name."""
 
     label: str | None = None
     positive_labels: tuple[str, ...] = ()
     row_id: str | None = None
     smiles: str | None = None
-    only: tuple[str, ...] = ()  # the features, unless they are all the others
+    only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     missing: MissingRule = "refuse"
@@ -64,7 +65,7 @@ class ColumnRoles:
 
     @property
     def asked(self) -> list[str]:
-        """The parameters that name a column."""
+        """The parameters that were given and that name columns."""
         named = {
             "label_column": self.label,
             "id_column": self.row_id,
@@ -80,7 +81,7 @@ class TableFeatures:
     """The rows of a table as features, block by block."""
 
     def __init__(self, table: Table, roles: ColumnRoles, known: FeatureMap | None = None) -> None:
-        """``known`` is the map of a table converted before, whose features are used."""
+        """``known`` is the feature map of a previously converted table, to be used again."""
         self._table = table
         self._roles = roles
         if roles.positive_labels and roles.label is None:
@@ -92,7 +93,7 @@ class TableFeatures:
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
         self.n_dropped = 0
-        self.dropped: list[str] = []  # where the first of them are
+        self.dropped: list[str] = []  # locations of the first dropped rows
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         if known is not None:
@@ -100,22 +101,22 @@ class TableFeatures:
 
     @property
     def categories(self) -> dict[str, int]:
-        """The columns of texts, and the number of features of each."""
+        """The text columns, with the number of features for each."""
         texts = (column for column, _ in self._plan if column.kind == "text")
         return {column.name: len(column.values) for column in texts}
 
     @property
     def feature_columns(self) -> list[str]:
-        """The columns of the features."""
+        """The columns that become features."""
         return [column.name for column, _ in self._plan]
 
     @property
     def unnamed(self) -> Sequence[str]:
-        """Columns without a name in the table."""
+        """The names that were given to unnamed columns."""
         return self._table.unnamed
 
     def blocks(self) -> Iterator[Block]:
-        """All rows; a second pass gives the same features."""
+        """Yield all rows; a second pass yields the same features."""
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
         tables = self._table.blocks()
@@ -192,7 +193,7 @@ class TableFeatures:
             raise ParameterError("no column is left for features")
 
     def _impute(self, blocks: Iterator[TableBlock]) -> None:
-        """Read all numbers once, for the mean or the median of each column."""
+        """Read all numbers once to compute the mean or median of each column."""
         numbers = [(column, number) for column, number in self._plan if column.kind == "number"]
         median = self._roles.missing == "median"
         kept: list[list[FloatArray]] = [[] for _ in numbers]
@@ -208,8 +209,8 @@ class TableFeatures:
         for index, (column, _) in enumerate(numbers):
             if not counts[index]:
                 raise DataError(
-                    f"{self._table.name}: column '{column.name}' has no numbers for a"
-                    f" {self._roles.missing}",
+                    f"{self._table.name}: column '{column.name}' has no numbers to compute a"
+                    f" {self._roles.missing} from",
                     Message("omit it: {drop:{column}}", column=shlex.quote(column.name)),
                 )
             middle = (
@@ -248,7 +249,7 @@ class TableFeatures:
     def _filled_in(
         self, block: TableBlock, numbers: Sequence[tuple[MappedColumn, int]], kept: Mask
     ) -> FloatArray:
-        """Columns of numbers as a matrix, rows x columns, with missing values filled in."""
+        """Return numeric columns as a matrix, rows x columns, with missing values filled in."""
         table = np.empty((block.n_rows, len(numbers)))
         for index, (column, at) in enumerate(numbers):
             values = numbers_of(block, at, column.name)
@@ -270,7 +271,7 @@ class TableFeatures:
                     raise no_value(block, row, at, column.name, text=True)
                 if self._roles.missing == "drop":
                     kept[row] = False
-                continue  # it has none of the values
+                continue  # all features of this column are 0
             feature = column.values.get(text)
             if feature is None:
                 if not self._may_grow:
@@ -289,8 +290,8 @@ class TableFeatures:
                 f"{block.where(row, at)}: column '{column.name}' has more than"
                 f" {MAX_VALUES:,} different texts; are they ids?",
                 Message(
-                    "{id_column:{column}}, {drop:{column}}, or {categorical:{column}} for one"
-                    " feature per text",
+                    "use {id_column:{column}}, {drop:{column}}, or {categorical:{column}} to encode"
+                    " each text as a feature",
                     column=shlex.quote(column.name),
                 ),
             )
@@ -334,7 +335,7 @@ class TableFeatures:
 
 
 def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
-    """Sparse rows from their entries; each part is sorted by row, then by feature."""
+    """Build sparse rows from their entries; each part is sorted by row, then by feature."""
     row, feature, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     if len(parts) > 1:
         order = np.lexsort((feature, row))
@@ -358,19 +359,19 @@ MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
 
 @dataclass
 class MappedColumn:
-    """How one column becomes features."""
+    """How one column is encoded as features."""
 
     name: str
     kind: str  # number, text or morgan
-    first: int = 0  # the feature of a number, or the first bit of a fingerprint
-    fill: float | None = None  # refeatures a missing number
-    values: dict[str, int] = field(default_factory=dict)  # the feature of each text
+    first: int = 0  # the feature of a numeric column, or of a fingerprint's first bit
+    fill: float | None = None  # replaces a missing number
+    values: dict[str, int] = field(default_factory=dict)  # the feature for each text
     bits: int = 0
     radius: int = 0
     counts: bool = False
 
     def content(self) -> dict[str, Any]:
-        """Its entry in the JSON."""
+        """The column's entry in the JSON object."""
         if self.kind == "text":
             return {"name": self.name, "kind": self.kind, "values": self.values}
         if self.kind == "morgan":
@@ -381,28 +382,28 @@ class MappedColumn:
 
 @dataclass
 class FeatureMap:
-    """Encoded columns, and the names of their features, which count from 1."""
+    """The encoded columns, and the names of their features, which are numbered from 1."""
 
     columns: list[MappedColumn] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
     def add(self, *names: str) -> int:
-        """Add features and return the number of the first."""
+        """Add features and return the number of the first one."""
         self.names.extend(names)
         return len(self.names) - len(names) + 1
 
     def content(self) -> dict[str, Any]:
-        """The JSON object."""
+        """The feature map as a JSON object."""
         columns = [column.content() for column in self.columns]
         return {"kind": KIND, "format": FORMAT, "columns": columns, "features": self.names}
 
     def format(self) -> bytes:
-        """The JSON text."""
+        """The feature map as JSON text."""
         return (json.dumps(self.content(), indent=1) + "\n").encode("ascii")
 
 
 def read_feature_map(path: str) -> FeatureMap:
-    """Read a map that convert wrote."""
+    """Read a feature map written by convert."""
     name = name_of(path)
     try:
         content = parse_object(b"".join(read_pieces(path)))
@@ -420,7 +421,7 @@ def read_feature_map(path: str) -> FeatureMap:
 
 
 def _check(columns: list[MappedColumn], names: list[str]) -> None:
-    """ValueError unless every feature belongs to exactly one column."""
+    """Raise ValueError unless every feature belongs to exactly one column."""
     taken: set[int] = set()
     numbers = [column.first for column in columns if column.kind == "number"]
     if not columns or type(names) is not list or not all(type(name) is str for name in names):

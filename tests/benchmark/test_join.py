@@ -113,7 +113,7 @@ def test_joining_explains_what_cannot_be_joined(tmp_path):
         join([first, bare], str(tmp_path / "all"))
     with pytest.raises(ParameterError, match="a is the same directory as"):
         join([first, first], str(tmp_path / "all"))
-    with pytest.raises(ParameterError, match="b: already there"):
+    with pytest.raises(ParameterError, match="b: already exists"):
         join([first], bare)
     with pytest.raises(ParameterError, match="output needs the name"):
         join([first], "-")

@@ -152,7 +152,7 @@ def test_a_damaged_page_of_parquet_is_refused(resvm, tmp_path):
 def test_an_array_that_is_no_matrix_is_not_reported_as_damage(tmp_path):
     path = str(tmp_path / "x.npy")
     np.save(path, np.zeros(3))
-    with pytest.raises(DataError, match=r"x\.npy: an array of 1 dimensions of type float64"):
+    with pytest.raises(DataError, match=r"x\.npy: an array with 1 dimensions and type float64"):
         open_arrays("x.npy", path, "npy", None)
 
 

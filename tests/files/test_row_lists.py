@@ -106,7 +106,7 @@ def test_a_list_of_other_names_is_refused_even_where_some_may_be_missing(folder)
 def test_an_id_of_two_rows_is_refused_with_both_lines(folder):
     write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-3", *NAMES[11:]])
     with pytest.raises(
-        DataError, match=r"all.svm:11: the id 'gene-3' comes twice, first in line 4"
+        DataError, match=r"all.svm:11: the id 'gene-3' appears twice, first in line 4"
     ):
         opened(folder)
 
@@ -114,7 +114,7 @@ def test_an_id_of_two_rows_is_refused_with_both_lines(folder):
 def test_repeated_ids_that_are_not_listed_are_remarked_on(folder):
     write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-9", *NAMES[11:]])
     with opened(folder) as found:
-        assert any("1 ids repeat" in note for note in found.notes)
+        assert any("1 ids are duplicates" in note for note in found.notes)
 
 
 def test_an_id_listed_twice_is_refused_with_its_line(folder):
@@ -133,9 +133,9 @@ def test_rows_without_comments_have_no_ids_to_look_for(folder):
 @pytest.mark.parametrize("text", ["1 1:0.5 7:1 # gene-3\n", "3:1 4:2\n", "+1 qid:3 1:2\n"])
 def test_a_svmlight_file_is_no_list_of_ids(folder, text):
     (folder / "svm.txt").write_text(text)
-    with pytest.raises(DataError, match=r"svm.txt:1: a svmlight row; expected one id per line"):
+    with pytest.raises(DataError, match=r"svm.txt:1: an svmlight row; expected one id per line"):
         opened(folder, known="svm.txt")
-    with pytest.raises(DataError, match=r"svm.txt:1: a svmlight row; expected one id per line"):
+    with pytest.raises(DataError, match=r"svm.txt:1: an svmlight row; expected one id per line"):
         opened(folder, names="svm.txt")
 
 
@@ -177,7 +177,7 @@ def test_rows_without_an_id_are_unlabeled_and_counted(folder):
     names = ["" if number in (0, 58) else name for number, name in enumerate(NAMES)]
     write_svm(folder / "some.svm", FEATURES, comments=names)
     with opened(folder, "some.svm") as data:
-        assert [note for note in data.notes if "2 rows without id count as unlabeled" in note]
+        assert [note for note in data.notes if "2 rows without an id count as unlabeled" in note]
 
 
 def test_labels_are_those_of_the_rows_read_whole():
@@ -197,7 +197,7 @@ def test_a_plain_list_and_rows_without_features_do(tmp_path):
     ("text", "message"),
     [
         (b"1 1:2\n3:4 5:6\n", ":2:1: cannot read '3:4'; expected a numeric label"),
-        (b"nan\n", "'nan' has no rank"),
+        (b"nan\n", "'nan' cannot be ranked"),
         (b"", "no labels"),
         (b"yes\n", "cannot read 'yes'"),
     ],
@@ -364,9 +364,9 @@ def test_with_ids_weights_are_told_by_id_in_any_order(problem, resvm, tmp_path):
     ]
     assert digests[0] == digests[1]
     for text, message in (
-        ("row 0 1\n", "29 known positives have no weight, such as 'row 1'"),
+        ("row 0 1\n", "29 known positives have no weight, for example 'row 1'"),
         ("row 99 1\n", ":1: 'row 99' is not a known positive"),
-        ("row 1 1\nrow 1 0\n", ":2: 'row 1' has a weight already, in line 1"),
+        ("row 1 1\nrow 1 0\n", ":2: 'row 1' already has a weight, in line 1"),
         ("0.5\n", ":1: no id before the weight"),
     ):
         (tmp_path / "bad").write_text(text)

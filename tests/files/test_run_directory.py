@@ -56,7 +56,7 @@ def test_damage_before_the_end_is_refused_by_line(tmp_path):
 
 def test_an_existing_directory_needs_resume(tmp_path):
     filled(tmp_path / "t")
-    with pytest.raises(ParameterError, match="already there"):
+    with pytest.raises(ParameterError, match="already exists"):
         run(tmp_path / "t", resume=False)
 
 
@@ -80,7 +80,7 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "thesis.tex").write_text("x")
     other = run(tmp_path / "t")
-    with pytest.raises(ParameterError, match="not a directory of this command"), other.opened():
+    with pytest.raises(ParameterError, match="not written by this command"), other.opened():
         pass
     assert [entry.name for entry in (tmp_path / "t").iterdir() if entry.name[0] != "."] == [
         "thesis.tex"

@@ -183,9 +183,9 @@ def broken(folder: Path, row: int, *, serial: object = None, index: int | None =
     ("serial", "said"),
     [
         ("", ":4: its serial number, 0:N, is missing"),
-        (2.5, ":4: its serial number is 2.5; it must be a whole number from 1 on"),
-        (-3, ":4: its serial number is -3; it must be a whole number from 1 on"),
-        (0, ":4: its serial number is 0; it must be a whole number"),
+        (2.5, ":4: its serial number is 2.5; it must be a positive integer"),
+        (-3, ":4: its serial number is -3; it must be a positive integer"),
+        (0, ":4: its serial number is 0; it must be a positive integer"),
         (91, ":4: the serial number is 91, but rows have"),
     ],
 )

@@ -366,7 +366,7 @@ def test_not_even_force_overwrites_a_directory_that_is_no_model(stored, tmp_path
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("precious")
-    with pytest.raises(FileError, match="appeared during the run"):
+    with pytest.raises(FileError, match="was created during the run"):
         save(str(other), ensemble(KERNELS[2], n_models=2), force=True)
     assert (other / "notes.txt").read_text() == "precious"
 
@@ -401,7 +401,7 @@ def test_many_writers_and_readers_of_one_model_get_along(stored):
 
 def test_saving_does_not_overwrite_what_appeared_meanwhile(stored):
     before = snapshot(stored)
-    with pytest.raises(FileError, match="appeared during the run"):
+    with pytest.raises(FileError, match="was created during the run"):
         save(str(stored), ensemble(KERNELS[2], n_models=2), force=False)
     assert snapshot(stored) == before
 

@@ -138,7 +138,7 @@ def test_a_directory_that_holds_more_than_tasks_is_not_begun(problem, resvm, tmp
     assert resvm(*command(problem, "--task", "1/2", *target)).code == 0
     (tmp_path / "t/notes.txt").write_text("mine")
     ran = resvm(*command(problem, *target))
-    assert (ran.code, "already there" in ran.err) == (2, True)
+    assert (ran.code, "already exists" in ran.err) == (2, True)
     ran = resvm(*command(problem, "--resume", *target))
-    assert (ran.code, "not a directory of this command" in ran.err) == (2, True)
+    assert (ran.code, "not written by this command" in ran.err) == (2, True)
     assert sorted(path.name for path in (tmp_path / "t").iterdir()) == ["notes.txt", "tasks"]

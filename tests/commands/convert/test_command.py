@@ -103,7 +103,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (b"a,b\n1,2\n", ("--id-column", "c"), "stdin: no column 'c' (--id-column)"),
         (b"a,b\n1,x\n", ("--label-column", "b"), "stdin:2:3: the label is 'x'"),
         (b"a,b\n1,\n", ("--label-column", "b"), "stdin:2:3: the label is ''"),
-        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not an id"),
+        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not a valid id"),
         (b"a,b\n", (), "stdin: no rows"),
         (
             b"a,b\n1,x\n2,\n",
@@ -114,7 +114,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (
             b"a,b\n1,\n2,\n",
             ("--missing", "mean"),
-            "stdin: column 'b' has no numbers for a mean",
+            "stdin: column 'b' has no numbers to compute a mean from",
         ),
         (
             b"1 2:3\n",
@@ -133,7 +133,7 @@ def test_what_cannot_be_converted_is_refused_with_its_place(
 
 def test_advice_can_be_typed_as_it_stands(resvm, folder):
     for table, advice in (
-        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to omit the column: --drop 'my a'"),
+        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to omit it: --drop 'my a'"),
         (b"my a,b\nx,2\n,3\n", "omit the column: --drop 'my a'; drop such rows: --missing drop"),
     ):
         assert advice in converted(resvm, folder, "-", code=3, stdin=table).err

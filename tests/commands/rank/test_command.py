@@ -442,7 +442,7 @@ def test_train_and_tune_take_ids_too(one_file, resvm, tmp_path):
     [
         ("image-1003\nno-such-image\n", "1 of the 2 ids"),
         ("image-1003\nimage-1003\n", "is listed twice"),
-        ("1 3:0.5 4:1\n", "a svmlight row"),
+        ("1 3:0.5 4:1\n", "an svmlight row"),
         ("", "no ids"),
     ],
 )

@@ -360,7 +360,7 @@ def test_lengths_that_differ_are_refused_with_the_difference(folder, resvm):
         ("1\n3\n" * 200, [], "which label is positive? The labels are 1, 3"),
         ("1\n0\n-1\n1\n" * 100, [], "The labels are -1, 0, 1"),
         ("1\n3\n" * 200, ["--positive-label", "5"], "no row has the label 5"),
-        ("1\nnan\n" * 200, [], "'nan' has no rank"),
+        ("1\nnan\n" * 200, [], "'nan' cannot be ranked"),
         ("", [], "no labels"),
     ],
 )
@@ -375,8 +375,8 @@ def test_labels_that_cannot_be_used_are_exit_3(labels, options, message, folder,
     ("text", "message"),
     [
         (b"", "stdin: no predictions"),
-        (b"0.5\nnan\n", "stdin:2:1: 'nan' has no rank"),
-        (b"1 1:2 3:4\n", "a svmlight file, not predictions"),
+        (b"0.5\nnan\n", "stdin:2:1: 'nan' cannot be ranked"),
+        (b"1 1:2 3:4\n", "an svmlight file, not predictions"),
         (b"PK\x03\x04...\n", "not a prediction file"),
     ],
 )

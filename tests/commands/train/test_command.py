@@ -350,7 +350,7 @@ def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
         (b"", "bad.svm:", "no rows"),
         (b"1 1:1\n1 2:nan\n", "bad.svm:2:3:", "not finite"),
         (b"1 4294967297:1\n", "bad.svm:1:3:", "index 4294967297 is too large"),
-        (b"1 1:1 1:2\n", "bad.svm:1:7:", "comes twice"),
+        (b"1 1:1 1:2\n", "bad.svm:1:7:", "appears twice"),
     ],
 )
 def test_bad_data_is_exit_3_with_its_place(which, text, place, message, problem, resvm, tmp_path):
@@ -378,7 +378,7 @@ def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path
     (tmp_path / "d").write_text("1 1:1\n1:5\n")
     ran = resvm(*common, 1)
     assert ran.code == 3
-    assert "d:2: a row without label" in ran.err
+    assert "d:2: a row without a label" in ran.err
 
 
 def test_one_file_under_two_names_is_not_two_sets(problem, resvm, tmp_path):
@@ -501,7 +501,7 @@ def test_a_solver_that_exceeds_the_time_limit_is_named(command, resvm, tmp_path)
     hard = ["-t", "linear", "-c", "1e6", "-e", "1e-12", "--n-pos", 400, "--member-timeout", "0.01"]
     data = train_arguments(tmp_path)[1:]
     ran = resvm(command, *data, *hard, "-j", 1, *more[command])
-    assert_exit(ran, 4, "member ", "of seed 0: the solver has not ended", "--scale")
+    assert_exit(ran, 4, "member ", "of seed 0: the solver has not finished", "--scale")
     assert not (tmp_path / "m").exists()
     assert hidden_files(tmp_path) == []
 

@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
 def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tmp_path):
     assert resvm(*quick(problem, tmp_path / "t", "--oob")).code == 0
     ran = resvm(*quick(problem, tmp_path / "t", "--oob"))
-    assert (ran.code, "already there" in ran.err) == (2, True)
+    assert (ran.code, "already exists" in ran.err) == (2, True)
     ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--resume", "-c", "1,2"))
     assert ran.code == 2
     assert "other settings: space" in ran.err
