@@ -149,7 +149,7 @@ class Cluster:
         self._announce(f"{len(threads)} workers with {self._n_threads} threads at {self._where}")
 
     def _check(self, workers: Iterable[str]) -> None:
-        """Require our versions on new workers; announce if results may differ in their last bits."""
+        """Require our versions on new workers; announce workers that round differently."""
         new = [worker for worker in workers if worker not in self._checked]
         if not new:
             return
@@ -211,7 +211,7 @@ class Cluster:
             return self._client.submit(work, function, sent, batch, pure=False)
 
     def _send(self, shared: Any) -> Any:
-        """Return a future for the shared data; send it again if all workers that had it are gone."""
+        """Return a future for the shared data; resend it if all workers that had it are gone."""
         if self._sent is not None and self._sent[0] is shared:
             future = self._sent[1]
             if future.status == "finished":
@@ -333,7 +333,7 @@ class Batches:
         return Batch(first, tasks) if tasks else None
 
     def _length(self, n_batches: int) -> int:
-        """Return how many tasks take about a second; fewer near the end, to keep all workers busy."""
+        """Return how many tasks take about a second; fewer near the end, so no worker idles."""
         if not self._n_timed:
             return 1
         length = int(BATCH_SECONDS * self._n_timed / max(self._seconds, 1e-9))

@@ -206,7 +206,7 @@ SWITCHED_OFF = {"intervals": "--no-interval"}
 
 
 def option_name(parameter: str, value: str = "") -> str:
-    """Return a parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``, ``--no-header``."""
+    """Format a parameter as an option: ``--n-pos``, ``--kernel linear`` or ``--no-header``."""
     if value == "False":
         return SWITCHED_OFF.get(parameter) or f"--no-{parameter.replace('_', '-')}"
     option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"

@@ -49,9 +49,7 @@ class Run:
     on_progress: Progress | None = None
     on_notice: Callable[[Text], None] | None = None
     on_announce: Callable[[Text], None] | None = None
-    on_wait: Callable[[], None] | None = (
-        None  # called periodically while tasks are running; may raise
-    )
+    on_wait: Callable[[], None] | None = None  # called periodically while tasks run; may raise
     notes: list[Text] = field(default_factory=list)
 
     def __reduce__(self) -> Any:

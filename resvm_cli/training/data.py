@@ -206,7 +206,7 @@ class TrainingData(PUData):
         return numbers + np.searchsorted(before, numbers, "right")
 
     def ids(self) -> list[str]:
-        """Return one id per row, first for P, then for U; the row number in its file if it has none."""
+        """Return one id per row, first for P, then for U; by default the row number in its file."""
         rows = np.flatnonzero(self._positive_rows)
         unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
         numbers = np.concatenate([rows, unlabeled]) + 1

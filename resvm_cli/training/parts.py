@@ -152,5 +152,5 @@ def _require_member(path: str, record: MemberRecord, text: bytes, kernel: Kernel
     read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.entry["support_vectors"]:
         raise ModelError(
-            f"{name}: its record has a different number of support vectors", "train the part again"
+            f"{name}: its number of support vectors differs from its record", "train the part again"
         )
