@@ -72,7 +72,7 @@ def predict(
             "--threshold",
             metavar="T",
             autocompletion=offered("recall=", "top=", "fraction="),
-            help="Predict positive above this decision value; or recall=0.9, top=100, fraction=0.01.",
+            help="Positive above this decision value; or recall=0.9, top=100 or fraction=0.01.",
             show_default="the model's own",
         ),
     ] = None,
