@@ -1,4 +1,4 @@
-"""The command line: commands registered, signals and errors turned into exit codes, once."""
+"""The command line: registers commands and turns signals and errors into exit codes."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def resvm(
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
     ] = False,
     debug: Annotated[
-        bool, typer.Option(DEBUG, help="Show where a bug came from (or set RESVM_DEBUG=1).")
+        bool, typer.Option(DEBUG, help="Show the traceback of a bug (or set RESVM_DEBUG=1).")
     ] = False,
 ) -> None:
     """Learn from positive and unlabeled data with robust ensembles of SVMs.
 
-    stdout carries data only; progress and errors go to stderr.
+    Only data goes to stdout; progress and errors go to stderr.
 
-    Exit codes: 0 done, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
+    Exit codes: 0 success, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
     130/143 interrupted.
 
-    To begin with:
+    To get started:
 
     - `resvm train -P pos.svm -U unl.svm -o model`
     - `resvm rank -P pos.svm -U unl.svm --model model --html ranking.html`
@@ -74,7 +74,7 @@ def resvm(
 
 
 def app_of(names: Sequence[str]) -> typer.Typer:
-    """The application with these commands: importing and describing the others takes time."""
+    """Return the application with only these commands, since importing the others takes time."""
     app = typer.Typer(
         name="resvm",
         rich_markup_mode="markdown",  # joins the lines of a paragraph
@@ -84,7 +84,7 @@ def app_of(names: Sequence[str]) -> typer.Typer:
     app.callback()(resvm)
     for name in names:
         command = getattr(import_module(_module_of(name)), name)
-        if isinstance(command, typer.Typer):  # a family, such as benchmark run and report
+        if isinstance(command, typer.Typer):  # a command group, such as benchmark run and report
             app.add_typer(command, name=name)
         else:
             app.command()(command)
@@ -92,7 +92,7 @@ def app_of(names: Sequence[str]) -> typer.Typer:
 
 
 def _module_of(name: str) -> str:
-    """A command is a file of commands/, or the file command.py of a folder."""
+    """Return the module of a command: a file in commands/, or command.py in a folder."""
     if name == "benchmark":
         return "resvm_cli.benchmark.command"
     spec = find_spec(f"resvm_cli.commands.{name}")
@@ -101,7 +101,7 @@ def _module_of(name: str) -> str:
 
 
 def command_line(names: Sequence[str]) -> Any:
-    """The program with these commands, their options in the order of --help."""
+    """Return the program with these commands, with options in the order of --help."""
     program: Any = get_command(app_of(names))
     for command in program.commands.values():
         for one in (command, *getattr(command, "commands", {}).values()):
@@ -110,7 +110,7 @@ def command_line(names: Sequence[str]) -> Any:
 
 
 def _complete_from_the_first_tab() -> None:
-    """Let zsh complete when it loads our function: typer's only registers another one then."""
+    """Make zsh complete on the first Tab; typer's script would only register a function then."""
     from typer._completion_shared import _completion_scripts
 
     registers = "compdef %(complete_func)s %(prog_name)s"
@@ -122,7 +122,7 @@ def _complete_from_the_first_tab() -> None:
 
 
 def _needed(arguments: Sequence[str]) -> Sequence[str]:
-    """The commands that must be there for these arguments to be understood, or refused."""
+    """Return the commands that must be imported to parse these arguments, or reject them."""
     if arguments[:1] == [DEBUG]:
         return _needed(arguments[1:])
     if arguments[:1] == ["--version"]:
@@ -131,7 +131,7 @@ def _needed(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _with_values(arguments: Sequence[str]) -> list[str]:
-    """The arguments with the value that ``--auto`` may go without; typer knows no such options."""
+    """Give a bare ``--auto`` its value; typer does not support optional option values."""
     following = [*arguments[1:], ""]
     return [
         "--auto=committee" if (argument == "--auto" and then not in AUTO_VALUES) else argument
@@ -142,7 +142,7 @@ def _with_values(arguments: Sequence[str]) -> list[str]:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     for also in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(also, signal.SIG_IGN)  # cleaning up is not to be interrupted again
+        signal.signal(also, signal.SIG_IGN)  # cleanup must not be interrupted again
     interruption.arrived(number)
 
 
@@ -151,13 +151,13 @@ def main() -> NoReturn:
     parallel.hold_inner_threads()
     guard_stdout()
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs in the background
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _interrupt)
     arguments = _with_values(sys.argv[1:] or ["--help"])
     try:
         if arguments[0] in ("--install-completion", "--show-completion"):
             _complete_from_the_first_tab()
-        # a name, for when it is run as python -m resvm_cli
+        # set the program name, also for python -m resvm_cli
         code = command_line(_needed(arguments))(arguments, prog_name="resvm", standalone_mode=False)
     except UsageError as error:
         misuse = explained(error, arguments, COMMANDS)
@@ -171,25 +171,25 @@ def main() -> NoReturn:
     except MemoryError:
         terminal.show_error(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
         sys.exit(MachineError.exit_code)
-    except ImportError as error:  # without address space a library cannot be loaded
+    except ImportError as error:  # a library cannot be loaded if address space is limited
         terminal.show_error(
-            MachineError(f"cannot load what is needed: {error}", "is memory limited (ulimit -v)?")
+            MachineError(f"cannot load a library: {error}", "is memory limited (ulimit -v)?")
         )
         sys.exit(MachineError.exit_code)
     except Interrupted as error:
         remove_unfinished()
         if interruption.is_done():
-            os._exit(0)  # the output is whole and in its place
-        terminal.say("resvm: interrupted; nothing was left half-written")
-        os._exit(error.exit_code)  # a solver may still be running: a C call cannot be cancelled
-    except Exception as error:  # noqa: BLE001 - whatever was not foreseen is a bug, and ends here
+            os._exit(0)  # the output is complete and in place
+        terminal.say("resvm: interrupted; no partial output was left")
+        os._exit(error.exit_code)  # a solver may still be running: a C call cannot be canceled
+    except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here
         _admit(error)
         sys.exit(1)
     sys.exit(code or 0)
 
 
 def _admit(error: Exception) -> None:
-    """Say that the program is at fault, in one line; where it is, only when asked."""
+    """Report a bug in one line, with a traceback only if RESVM_DEBUG is set."""
     if os.environ.get("RESVM_DEBUG", "0") not in ("", "0"):
         import traceback
 
@@ -197,11 +197,11 @@ def _admit(error: Exception) -> None:
             terminal.say(line)
     kind = type(error).__name__
     terminal.say(f"resvm: this is a bug in resvm {__version__}: {kind}: {error}")
-    terminal.say(f"  hint: please report it with what `resvm {DEBUG} ...` says")
+    terminal.say(f"  hint: please report it with the output of `resvm {DEBUG} ...`")
 
 
 def program() -> NoReturn:
-    """Run resvm and exit at once: taking the interpreter apart takes longer than some commands."""
+    """Run resvm and exit at once: shutting the interpreter down takes longer than some commands."""
     try:
         main()
     except SystemExit as done:

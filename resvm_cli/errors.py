@@ -1,4 +1,4 @@
-"""Everything that can go wrong and is not a bug, with the exit code a batch job sees."""
+"""Every error that is not a bug, with its exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 
 class Message:
-    """Text that names parameters, which each front end renders in its own words.
+    """Text that names parameters, which each front end renders in its own way.
 
     ``{n_pos}`` is ``--n-pos`` on the command line and ``n_pos`` in Python; ``{decision:mean}`` is
     ``--decision mean`` and ``decision="mean"``. All other fields are values given by keyword.
@@ -18,7 +18,7 @@ class Message:
         self.values = values
 
     def render(self, name: Callable[[str, str], str]) -> str:
-        """The text, with ``name(parameter, value)`` for each parameter; the value may be empty."""
+        """Return the text, with each parameter rendered by ``name(parameter, value)``."""
         return self.template.format_map(_Fields(self.values, name))
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ Text: TypeAlias = "str | Message"  # a str is taken literally
 
 
 class _Fields(Mapping[str, Any]):
-    """Values by their names; whatever else a template asks for is a parameter."""
+    """Values by name; any other field of a template is a parameter."""
 
     def __init__(self, values: Mapping[str, Any], name: Callable[[str, str], str]) -> None:
         self._values = values
@@ -52,7 +52,7 @@ class _Fields(Mapping[str, Any]):
 
 
 class _Named:
-    """A parameter in a template; its format is the value it is said to have."""
+    """A parameter in a template; its format specification is its value."""
 
     def __init__(self, parameter: str, name: Callable[[str, str], str]) -> None:
         self._parameter = parameter
@@ -63,7 +63,7 @@ class _Named:
 
 
 def python_name(parameter: str, value: str) -> str:
-    """A parameter as Python code says it: ``n_pos``, ``kernel="linear"``, ``force=True``."""
+    """Format a parameter as in Python code: ``n_pos``, ``kernel="linear"``, ``force=True``."""
     if not value:
         return parameter
     literal = value in ("True", "False") or value.isdecimal()
@@ -71,12 +71,12 @@ def python_name(parameter: str, value: str) -> str:
 
 
 def render(text: Text, name: Callable[[str, str], str]) -> str:
-    """A text in the words of one front end."""
+    """Render a text for one front end."""
     return text.render(name) if isinstance(text, Message) else text
 
 
 class ResvmError(Exception):
-    """An error with a message for the user and, where there is one, a hint on the next line."""
+    """An error with a message for the user and an optional hint on the next line."""
 
     exit_code = 1
 
@@ -90,13 +90,13 @@ class ResvmError(Exception):
 
 
 class CommandLineError(ResvmError):
-    """Options that do not make sense, alone or together. Raised by the front ends alone."""
+    """Invalid or incompatible options. Raised only by front ends."""
 
     exit_code = 2
 
 
 class ParameterError(ResvmError, ValueError):
-    """Parameters that do not make sense, alone or together: templates as those of Message."""
+    """Invalid or incompatible parameters; the message and hint are templates, as in Message."""
 
     exit_code = 2
 
@@ -121,17 +121,17 @@ class DataError(ResvmError, ValueError):
 
 
 class ModelError(ResvmError):
-    """A model directory that is missing, damaged or not ours."""
+    """A model directory that is missing, damaged or not written by resvm."""
 
     exit_code = 4
 
 
 class SolverError(ModelError):
-    """LIBSVM or LIBLINEAR refused a problem or failed on it."""
+    """LIBSVM or LIBLINEAR rejected a problem or failed on it."""
 
 
 class MemberTimeout(ModelError):
-    """A solver did not end in the time it was given; no candidate's fault, so not a SolverError."""
+    """A solver exceeded its time limit; not the fault of a candidate, so not a SolverError."""
 
 
 class FileError(ResvmError):
@@ -141,19 +141,19 @@ class FileError(ResvmError):
 
 
 class MachineError(ResvmError):
-    """The system gave no memory or no thread, as it would give no room on a disk."""
+    """The system has no memory or threads left."""
 
     exit_code = 5
 
 
 class ClusterError(ResvmError):
-    """A cluster that cannot be reached, has gone, or is not ours to compute with."""
+    """A cluster that cannot be reached, was lost, or has incompatible workers."""
 
     exit_code = 5
 
 
 class ClosedPipe(Exception):
-    """The reader of our stdout has gone: not an error, there is nobody left to write for."""
+    """The reader of our stdout is gone. Not an error: nobody is left to write for."""
 
 
 class Interrupted(BaseException):

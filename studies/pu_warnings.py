@@ -91,10 +91,10 @@ WARNINGS = (
         _unscaled,
         MethodParameters(kernel="linear", solver="liblinear", c_unl=1e4, n_models=5),
     ),
-    Warned("choosing a threshold takes at least", "8 known positives", _few_known),
-    Warned("can hardly be told from U", "P and U drawn alike", _alike),
+    Warned("choosing a threshold requires at least", "8 known positives", _few_known),
+    Warned("are barely distinguishable from U", "P and U drawn alike", _alike),
     Warned("rows of U with few features lead", "a fifth of U are texts of two words", _short_texts),
-    Warned("P and U hold the same rows", "the same file twice", _same_rows),
+    Warned("P and U contain the same rows", "the same file twice", _same_rows),
 )
 
 

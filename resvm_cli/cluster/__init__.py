@@ -1,1 +1,1 @@
-"""Dask as an engine for tasks."""
+"""Run tasks on a Dask cluster."""

@@ -1,7 +1,7 @@
-"""A Dask cluster as an engine: tasks are sent to its workers, results come back in task order.
+"""An engine that runs tasks on a Dask cluster and returns results in task order.
 
-Dask copies what tasks share to its workers and reruns the tasks of a lost worker. If the last copy
-is lost, it is sent again. Whoever can reach a Dask scheduler can run code on its workers: see
+Dask copies shared data to its workers and reruns the tasks of a lost worker. If the last copy is
+lost, the data is sent again. Anyone who can reach a Dask scheduler can run code on its workers: see
 docs/cluster.md.
 """
 
@@ -35,13 +35,13 @@ from resvm_cli.files.json_files import read_json
 AUTO = "auto"
 WAIT_SECONDS = 0.5
 
-# two classes each until Python 3.11
+# two separate classes each before Python 3.11
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
 CANCELLED = (CancelledError, asyncio.CancelledError)
 
 
 def _connection_errors() -> tuple[type[BaseException], ...]:
-    """What Dask raises when a scheduler or a worker is lost."""
+    """Return the exceptions that Dask raises when a scheduler or a worker is lost."""
     closed = getattr(import_module("distributed.client"), "ClosedClientError", OSError)
     return OSError, RuntimeError, ValueError, *TIMEOUTS, *CANCELLED, closed
 
@@ -50,20 +50,20 @@ def _connection_errors() -> tuple[type[BaseException], ...]:
 def connected(
     address: str, timeout: float, announce: Callable[[str], None] = lambda text: None
 ) -> Iterator[Cluster]:
-    """The cluster at an address, in a scheduler file or in the environment.
+    """Connect to the cluster at an address, or given by a scheduler file or the environment.
 
-    Its workers must have the versions that are installed here.
+    Its workers must have the same versions installed as this machine.
     """
     try:
-        distributed = import_module("distributed")  # half a second
+        distributed = import_module("distributed")  # importing takes half a second
     except ImportError:
         raise ParameterError(
             "{cluster} needs Dask, which is not installed", "pip install 'resvm-cli[cluster]'"
         ) from None
     for name in list(logging.root.manager.loggerDict):
-        if name.startswith("distributed"):  # our own messages say what matters
+        if name.startswith("distributed"):  # our own messages cover what matters
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    # otherwise Dask waits for a lost scheduler for as long as its own configuration says
+    # otherwise Dask waits for a lost scheduler as long as its own configuration says
     limits = {"distributed.comm.timeouts.connect": timeout, "distributed.comm.retry.count": 0}
     import_module("dask").config.set(limits)
     found = _address(address, timeout)
@@ -72,8 +72,8 @@ def connected(
         client = distributed.Client(found, timeout=timeout)
     except (OSError, ValueError, TypeError, *TIMEOUTS) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {where} within {timeout:g} s: {_first_line(error)}",
-            Message("start it with dask scheduler, or correct {cluster}"),
+            f"no Dask scheduler answered at {where} within {timeout:g} s: {_first_line(error)}",
+            Message("start one with dask scheduler, or correct {cluster}"),
         ) from None
     try:
         cluster = Cluster(client, where, timeout, announce)
@@ -89,7 +89,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _address(text: str, timeout: float) -> str:
-    """The scheduler's address; waits for a scheduler file that is still to be written."""
+    """Return the scheduler's address, waiting for a scheduler file that does not exist yet."""
     if text == AUTO:
         address = os.environ.get("DASK_SCHEDULER_ADDRESS")
         if not address:
@@ -102,7 +102,7 @@ def _address(text: str, timeout: float) -> str:
         return text
     end = time.monotonic() + timeout
     while True:
-        reason = "has no address in it"
+        reason = "contains no address"
         try:
             address = read_json(text, may_wait=False).get("address")
             if isinstance(address, str) and address:
@@ -128,7 +128,7 @@ class Cluster:
         self._n_threads = 1
         self._checked: set[str] = set()  # addresses of workers
         self._last_look = self._last_seen = time.monotonic()
-        self._sent: tuple[Any, Any] | None = None  # what tasks share, and its future
+        self._sent: tuple[Any, Any] | None = None  # shared data and its future
 
     @property
     def n_workers(self) -> int:
@@ -141,7 +141,7 @@ class Cluster:
         except TIMEOUTS:
             raise ClusterError(
                 f"the Dask scheduler at {self._where} has no workers, after {self._timeout:g} s",
-                "start some: dask worker ADDRESS --nthreads 1",
+                "start workers: dask worker ADDRESS --nthreads 1",
             ) from None
         threads = self._client.nthreads()
         self._check(threads)
@@ -149,14 +149,14 @@ class Cluster:
         self._announce(f"{len(threads)} workers with {self._n_threads} threads at {self._where}")
 
     def _check(self, workers: Iterable[str]) -> None:
-        """Require our versions of new workers; announce where results differ in their last bits."""
+        """Require our versions on new workers; announce workers that round differently."""
         new = [worker for worker in workers if worker not in self._checked]
         if not new:
             return
         here = identity()
         answers = self._client.run(identity, workers=new, on_error="return")
         for worker, there in answers.items():
-            if isinstance(there, OSError):  # it is gone
+            if isinstance(there, OSError):  # the worker is gone
                 continue
             if not isinstance(there, dict):
                 raise ClusterError(
@@ -168,12 +168,12 @@ class Cluster:
                 differing.remove(FINGERPRINT)
                 self._announce(
                     f"the worker {worker} rounds differently: values agree to about 1e-9,"
-                    " not to the byte"
+                    " but are not byte-for-byte identical"
                 )
             if differing:
                 versions = [f"{name} {there.get(name)}, here {here[name]}" for name in differing]
                 raise ClusterError(
-                    f"the worker {worker} has other versions: {', '.join(versions)}",
+                    f"the worker {worker} has different versions: {', '.join(versions)}",
                     "install the same versions on it: results would differ",
                 )
             self._checked.add(worker)
@@ -186,9 +186,9 @@ class Cluster:
         tick: Callable[[], None],
         name: Callable[[int], str],
     ) -> Iterator[Any]:
-        """The results of ``function(shared, task)`` in the order of the tasks."""
+        """Yield the results of ``function(shared, task)`` in the order of the tasks."""
         batches = Batches(tasks)
-        running: dict[Any, Batch] = {}  # by future
+        running: dict[Any, Batch] = {}  # keyed by future
         self._last_seen = time.monotonic()
         try:
             while True:
@@ -211,7 +211,7 @@ class Cluster:
             return self._client.submit(work, function, sent, batch, pure=False)
 
     def _send(self, shared: Any) -> Any:
-        """What tasks share, as a future; sent again if all workers that had it are gone."""
+        """Return a future for the shared data; resend it if all workers that had it are gone."""
         if self._sent is not None and self._sent[0] is shared:
             future = self._sent[1]
             if future.status == "finished":
@@ -226,13 +226,13 @@ class Cluster:
                     self._sent = shared, future
                     return future
                 except _connection_errors():
-                    # a worker may have died meanwhile
+                    # a worker may have died in the meantime
                     if self._client.status != "running" or time.monotonic() > end:
                         raise
                     time.sleep(WAIT_SECONDS)
 
     def _ended(self, running: dict[Any, Batch]) -> list[Any]:
-        """The futures that have ended, after a short wait."""
+        """Return the futures that have finished, after a short wait."""
         with suppress(*TIMEOUTS, *CANCELLED):
             import_module("distributed").wait(
                 list(running), timeout=WAIT_SECONDS, return_when="FIRST_COMPLETED"
@@ -242,7 +242,7 @@ class Cluster:
     def _take(
         self, future: Any, batch: Batch, batches: Batches, name: Callable[[int], str]
     ) -> None:
-        """Take the results of a batch, raise its error, or have it run again."""
+        """Store the results of a batch, raise its error, or schedule it again."""
         error = result = None
         with self._named_if_gone(), suppress(*TIMEOUTS, *CANCELLED):  # its worker is lost
             if future.status == "error":
@@ -261,11 +261,11 @@ class Cluster:
             raise ClusterError(
                 f"{name(batch.first)} killed its worker at least {MAX_LOST} times,"
                 " with nothing else running",
-                "most likely it ran out of memory; the workers' logs say more",
+                "most likely it ran out of memory; see the workers' logs",
             )
 
     def _look(self) -> None:
-        """Count the workers every now and then, and check new ones."""
+        """Count the workers periodically, and check new ones."""
         now = time.monotonic()
         if now - self._last_look < WAIT_SECONDS:
             return
@@ -281,7 +281,7 @@ class Cluster:
 
     @contextmanager
     def _named_if_gone(self) -> Iterator[None]:
-        """Errors of Dask's own calls mean that the cluster is gone."""
+        """Turn errors from Dask calls into an error that says the cluster is gone."""
         try:
             yield
         except _connection_errors() as error:
@@ -291,20 +291,20 @@ class Cluster:
         return ClusterError(
             f"the Dask cluster at {self._where} is gone: {reason}",
             Message(
-                "commands that can resume keep what was finished: run it again with {resume:True}"
+                "if the command can be resumed, finished work is saved: rerun it with {resume:True}"
             ),
         )
 
 
-BATCH_SECONDS = 1.0  # of work: scheduling a batch takes milliseconds
+BATCH_SECONDS = 1.0  # of work per batch; scheduling one takes milliseconds
 
 AHEAD = 2  # batches per worker thread: one running, one waiting
 
-MAX_LOST = 3  # a batch that is lost more often is run task by task, and then given up
+MAX_LOST = 3  # a batch lost this often is rerun task by task, then abandoned
 
 
 class Batches:
-    """Cuts tasks into batches and puts results back in order.
+    """Splits tasks into batches and puts the results back in order.
 
     When a worker dies, every batch it had is lost, not only the one that killed it. A batch that is
     lost MAX_LOST times is therefore split into tasks that run alone, to find the one at fault.
@@ -320,7 +320,7 @@ class Batches:
         self._results: dict[int, Any] = {}
 
     def next(self, n_running: int, n_threads: int) -> Batch | None:
-        """The next batch to submit, or None if the batches that are running suffice."""
+        """Return the next batch to submit, or None if enough batches are running."""
         if self._suspects:
             return None if n_running else self._suspects.popleft()
         if n_running >= AHEAD * n_threads:
@@ -333,7 +333,7 @@ class Batches:
         return Batch(first, tasks) if tasks else None
 
     def _length(self, n_batches: int) -> int:
-        """How many tasks take about a second; fewer near the end, so that every worker has some."""
+        """Return how many tasks take about a second; fewer near the end, so no worker idles."""
         if not self._n_timed:
             return 1
         length = int(BATCH_SECONDS * self._n_timed / max(self._seconds, 1e-9))
@@ -342,7 +342,7 @@ class Batches:
         return max(1, length)
 
     def lost(self, batch: Batch, n_times: int = 1) -> bool:
-        """Run a batch again that was lost with its worker; False if it has been lost too often."""
+        """Reschedule a batch that was lost with its worker; return False if lost too often."""
         batch = replace(batch, n_lost=batch.n_lost + n_times)
         if batch.n_lost < MAX_LOST:
             (self._suspects if batch.alone else self._again).appendleft(batch)
@@ -359,7 +359,7 @@ class Batches:
         self._n_timed += len(batch.tasks)
 
     def ready(self) -> Iterator[Any]:
-        """The results whose turn it is."""
+        """Yield the results that are next in order."""
         while self._n_given in self._results:
             yield self._results.pop(self._n_given)
             self._n_given += 1

@@ -1,4 +1,4 @@
-"""What runs on the workers of a Dask cluster."""
+"""The code that runs on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ FINGERPRINT = "numeric_fingerprint"
 
 
 class Shared:
-    """What all tasks of a run need, sent once.
+    """Data shared by all tasks of a run, sent once.
 
-    Dask sends arrays apart from their object, and puts them at addresses that need not be aligned,
-    as solvers require. In one text with their object they are copied to aligned ones.
+    Dask sends arrays separately from the object that holds them, and may place them at unaligned
+    addresses, but the solvers need aligned arrays. Pickling everything into one byte string makes
+    unpickling copy the arrays to aligned addresses.
     """
 
     def __init__(self, value: Any) -> None:
@@ -43,13 +44,13 @@ class Batch:
 
     first: int  # index among all tasks
     tasks: list[Any]
-    alone: bool = False  # run with nothing else on the cluster
-    n_lost: int = 0  # how often it was lost with its workers
+    alone: bool = False  # run while nothing else runs on the cluster
+    n_lost: int = 0  # how often its worker was lost
 
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """The results of a batch, from whom, and how long they took."""
+    """The results of a batch, the worker that computed them, and the time it took."""
 
     results: list[Any]
     worker: str
@@ -57,7 +58,7 @@ class BatchResult:
 
 
 def identity() -> dict[str, str]:
-    """The versions that results depend on, and how the processor rounds."""
+    """Return the versions that results depend on, and how the processor rounds."""
     return {
         "resvm": __version__,
         "numpy": np.__version__,
@@ -78,5 +79,5 @@ def work(function: Callable[[Any, Any], Any], shared: Shared, batch: Batch) -> B
 
 @cache
 def _hold_inner_threads() -> Any:
-    """Keep BLAS on one thread from now on: its rounding must not depend on the worker."""
+    """Limit BLAS to one thread from now on: rounding must not depend on the worker."""
     return parallel.inner_threads_held()

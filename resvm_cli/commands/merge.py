@@ -13,19 +13,19 @@ from resvm_cli.report import training
 def merge(
     parts: Annotated[
         list[str],
-        typer.Argument(metavar="PART...", help="Directories that resvm train --task wrote."),
+        typer.Argument(metavar="PART...", help="Part directories written by resvm train --task."),
     ],
     output: Annotated[
-        str, output_option("-o", "--output", metavar="DIR", help="Where the model goes.")
+        str, output_option("-o", "--output", metavar="DIR", help="Model directory to write.")
     ] = "resvm-model",
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Join the parts of a model, trained by the tasks of an array job, to the whole.
+    """Join the parts trained by the tasks of an array job into one model.
 
-    The model is byte for byte what one run would have written; parts that do not belong together
-    are refused, and missing ones named.
+    The model is byte-for-byte identical to what a single run would write. Parts that do not belong
+    together are rejected, and missing parts are listed.
 
     For example:
 

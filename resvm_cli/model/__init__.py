@@ -1,1 +1,1 @@
-"""Bags, members, decisions, out of bag: everything about an ensemble but its files."""
+"""Bags, members, decisions and out-of-bag values: everything about an ensemble except its files."""

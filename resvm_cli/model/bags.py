@@ -1,4 +1,4 @@
-"""Which rows a member is trained on: drawn from (seed, member) alone, redrawn when needed."""
+"""Bags: the rows a member is trained on, drawn from (seed, member) alone and redrawn on demand."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.rows import FloatArray, IntArray
 
-RULE = "pcg64-1"  # the name in the manifest; another way of drawing gets another name
-WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P in proportion to their weights
-MIN_WEIGHTED = 2  # rows of P that can be drawn: with only one, all bags would be the same
+RULE = "pcg64-1"  # the name in the manifest; a different way of drawing needs a different name
+WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their weights
+MIN_WEIGHTED = 2  # drawable rows of P: with only one, all bags would be the same
 
 
 @dataclass(frozen=True, eq=False)
 class PositiveWeights:
-    """How certain each row of P is, from 0 to 1; rows are drawn in proportion."""
+    """How certain each row of P is, from 0 to 1; rows are drawn in proportion to these weights."""
 
-    values: FloatArray  # empty where only the manifest says that there were any
+    values: FloatArray  # empty if loaded from a manifest, which stores only a digest
 
     @classmethod
     def from_values(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
-        """Checked weights; None where all are equal, which is the same as none."""
+        """Check the weights; return None if all are equal, which is the same as no weights."""
         weights = np.asarray(values, np.float64)
         wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
         if len(wrong):
@@ -46,20 +46,20 @@ class PositiveWeights:
             return None
         if n_drawn < MIN_WEIGHTED:
             raise DataError(
-                f"{name}: only one row of P has a weight above 0: every bag would hold that row"
-                " alone",
+                f"{name}: only one row of P has a weight above 0: every bag would contain only"
+                " that row",
                 hint,
             )
         return cls(weights)
 
     def take(self, numbers: IntArray) -> PositiveWeights | None:
-        """The weights of some rows."""
+        """Return the weights of the given rows."""
         hint = Message("use fewer folds, or score out of bag ({oob:True})")
-        return self._proportions(self.values[numbers], "weights of the rows that are left", hint)
+        return self._proportions(self.values[numbers], "weights of the remaining rows", hint)
 
     @property
     def digest(self) -> str:
-        """For the manifest: drawing the bags again takes the same weights."""
+        """A digest for the manifest: redrawing the bags requires the same weights."""
         return hashlib.sha256(self.values.astype("<f8").tobytes()).hexdigest()
 
     @cached_property
@@ -67,21 +67,21 @@ class PositiveWeights:
         return np.cumsum(self.values)
 
     def chosen(self, fractions: FloatArray) -> IntArray:
-        """The rows at these fractions of the total weight."""
+        """Return the rows at these fractions of the cumulative weight."""
         numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
-        # a product may round up to the very end
+        # a product may round up to the total
         last = int(np.flatnonzero(self.values)[-1])
         chosen: IntArray = np.minimum(numbers, last)
         return chosen
 
 
 def require_weighted_draws(method: str) -> None:
-    """Refuse weights of P for methods that do not draw from P."""
+    """Reject weights of P for methods that do not draw from P."""
     if method != "resvm":
         reason = (
             "bagging trains every member on all of P"
             if method == "bagging"
-            else "cwsvm is one model of all of P"
+            else "cwsvm trains a single model on all of P"
         )
         raise ParameterError(
             "{weights} has no meaning for {method:" + method + "}: " + reason,
@@ -90,13 +90,13 @@ def require_weighted_draws(method: str) -> None:
 
 
 class Stream:
-    """The random numbers of one member."""
+    """The random number stream of one member."""
 
     def __init__(self, seed: int, member: int) -> None:
         self._bits = randomness.bag_bits(seed, member)
 
     def draw(self, n_rows: int, size: int, weights: PositiveWeights | None = None) -> IntArray:
-        """``size`` row numbers below ``n_rows``, with replacement."""
+        """Draw ``size`` row numbers below ``n_rows``, with replacement."""
         if weights is None:
             return randomness.below(self._bits, n_rows, size)
         assert len(weights.values) == n_rows

@@ -1,7 +1,7 @@
-"""Which rows an ensemble predicts positive: the rule of its decision values, and thresholds.
+"""Which rows an ensemble predicts positive: its decision rule and thresholds.
 
-A threshold is chosen out of bag: the largest recall² / fraction of U predicted positive (Lee and
-Liu). A term that shrinks with the number of rows keeps the fraction from nearly vanishing.
+A threshold is chosen out of bag to maximize recall² / fraction of U predicted positive (Lee and
+Liu). A term that shrinks with the number of rows keeps the denominator away from 0.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, distinct, quantiles
 
-# With fewer rows out of bag no threshold is chosen.
+# With fewer out-of-bag rows, no threshold is chosen.
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 SHRINKAGE = 0.3
-# Of rows like those of training about 1 in 100 lies outside the usual range.
+# About 1 in 100 rows that resemble the training rows lies outside the usual range.
 TAIL = 0.005
 MIN_FOR_RANGE = 20
 MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
@@ -27,7 +27,7 @@ PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 @dataclass(frozen=True)
 class Threshold:
-    """Rows of larger decision values are predicted positive; rates where it was chosen."""
+    """The value above which rows are predicted positive; if chosen from data, with its rates."""
 
     value: float
     recall: float | None = None  # of P, out of bag
@@ -42,7 +42,7 @@ class Threshold:
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Threshold:
-        """From the manifest; ValueError where it makes no sense."""
+        """Read from the manifest; raise ValueError if the content is invalid."""
         value, rates = content["value"], [content["recall"], content["share_unlabeled"]]
         if type(value) not in (int, float) or not np.isfinite(float(value)):
             raise ValueError("threshold")
@@ -55,14 +55,14 @@ class Threshold:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """The rule of a model, and the threshold for each rule."""
+    """A model's decision rule, and the threshold for each rule."""
 
     rule: RuleName
     thresholds: dict[RuleName, Threshold]
 
     @classmethod
     def plain(cls, rule: RuleName = "votes", *, single: bool = False) -> DecisionRule:
-        """The paper's thresholds, and 0 for one SVM's own value and for means."""
+        """The paper's threshold for votes, and 0 for mean values and for a single SVM."""
         values = PLAIN_THRESHOLDS | ({"votes": 0.0} if single else {})
         return cls(rule, {name: Threshold(value) for name, value in values.items()})
 
@@ -78,7 +78,7 @@ class DecisionRule:
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> DecisionRule:
-        """From the manifest; ValueError where it makes no sense."""
+        """Read from the manifest; raise ValueError if the content is invalid."""
         if content["rule"] not in RULE_NAMES or set(content["thresholds"]) != set(RULE_NAMES):
             raise ValueError("decision")
         thresholds = {
@@ -90,9 +90,9 @@ class DecisionRule:
 def choose_threshold(
     known: FloatArray, unlabeled: FloatArray, contamination_pos: float = 0.0
 ) -> Threshold | None:
-    """The best threshold for out-of-bag values of P and U; None where there are too few.
+    """Return the best threshold for out-of-bag values of P and U; None if there are too few.
 
-    ``contamination_pos`` is the fraction of P taken to be mislabeled, with values like those of U.
+    ``contamination_pos`` is the fraction of P assumed to be mislabeled and to score like rows of U.
     """
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
@@ -100,24 +100,24 @@ def choose_threshold(
     recall, share = fractions_above(known, cuts), fractions_above(unlabeled, cuts)
     true_recall = corrected_recall(recall, share, contamination_pos)
     worth = true_recall**2 / (share + SHRINKAGE / np.sqrt(len(unlabeled)))
-    best = int(np.argmax(worth))  # the first of equal ones: the lowest
+    best = int(np.argmax(worth))  # in a tie, the lowest threshold
     return Threshold(float(cuts[best]), float(recall[best]), float(share[best]))
 
 
 def possible_cuts(values: FloatArray) -> FloatArray:
-    """One below all values, and one between each two neighbors, ascending."""
+    """Return ascending cuts: one below all values and one between each pair of neighbors."""
     ordered = distinct(values)
     between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
     return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
 
 
 def fractions_above(values: FloatArray, cuts: FloatArray) -> FloatArray:
-    """For each cut the fraction of values above it."""
+    """Return the fraction of values above each cut."""
     return 1.0 - np.searchsorted(np.sort(values), cuts, "right") / len(values)
 
 
 def corrected_recall(recall: FloatArray, share: FloatArray, contamination_pos: float) -> FloatArray:
-    """The recall of true positives, if mislabeled rows of P score like rows of U."""
+    """Return the recall of true positives, assuming that mislabeled rows of P score like U."""
     if not contamination_pos:
         return recall
     return np.clip((recall - contamination_pos * share) / (1.0 - contamination_pos), 0.0, 1.0)
@@ -126,7 +126,7 @@ def corrected_recall(recall: FloatArray, share: FloatArray, contamination_pos: f
 def threshold_for_recall(
     known: FloatArray, unlabeled: FloatArray, recall: float, contamination_pos: float = 0.0
 ) -> Threshold:
-    """The highest threshold with this recall of the true positives."""
+    """Return the highest threshold that reaches this recall of the true positives."""
     cuts = distinct(np.nextafter(known, -np.inf))  # just below a known positive
     recalls = fractions_above(known, cuts)
     shares = fractions_above(unlabeled, cuts) if len(unlabeled) else np.zeros(len(cuts))
@@ -137,9 +137,9 @@ def threshold_for_recall(
 
 
 def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float] | None:
-    """From the lowest to the highest value out of bag, of P or U, without the tails of each.
+    """Return the range of out-of-bag values of P and U, excluding the tails of each set.
 
-    None where there are too few values to tell.
+    Return None if there are too few values.
     """
     if min(len(known), len(unlabeled)) < MIN_FOR_RANGE:
         return None
@@ -148,5 +148,5 @@ def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float]
 
 
 def are_unlike(n_outside: int, n_rows: int) -> bool:
-    """Whether more rows lie outside the usual range than chance explains."""
+    """Whether more rows lie outside the usual range than chance would explain."""
     return n_outside >= MIN_OUTSIDE and n_outside > FRACTION_OUTSIDE * n_rows

@@ -1,6 +1,6 @@
-"""Members as one model: pooled support vectors, member decision values, votes and d(x).
+"""Members combined into one model: pooled support vectors, decision values, votes and d(x).
 
-However rows are scored, a row's value depends neither on its neighbors nor on its position.
+A row's value never depends on the other rows scored with it, nor on its position among them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resvm_cli.svm.kernels import Kernel, exp_in_place
 from resvm_cli.svm.products import MIN_DENSITY
 from resvm_cli.svm.support_vectors import BLOCK_ROWS, Pool, SupportIndex, Weights
 
-# Whether support vectors or weights are kept dense follows from their sizes alone.
+# Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
 
 
@@ -32,28 +32,28 @@ class Member:
     support: IntArray  # row numbers in the ensemble's pool, positives first
     coefficients: FloatArray
     rho: float
-    n_positive: int  # how many of the support vectors are of class P
+    n_positive: int  # number of support vectors from P
 
 
 @dataclass(frozen=True)
 class Group:
-    """Members of one setting: their kernel, and the weight of their mean value among others."""
+    """The members of one setting: their kernel, and their mean value's weight in the ensemble."""
 
     kernel: Kernel
     members: range
     weight: float = 1.0
-    shift: float = 0.0  # the mean value is standardized: less the shift, divided by the scale
+    shift: float = 0.0  # the mean value is standardized: (mean - shift) / scale
     scale: float = 1.0
 
     @property
     def columns(self) -> slice:
-        """Its members among the columns of all members."""
+        """The columns of this group's members among those of all members."""
         return slice(self.members.start, self.members.stop)
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """All members, over the rows they share; kernels differ by their parameters alone."""
+    """All members, over a shared pool of rows; their kernels differ only in parameters."""
 
     groups: tuple[Group, ...]
     pool: Rows
@@ -64,7 +64,7 @@ class Ensemble:
     def from_members(
         cls, kernel: Kernel, pool: Rows, members: Sequence[Member], single: bool
     ) -> Ensemble:
-        """Members of one setting."""
+        """Make an ensemble from the members of one setting."""
         return cls((Group(kernel, range(len(members))),), pool, members, single)
 
     @property
@@ -73,14 +73,14 @@ class Ensemble:
 
     @property
     def is_precomputed(self) -> bool:
-        """Whether support vectors are the serial numbers of given kernel values."""
+        """Whether the kernel is precomputed, so that support vectors are serial numbers."""
         return self.groups[0].kernel.is_precomputed
 
     def kernel_of(self, member: int) -> Kernel:
         return next(group.kernel for group in self.groups if member in group.members)
 
     def part(self, first: int, last: int) -> Ensemble:
-        """Some of the members."""
+        """Return the ensemble of some of the members."""
         groups = [
             replace(
                 group,
@@ -96,16 +96,16 @@ class Ensemble:
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Votes and decision values of some rows."""
+    """Votes and decision values of a set of rows."""
 
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
-    means: FloatArray  # of the members' values; of groups, each standardized
+    means: FloatArray  # of the members' values; with several groups, of their standardized means
     n_members: IntArray  # how many members scored each row
 
     def by(self, rule: RuleName) -> FloatArray:
-        """Decision values by this rule."""
+        """Return the decision values under this rule."""
         return self.values if rule == "votes" else self.means
 
     def labels(self, threshold: float, rule: RuleName = "votes") -> IntArray:
@@ -113,29 +113,29 @@ class Decisions:
         return np.where(self.by(rule) > threshold, 1, -1)
 
     def values_without_ties(self) -> FloatArray:
-        """d(x) with rows of equal, divided votes ordered by the sum of the members' values.
+        """Return d(x), with ties between divided votes broken by the sum of the members' values.
 
-        The shift is less than half the smallest step between two vote fractions, so no row passes
-        one with more votes.
+        The shift is less than half the smallest step between two vote fractions, so no row
+        overtakes one with more votes.
         """
         divided = (self.votes > 0) & (self.votes < 1)
-        # the logistic function saturates where |s| passes 37, which sums over members do
+        # the logistic function saturates for |s| > 37, which sums over members can exceed
         sigmoid = (1.0 + self.sums / (1.0 + np.abs(self.sums))) / 2
         shift = (1.0 - sigmoid) / (4 * np.maximum(self.n_members, 1))
         return np.where(divided, self.votes - shift, self.values)
 
 
 def decision_values(votes: FloatArray, sums: FloatArray) -> FloatArray:
-    """d(x): the votes, and beyond unanimous ones the sum of the members' values (paper, eq. 5)."""
+    """Return d(x): votes, plus the sum of the members' values if unanimous (paper, eq. 5)."""
     return np.where(votes <= 0, sums, np.where(votes >= 1, 1.0 + sums, votes))
 
 
 def decide(
     member_values: FloatArray, single: bool, groups: Sequence[Group] | None = None
 ) -> Decisions:
-    """Votes and decision values from the members' values, rows x members (paper, eq. 4 and 5).
+    """Compute votes and decision values from member values, rows x members (paper, eq. 4 and 5).
 
-    Without groups all members are of one.
+    Without ``groups``, all members form one group.
     """
     n_models = member_values.shape[1]
     balance = np.sign(member_values).sum(axis=1)
@@ -153,7 +153,7 @@ def decide(
 def mean_values(
     sums: Sequence[FloatArray], counts: Sequence[npt.NDArray[Any]], groups: Sequence[Group]
 ) -> FloatArray:
-    """The groups' mean values, standardized and weighted; groups without members do not count."""
+    """Return the weighted mean of the standardized group means; empty groups are skipped."""
     total: Any = 0.0
     weight: Any = 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -166,7 +166,7 @@ def mean_values(
 
 
 def numeric_fingerprint() -> str:
-    """A short digest of how this machine rounds a fixed product and functions of it."""
+    """Return a short digest of how this machine rounds a fixed product and functions of it."""
     steps = np.arange(BLOCK_ROWS * 96, dtype=np.float64).reshape(BLOCK_ROWS, 96)
     wave = (steps * 0.37) % 1.0 - 0.5
     product = wave @ wave[:64].T
@@ -186,17 +186,17 @@ class Predictor:
             pool = kernels.unit_rows(pool)
         columns = Columns(pool.indices, lasting=True)
         dense = len(pool.values) >= MIN_DENSITY * len(pool) * len(columns)
-        # the rows that are judged together will be as wide, and dense too
+        # rows scored together will be just as wide, and dense too
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
         self._prepare(ensemble, scaling, pool, uses, columns, dense)
 
     @classmethod
     def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
-        """A predictor for these rows in which no member's values depend on the other members.
+        """Return a predictor for these rows in which no member depends on the other members.
 
-        Support vectors keep their order, and the rows to be scored decide what is dense: members
-        trained elsewhere then give the same values to the last bit.
+        Support vectors keep their order, and the rows to be scored decide what is dense. Members
+        trained elsewhere therefore give bit-for-bit identical values.
         """
         predictor = cls.__new__(cls)
         members = ensemble.members
@@ -234,7 +234,7 @@ class Predictor:
         place = columns.places(pool.indices)
         pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
         self._scorer: Pool | Weights
-        if ensemble.is_precomputed:  # sums of values at serial numbers: weights of them
+        if ensemble.is_precomputed:  # kernel values are weighted like linear features
             self._scorer = Weights(pool, uses, columns, dense=False)
         elif ensemble.linear:
             self._scorer = Weights(pool, uses, columns, dense=dense)
@@ -243,15 +243,15 @@ class Predictor:
 
     @property
     def rows_multiple(self) -> int:
-        """Blocks of a multiple of this many rows are scored without padding."""
+        """Blocks whose length is a multiple of this are scored without padding."""
         return self._scorer.rows_multiple
 
     def scaled(self, rows: Rows) -> Rows:
-        """Rows as members see them."""
+        """Return the rows scaled, as members see them."""
         return rows if self._scaling is None else self._scaling.apply(rows)
 
     def member_values(self, rows: Rows) -> FloatArray:
-        """The decision value of each member on each row: rows x members."""
+        """Return the decision value of each member on each row: rows x members."""
         values = np.empty((len(rows), len(self.ensemble.members)))
         step = self._scorer.rows_at_once
         for start in range(0, len(rows), step):
@@ -262,20 +262,20 @@ class Predictor:
         return values
 
     def decisions(self, rows: Rows) -> Decisions:
-        """Votes and decision values of each row."""
+        """Return the votes and decision value of each row."""
         return self.decide(self.member_values(rows))
 
     def decide(self, member_values: FloatArray) -> Decisions:
-        """Votes and decision values from the members' values, rows x members."""
+        """Compute votes and decision values from the members' values, rows x members."""
         with np.errstate(over="ignore", invalid="ignore"):
             return decide(member_values, self.ensemble.single, self.ensemble.groups)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
-    """The support vectors of all members, equal rows once, in order of appearance; their uses.
+    """Return the distinct support vectors in order of appearance, and which members use them.
 
-    A model read from disk has lost the row numbers and kept the contents: joining by content gives
-    both the same pool, and so the same bits.
+    A model read from disk has no row numbers, only contents. Merging equal rows by content gives
+    a trained and a loaded model the same pool, and therefore bit-for-bit identical values.
     """
     members = ensemble.members
     supports = np.concatenate([member.support for member in members])
@@ -286,7 +286,7 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     numbers[used] = _taken(ensemble.pool, used).content_numbers()
     contents = numbers[supports]
     first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
-    first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last one written is the first use
+    first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last write is the first use
     order = np.argsort(first)
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
@@ -297,14 +297,14 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
 
 
 def _taken(rows: Rows, numbers: IntArray) -> Rows:
-    """Some of the rows; no copy where they are all of them, as of a model that was read."""
+    """Return these rows; without a copy if they are all rows, as for a loaded model."""
     if len(numbers) == len(rows) and np.array_equal(numbers, np.arange(len(rows))):
         return rows
     return rows.take(numbers)
 
 
 def _by_kernel(ensemble: Ensemble, uses: SupportIndex) -> list[tuple[Kernel, SupportIndex]]:
-    """The uses by members of each kernel."""
+    """Return the support index of each kernel's members."""
     kernels = list(dict.fromkeys(group.kernel for group in ensemble.groups))
     if len(kernels) == 1:
         return [(kernels[0], uses)]

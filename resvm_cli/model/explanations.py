@@ -1,8 +1,8 @@
-"""Explanations of values: what each support vector, or each feature of linear members, adds.
+"""Explain values by the contribution of each support vector, or each feature of linear members.
 
-The mean value of the members that have not seen a row is a sum over their support vectors, each
-with its coefficient and its kernel value with the row, plus a constant. Linear members have feature
-weights instead. Groups of members count as in the mean value: standardized and weighted.
+The mean value of the members that have not seen a row is a constant plus a sum over their support
+vectors: coefficient times kernel value. Linear members have feature weights instead. Groups of
+members are standardized and weighted as in the mean value.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ NOT_KNOWN = -1  # a support vector that equals no training row
 
 @dataclass(frozen=True)
 class Term:
-    """What one row, or one feature, adds to a value."""
+    """The contribution of one row or one feature to a value."""
 
-    number: int  # of a row among P and then U, or of a feature
+    number: int  # row number, with P before U, or feature index
     amount: float
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A value as a sum: a constant, and what all rows or all features add."""
+    """A value as a sum: a constant plus the contributions of all rows or features."""
 
-    value: float  # the mean of the members that have not seen the row; nan where there are none
+    value: float  # the mean over members that have not seen the row; nan if there are none
     constant: float
     of_positives: float
     of_unlabeled: float
     of_features: float
-    positives: tuple[Term, ...]  # the rows of P that add most
-    unlabeled: tuple[Term, ...]  # the rows of U that take most away
-    features: tuple[Term, ...]  # those that count most, either way
+    positives: tuple[Term, ...]  # the rows of P that increase the value most
+    unlabeled: tuple[Term, ...]  # the rows of U that decrease it most
+    features: tuple[Term, ...]  # the largest contributions, of either sign
 
 
 class Explainer:
-    """An ensemble ready to explain its values."""
+    """Explains the values of an ensemble."""
 
     def __init__(
         self, ensemble: Ensemble, positives: Rows, unlabeled: Rows, drawn: IntArray
     ) -> None:
-        """Rows are as members see them; ``unlabeled`` are those of U numbered in ``drawn``.
+        """Take scaled rows; ``unlabeled`` holds the rows of U whose numbers are in ``drawn``.
 
-        A stored model does not hold the numbers of its support vectors: they are found by content.
-        The first of equal rows represents all.
+        A stored model does not record the row numbers of its support vectors, so they are found by
+        content. The first of several equal rows represents all of them.
         """
         self._ensemble = ensemble
         members = ensemble.members
@@ -82,7 +82,7 @@ class Explainer:
         self._matrix = SparseMatrix(self._placed, len(self._columns))
 
     def _index_features(self) -> None:
-        """Weights of features, those of one feature together."""
+        """Index the feature weights by feature."""
         rows = self._ensemble.pool.take(self._support)
         order = np.argsort(rows.indices, kind="stable")
         self._feature = rows.indices[order].astype(np.int64)
@@ -90,7 +90,7 @@ class Explainer:
         self._weighted_member = np.repeat(self._member, rows.lengths)[order]
 
     def explain(self, rows: Rows, unseen: BoolArray, most: int) -> Iterator[Explanation]:
-        """For each row the terms that add most, over the members that have not seen it."""
+        """Yield each row's largest terms, over the members that have not seen it."""
         for number in range(len(rows)):
             row = rows.slice(number, number + 1)
             shares, constant = self._weights_of(unseen[number])
@@ -103,7 +103,7 @@ class Explainer:
                 yield self._of_rows(row, shares, constant, most)
 
     def _weights_of(self, unseen: BoolArray) -> tuple[FloatArray, float]:
-        """The weight of each member's value in the mean, and what standardizing adds to it."""
+        """Return each member's weight in the mean, and the constant from standardizing."""
         shares: FloatArray = np.zeros(len(unseen))
         groups = self._ensemble.groups
         if len(groups) == 1:
@@ -120,7 +120,7 @@ class Explainer:
 
     def _of_rows(self, row: Rows, shares: FloatArray, constant: float, most: int) -> Explanation:
         weights = shares[self._member] * self._coefficient
-        amounts = np.zeros((2, len(self._pool)))  # of rows as known positives, and as unlabeled
+        amounts = np.zeros((2, len(self._pool)))  # amounts[0] for P, amounts[1] for U
         for kernel, members in self._kernels():
             own = members[self._member]
             values = self._kernel_values(kernel, row)
@@ -142,7 +142,7 @@ class Explainer:
         )
 
     def _kernels(self) -> Iterator[tuple[Kernel, BoolArray]]:
-        """Each kernel, and which members have it."""
+        """Yield each kernel with a mask of the members that use it."""
         groups = self._ensemble.groups
         for kernel in dict.fromkeys(group.kernel for group in groups):
             members = np.zeros(len(self._ensemble.members), bool)
@@ -151,7 +151,7 @@ class Explainer:
             yield kernel, members
 
     def _kernel_values(self, kernel: Kernel, row: Rows) -> FloatArray:
-        """The values of one row with each row of the pool."""
+        """Return the kernel values of one row with each row of the pool."""
         if kernel.name == "rbf":
             place = self._columns.places(row.indices)
             seen = place >= 0
@@ -188,9 +188,9 @@ class Explainer:
 
 
 def _distinct_rows(pool: Rows, support: IntArray) -> tuple[Rows, list[bytes], IntArray]:
-    """Support vectors, equal ones once, in the order of their keys; and where each of them is.
+    """Return the distinct support vectors sorted by key, their keys, and the position of each.
 
-    That order, and so every sum, is the same for a model in memory and for one that is read.
+    The order, and therefore every sum, is the same for a model in memory and a loaded one.
     """
     used, place = np.unique(support, return_inverse=True)
     keys = pool.take(used).content_keys()
@@ -203,7 +203,7 @@ def _distinct_rows(pool: Rows, support: IntArray) -> tuple[Rows, list[bytes], In
 
 
 def _numbers_of(keys: list[bytes], rows: Rows, numbers: IntArray) -> IntArray:
-    """For each key the number of the first row of that content."""
+    """Return, for each key, the number of the first row with that content."""
     first: dict[bytes, int] = {}
     for key, number in zip(rows.content_keys(), numbers.tolist(), strict=True):
         first.setdefault(key, number)
@@ -213,7 +213,7 @@ def _numbers_of(keys: list[bytes], rows: Rows, numbers: IntArray) -> IntArray:
 def _largest(
     amounts: FloatArray, numbers: IntArray, most: int, sign: float = 1.0
 ) -> tuple[Term, ...]:
-    """The rows of the largest amounts above 0; of equal ones the first."""
+    """Return the rows with the largest positive amounts; in a tie, the first rows."""
     chosen = np.flatnonzero((amounts > 0) & (numbers != NOT_KNOWN))
     order = chosen[np.lexsort((numbers[chosen], -amounts[chosen]))][:most]
     return tuple(Term(int(numbers[place]), float(sign * amounts[place])) for place in order)

@@ -1,7 +1,7 @@
-"""Members of a plan, trained on rows in memory, with their values on rows they have not seen.
+"""Train the members of a plan on rows in memory, and score the rows each has not seen.
 
-Member i depends on (seed, i) and the data alone, and so do its values on the rows that are scored
-out of bag. Parts of one plan, joined in the order of their members, are therefore the whole.
+Member i and its out-of-bag values depend only on (seed, i) and the data. Parts of a plan, joined in
+member order, are therefore identical to a model trained in one run.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from resvm_cli.svm.problem import LinearSolution, Problem
 from resvm_cli.svm.products import BagRows, SparseBag, bag_values
 from resvm_cli.svm.solver_libraries import NodeArray
 
-# A bag of a hundred rows trains in less than a millisecond, and handing it over takes half of that.
+# A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
 BATCH_ROWS = 1000
-# Rows scored out of bag: all of small sets, else so many that scoring takes a fraction of the time
-# of training (measured in kernel values), a third of them from P.
+# Rows scored out of bag: all rows of small sets; otherwise as many as can be scored in a fraction
+# of the training time (measured in kernel values), a third of them from P.
 SMALL_SETS = 1500
 MIN_SAMPLE, MAX_SAMPLE = 600, 2000
 FRACTION_OF_PAIRS = 0.2
@@ -39,7 +39,7 @@ FRACTION_OF_POSITIVES = 1 / 3
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagSample:
-    """The rows of P and of U whose out-of-bag values belong to a model."""
+    """The rows of P and U whose out-of-bag values are stored with a model."""
 
     positive: IntArray
     unlabeled: IntArray
@@ -49,7 +49,7 @@ class OutOfBagSample:
 
     @classmethod
     def from_plan(cls, plan: ModelPlan) -> OutOfBagSample:
-        """Drawn from the seed; none where members have seen every known positive."""
+        """Draw the sample from the seed; empty if every member has seen all of P."""
         if plan.method != "resvm":
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
         bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
@@ -61,7 +61,7 @@ class OutOfBagSample:
 def _sample_size(plan: ModelPlan) -> int:
     n_rows = plan.rows_pos + plan.rows_unl
     if n_rows <= SMALL_SETS:
-        return 3 * n_rows  # a third of which are all there are
+        return 3 * n_rows  # a third of that is all rows
     pairs = sum(each.n_models * each.bag_size**2 for each in plan.plans)
     pool = min(n_rows, sum(each.n_models * each.bag_size for each in plan.plans))
     return min(MAX_SAMPLE, max(MIN_SAMPLE, int(FRACTION_OF_PAIRS * pairs / pool)))
@@ -76,9 +76,9 @@ class Part:
     ensemble: Ensemble
     converged: tuple[bool, ...]
     sample: OutOfBagSample
-    values: FloatArray  # members x sampled rows, P before U; nan where the member has seen the row
+    values: FloatArray  # members x sampled rows, P before U; nan if the member has seen the row
     problems: Sequence[Problem]
-    drawn: IntArray  # the rows of U that any of its bags holds, ascending
+    drawn: IntArray  # numbers of the rows of U in any of its bags, ascending
     unlabeled: Rows  # those rows, unscaled
 
     @property
@@ -94,7 +94,7 @@ def train_part(
     on_members: Callable[[int], None] = lambda done: None,
     on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Part:
-    """These members of the plan, all at once."""
+    """Train these members of the plan as one batch."""
     return next(train_parts(plan, [members], data, run, on_members, on_rows))
 
 
@@ -106,10 +106,10 @@ def train_parts(
     on_members: Callable[[int], None] = lambda done: None,
     on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Iterator[Part]:
-    """Each batch of members as it is finished; the rows of all batches are fetched once.
+    """Yield each batch of members when it is finished; rows are fetched once for all batches.
 
-    ``on_members`` hears how many members are done, ``on_rows`` how many rows were fetched before
-    training starts.
+    ``on_members`` receives the number of members done. Before training starts, ``on_rows`` receives
+    the number of rows fetched.
     """
     tasks = {members: plan.problems(members) for members in batches}
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])
@@ -128,7 +128,7 @@ def train_parts(
     positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
     on_rows(len(positives) + len(drawn_rows))
     n_workers = run.workers()
-    # before scaling, which may give values to rows without features
+    # before scaling, which may fill in rows without features
     training_rows = TrainingRows(data.positives, unlabeled, drawn, data.groups(), unscaled)
     numbers = np.concatenate([sample.positive, len(positives) + sample.unlabeled])
     n_columns = data.n_features + (0 if data.zero_based else 1)
@@ -151,7 +151,7 @@ def train_parts(
 
 
 def rows_drawn(problems: Sequence[Problem]) -> IntArray:
-    """The numbers of the rows of U that any bag holds, ascending."""
+    """Return the ascending numbers of the rows of U in any bag."""
     return distinct(np.concatenate([problem.unlabeled for problem in problems]))
 
 
@@ -164,11 +164,11 @@ def fit(
     *,
     single: bool,
 ) -> tuple[Ensemble, tuple[bool, ...]]:
-    """The ensemble of these problems, and which of its members converged.
+    """Fit an ensemble to these problems; also return which members converged.
 
     ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
     """
-    # one problem cannot be spread over threads: if it is large, LIBSVM's own threads do the work
+    # one problem cannot be split across our threads: if it is large, LIBSVM uses its own
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
     trainer = Trainer.from_sets(positives, unlabeled, drawn, inner_threads)
     return fit_members(trainer, problems, run, single=single)
@@ -182,9 +182,9 @@ def fit_members(
     single: bool,
     on_members: Callable[[int], None] = lambda done: None,
 ) -> tuple[Ensemble, tuple[bool, ...]]:
-    """The ensemble of these problems, and which of its members converged.
+    """Train one member per problem; return the ensemble and which members converged.
 
-    ``on_members`` hears how many members are done, now and then and after each batch.
+    ``on_members`` receives the number of members done, periodically and after each batch.
     """
     members: list[Member] = []
     vectors: list[Rows] = []
@@ -216,7 +216,7 @@ def fit_members(
 
 
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
-    """Consecutive members of one kernel, neither weighted nor standardized."""
+    """Group consecutive members with the same kernel, without weights or standardization."""
     groups: list[Group] = []
     for number, problem in enumerate(problems):
         if groups and groups[-1].kernel == problem.kernel:
@@ -227,7 +227,7 @@ def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
 
 
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
-    """Batches of problems that are worth a task, and enough of them for every worker."""
+    """Split problems into batches large enough to be worth a task, with work for every worker."""
     bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
     size = min(BATCH_ROWS // bag_size, len(problems) // (4 * workers))
     return [problems[at : at + max(1, size)] for at in range(0, len(problems), max(1, size))]
@@ -235,17 +235,17 @@ def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem
 
 @dataclass(frozen=True, eq=False)
 class KernelSolution:
-    """A member over numbered rows."""
+    """A trained member whose support vectors are row numbers."""
 
     member: Member
     converged: bool
 
 
 class Trainer:
-    """Trains members on bags of these rows, P before the rows of U that are drawn.
+    """Trains members on bags of rows: all of P, then the drawn rows of U.
 
-    Linear members are weights, whichever solver trains them. What solvers need of the rows is not
-    pickled but made again.
+    Linear members are weight vectors, whichever solver trains them. The solvers' own copies of the
+    rows are not pickled but rebuilt.
     """
 
     def __init__(self, rows: Rows, drawn: IntArray, n_positives: int, inner_threads: int) -> None:
@@ -258,7 +258,7 @@ class Trainer:
     def from_sets(
         cls, positives: Rows, unlabeled: Rows, drawn: IntArray, inner_threads: int = 1
     ) -> Trainer:
-        """On all of P and the rows of U whose numbers are in ``drawn``, in that order."""
+        """Make a trainer from P and the rows of U whose numbers are in ``drawn``, in that order."""
         rows = Rows.concatenate([positives, unlabeled]).without_zeros()
         return cls(rows, drawn, len(positives), inner_threads)
 
@@ -290,8 +290,8 @@ class Trainer:
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
-        """LIBSVM's solution, with kernel values computed in the way that suits the bag."""
-        # a row drawn twice is one row; P precedes U, so positives come first
+        """Return LIBSVM's solution, with kernel values computed in the way that suits the bag."""
+        # a row drawn twice appears once; P precedes U, so positives come first
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
         bag = self._bag_rows.bag(numbers, problem.kernel)
         if bag is not None:

@@ -1,8 +1,8 @@
-"""Out of bag: each row is scored only by the members that have not seen it.
+"""Out-of-bag scoring: each row is scored only by members that have not seen it.
 
-One rule for tuning, ranking, auditing and thresholds: a member has seen a row if its bag holds that
-row, one of equal content (unless it has no features at all), or one of its group. Bags are redrawn
-from seeds, not stored, and only their content is kept in memory: U may have any number of rows.
+Tuning, ranking, auditing and thresholds share one rule: a member has seen a row if its bag contains
+that row, a row with equal content (unless it has no features at all), or a row of its group. Bags
+are redrawn from seeds, not stored, and only their rows are kept in memory: U may be of any size.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from resvm_cli.running import parallel
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
-UNLIKE_ANY = -2  # the number of contents that no scored row has
-POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features of members that score together
+UNLIKE_ANY = -2  # the number shared by all contents that no scored row has
+POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features of the members scored together
 
 
 def decide_out_of_bag(
     member_values: FloatArray, unseen: BoolArray, groups: Sequence[Group] | None = None
 ) -> Decisions:
-    """Votes and decision values over the members that have not seen each row; nan without any.
+    """Return votes and decision values over members that have not seen each row; nan if none.
 
-    Sums are scaled from those members to all of them, so that rows compare.
+    Sums over these members are scaled up to all members, so that rows are comparable.
     """
     n_models = member_values.shape[1]
     n_members = unseen.sum(axis=1)
@@ -54,7 +54,7 @@ def decide_out_of_bag(
 
 
 class TrainingRows:
-    """The rows that bags may hold, numbered so that rows of equal content have one number."""
+    """The rows that bags may contain, numbered so that rows with equal content share a number."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class TrainingRows:
         groups: IntArray | None = None,
         scored: Rows | None = None,
     ) -> None:
-        """``unlabeled`` holds the rows of U whose numbers are in ``drawn``, or all of them.
+        """Number the rows; ``unlabeled`` holds the rows of U listed in ``drawn``, or all of U.
 
-        ``groups`` gives each row of P and U a group. Where only the rows in ``scored`` will be
-        asked for, contents that none of them has share one number.
+        ``groups`` assigns a group to each row of P and U. If only the rows in ``scored`` will be
+        looked up, all other contents share one number.
         """
         self.n_positives = len(positives)
         self.groups = groups
@@ -93,11 +93,11 @@ class TrainingRows:
 
     @property
     def all_contents(self) -> IntArray:
-        """The numbers of all rows of P and of those of U that are known here."""
+        """The content numbers of all rows of P and of the rows of U held here."""
         return np.concatenate([self._positive, self._unlabeled])
 
     def contents(self, numbers: IntArray, rows: Rows) -> IntArray:
-        """The contents of the rows of these numbers; -1 where no bag can hold that content."""
+        """Return the content numbers of these rows; -1 if no bag can contain that content."""
         return np.array([self._number_of.get(key, -1) for key in _keys(rows, numbers)], np.int64)
 
     def bag_contents(self, problem: Problem) -> IntArray:
@@ -113,10 +113,10 @@ class TrainingRows:
 
 
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
-    """Short digests of the rows' contents; written zeros make no difference.
+    """Return short digests of the rows' contents, ignoring explicit zeros.
 
-    Rows without features are distinguished by their numbers: nothing is known about them, and a
-    few of them in every bag would leave none of them out of bag.
+    Rows without features are told apart by row number: otherwise one such row in a bag would count
+    as having seen all of them, and none would be out of bag.
     """
     keys = rows.without_zeros().content_keys()
     return [
@@ -126,7 +126,7 @@ def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
 
 
 class _Sightings:
-    """Which member has seen which keys; keys are whole numbers, negative ones were never seen."""
+    """Which member has seen which keys; keys are integers, and negative keys were never seen."""
 
     def __init__(self, seen: Sequence[IntArray]) -> None:
         self.n_models = len(seen)
@@ -137,7 +137,7 @@ class _Sightings:
         self._members = members[order]
 
     def unseen(self, keys: IntArray) -> BoolArray:
-        """keys x members: true where the member has not seen the key."""
+        """Return a keys x members mask: true if the member has not seen the key."""
         first = np.searchsorted(self._seen, keys, "left")
         counts = np.searchsorted(self._seen, keys, "right") - first
         result = np.ones((len(keys), self.n_models), bool)
@@ -163,11 +163,11 @@ class UnseenMask:
         return self._contents.n_models
 
     def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
-        """rows x members: true where the bag lacks the row, equal rows and its group."""
+        """Return a rows x members mask: true if the bag lacks the row, its equals and its group."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
 
     def all_unseen(self) -> BoolArray:
-        """The same for all rows of P, and for those of U that are among the training rows."""
+        """Return the mask for all rows of P and for the rows of U among the training rows."""
         contents = self._training_rows.all_contents
         return self._unseen(np.arange(len(contents)), contents)
 
@@ -182,10 +182,10 @@ class UnseenMask:
 def stored_values(
     ensemble: Ensemble, rows: Rows, unseen: BoolArray, n_columns: int, workers: int = 1
 ) -> FloatArray:
-    """members x rows: the value of each member on the rows it has not seen, else nan.
+    """Return members x rows: each member's value on the rows it has not seen, nan elsewhere.
 
-    No member's values depend on the other members, so that parts of an ensemble, scored elsewhere,
-    join to the same bytes; and no row's on its neighbors, so that threads may share the rows.
+    A member's values do not depend on the other members, so parts of an ensemble scored elsewhere
+    join to the same bytes. A row's value does not depend on other rows, so threads can split them.
     """
     result = np.full((len(ensemble.members), len(rows)), np.nan)
     pieces = [slice(at, min(at + BLOCK_ROWS, len(rows))) for at in range(0, len(rows), BLOCK_ROWS)]
@@ -204,7 +204,7 @@ def stored_values(
 
 
 def _batches(ensemble: Ensemble, n_columns: int) -> Iterator[tuple[int, int]]:
-    """First and last members whose support vectors fit together."""
+    """Yield ranges of members whose support vectors fit into memory together."""
     most = max(1, POOL_CELLS_AT_ONCE // max(1, n_columns))
     first = size = 0
     for number, member in enumerate(ensemble.members):

@@ -1,7 +1,7 @@
-"""All that a model's members are drawn and trained by: one setting, or several pooled.
+"""Everything that determines how members are drawn and trained: one setting, or several pooled.
 
-The three methods differ only in their bags and penalties. Members are numbered through all
-settings, and member i depends on (seed, i), its setting and the data alone.
+The three methods differ only in their bags and penalties. Members are numbered consecutively across
+settings, and member i depends only on (seed, i), its setting and the data.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem
 
-# LIBSVM's time grows with the square of a bag; above this LIBLINEAR trains linear members.
+# LIBSVM's time is quadratic in the bag size; above this size LIBLINEAR trains linear members.
 LARGE_BAG = 5000
-# The solvers' own defaults measure different things; LIBLINEAR's 0.1 is too loose to be compared.
+# The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MAX_ROWS = 2**53
-# Bags where the user gives no sizes: docs/quality.md has the figures of these and others.
+# Default bag sizes; docs/quality.md compares them with alternatives.
 DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
-DEFAULT_RATIO = 2.0  # rows of U for each of P
+DEFAULT_RATIO = 2.0  # rows of U per row of P
 DEFAULT_W_POS = 0.7
 MIN_N_POS, MAX_N_POS = 5, 200
-MIN_BAGGED, MAX_BAGGED = 25, 1000  # rows of U in a bag of bagging: as many as P has
+MIN_BAGGED, MAX_BAGGED = 25, 1000  # rows of U per bag for the bagging method: |P|, clamped
 _PARAMETERS = ("c_pos", "c_unl", "w_pos", "n_models", "n_pos", "n_unl", "tolerance")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One setting with everything resolved, as it is trained and written to the manifest."""
+    """One setting with all defaults resolved, as trained and as written to the manifest."""
 
     method: MethodName
     kernel: Kernel
     c_pos: float
     c_unl: float
-    w_pos: float | None  # None where c_pos was given directly
+    w_pos: float | None  # None if c_pos was given directly
     n_models: int
     n_pos: int
     n_unl: int
     solver: SolverName
-    bias: float | None  # LIBLINEAR's, NO_BIAS for none; None for the mean row norm of each bag
+    bias: float | None  # for LIBLINEAR; NO_BIAS: no bias; None: the mean row norm of each bag
     tolerance: float
     cache_mb: float
     seed: int
     rows_pos: int
     rows_unl: int
-    positive_weights: PositiveWeights | None = None  # None: all rows of P are drawn alike
+    positive_weights: PositiveWeights | None = None  # None: all rows of P are equally likely
 
     @property
     def bag_size(self) -> int:
@@ -72,11 +72,11 @@ class Plan:
 
     @property
     def bags_rule(self) -> str:
-        """How bags are drawn, by its name in the manifest."""
+        """The name in the manifest for how bags are drawn."""
         return bags.RULE if self.positive_weights is None else bags.WEIGHTED_RULE
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that shape the model, for the manifest and for people."""
+        """The parameters that determine the model, for the manifest and for reports."""
         kept = asdict(self)
         for name in ("method", "kernel", "solver", "cache_mb", "seed", "rows_pos", "rows_unl"):
             del kept[name]
@@ -87,7 +87,7 @@ class Plan:
 
     @classmethod
     def from_description(cls, content: dict[str, Any], rows_pos: int, rows_unl: int) -> Plan:
-        """From the manifest; ValueError where it makes no sense."""
+        """Read from the manifest; raise ValueError if the content is invalid."""
         parameters = content["parameters"]
         plan = cls(
             method=content["method"],
@@ -107,7 +107,7 @@ class Plan:
         return plan
 
     def _require_sense(self) -> None:
-        """ValueError for values that no plan has."""
+        """Raise ValueError for values that no plan can have."""
         whole = (
             (self.n_models, MAX_MEMBERS),
             (self.n_pos, MAX_BAG_ROWS),
@@ -131,17 +131,17 @@ class Plan:
 
 
 def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
-    """A fraction of P, but not too few rows to learn from nor more than are worth their time."""
+    """Return a fraction of |P|, clamped: enough rows to learn from, but no more than pay off."""
     return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
 
 
 def default_n_unl(n_pos: int, rows_unl: int) -> int:
-    """Several times as many rows of U; half of U or more stays out of each bag."""
+    """Return a multiple of ``n_pos``; at least half of U stays out of each bag."""
     return max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
 
 
 def gamma_scale(n_features: int, variance: float) -> float:
-    """The gamma named ``scale``; a variance of 0 counts as 1."""
+    """Return the value of ``gamma="scale"``; a variance of 0 counts as 1."""
     return 1.0 / (max(1, n_features) * (variance or 1.0))
 
 
@@ -153,7 +153,7 @@ def resolve_defaults(
     variance: Callable[[], float],
     positive_weights: PositiveWeights | None = None,
 ) -> Plan:
-    """The setting with what the user left open derived from the data."""
+    """Derive everything that the user left open from the data."""
     if positive_weights is not None:
         require_weighted_draws(params.method)
     gamma = params.gamma
@@ -180,7 +180,7 @@ def resolve_defaults(
     c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
     if not (np.isfinite(c_pos) and c_pos > 0):
         raise ParameterError(
-            "the penalty of P must be positive and finite, and comes out as {value:g}",
+            "the penalty of P must be positive and finite, but it is {value:g}",
             "choose less extreme values of {c_unl}, {w_pos} and the bag sizes",
             value=c_pos,
         )
@@ -215,12 +215,12 @@ Bag: TypeAlias = tuple[IntArray, IntArray]
 
 
 def problems(plan: Plan, members: range) -> Iterator[Problem]:
-    """The problems of these members."""
+    """Return the training problems of these members."""
     return (problem_on(bag_of(plan, member), plan, member) for member in members)
 
 
 def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
-    """The problem of a member whose bag is known."""
+    """Return the training problem of a member with the given bag."""
     return Problem(
         *bag,
         plan.c_pos,
@@ -230,19 +230,19 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
         plan.cache_mb,
         plan.solver,
         plan.bias,
-        # LIBSVM draws nothing
+        # LIBSVM uses no random numbers
         solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
         f"member {member} of seed {plan.seed}",
     )
 
 
 def bag_of(plan: Plan, member: int) -> Bag:
-    """Rows of P and of U; they depend on nothing but ``bag_key`` and the member."""
+    """Draw a member's rows of P and U, which depend only on ``bag_key`` and the member."""
     return {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method](plan, member)
 
 
 def bag_key(plan: Plan) -> tuple[object, ...]:
-    """Plans with equal keys have the same bags."""
+    """Return a key: plans with equal keys have the same bags."""
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
     return (plan.method, plan.seed, *sizes, plan.positive_weights)
 
@@ -267,14 +267,14 @@ def _cwsvm(plan: Plan, member: int) -> Bag:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """Plans of one method, seed and data, each with the weight of its members' mean value."""
+    """Plans with the same method, seed and data, each with a weight for its members' mean value."""
 
     plans: tuple[Plan, ...]
     weights: tuple[float, ...]
 
     @classmethod
     def from_plan(cls, plan: Plan) -> ModelPlan:
-        """A model of one setting."""
+        """Make the plan of a model with one setting."""
         return cls((plan,), (1.0,))
 
     @classmethod
@@ -287,7 +287,7 @@ class ModelPlan:
         variance: Callable[[], float],
         positive_weights: PositiveWeights | None = None,
     ) -> ModelPlan:
-        """The settings with what they leave open derived from the data."""
+        """Derive everything that the settings leave open from the data."""
         plans = [
             resolve_defaults(
                 setting.params, rows_pos, rows_unl, n_features, variance, positive_weights
@@ -297,7 +297,7 @@ class ModelPlan:
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
-        """The plan with the weights of P, of which a manifest holds only a digest."""
+        """Return the plan with the weights of P, which a manifest stores only as a digest."""
         plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
         return replace(self, plans=tuple(plans))
 
@@ -326,14 +326,14 @@ class ModelPlan:
         return sum(plan.n_models for plan in self.plans)
 
     def runs(self) -> Iterator[tuple[Plan, range]]:
-        """Each plan with the numbers of its members."""
+        """Yield each plan with the numbers of its members."""
         first = 0
         for plan in self.plans:
             yield plan, range(first, first + plan.n_models)
             first += plan.n_models
 
     def problems(self, members: range) -> list[Problem]:
-        """The problems of these members."""
+        """Return the training problems of these members."""
         found: list[Problem] = []
         for plan, own in self.runs():
             run = range(max(own.start, members.start), min(own.stop, members.stop))
@@ -341,14 +341,14 @@ class ModelPlan:
         return found
 
     def groups(self) -> tuple[Group, ...]:
-        """The members of each setting, not standardized yet."""
+        """The members of each setting, not yet standardized."""
         return tuple(
             Group(plan.kernel, run, weight)
             for (plan, run), weight in zip(self.runs(), self.weights, strict=True)
         )
 
     def description(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """For the manifest: everything that members depend on, except the data."""
+        """Describe, for the manifest, everything that members depend on except the data."""
         settings = []
         for plan, group in zip(self.plans, groups, strict=True):
             settings.append(
@@ -369,7 +369,7 @@ class ModelPlan:
     def from_description(
         cls, content: dict[str, Any], rows_pos: int, rows_unl: int
     ) -> tuple[ModelPlan, tuple[Group, ...]]:
-        """From the manifest; ValueError where it makes no sense."""
+        """Read from the manifest; raise ValueError if the content is invalid."""
         plans, groups = [], []
         first = 0
         for setting in content["groups"]:
@@ -395,6 +395,6 @@ class ModelPlan:
 
 
 def standardized(group: Group, shift: float, scale: float) -> Group:
-    """The group with this shift and scale, where they are usable."""
+    """Return the group with this shift and scale, if they are usable."""
     usable = bool(np.isfinite([shift, scale]).all()) and scale > 0
     return replace(group, shift=shift, scale=scale) if usable else group

@@ -1,6 +1,6 @@
-"""P and U as everything that trains, tunes or ranks uses them, and an implementation in memory.
+"""The interface to P and U for training, tuning and ranking, with an in-memory implementation.
 
-P is small and at hand; of U any rows can be fetched by number, or all of them in blocks. The same
+P is small and stays in memory. Rows of U are fetched by number, or all of them in blocks. The same
 rows give the same model whether they come from files or from memory.
 """
 
@@ -49,23 +49,23 @@ class PUData(ABC):
 
     @abstractmethod
     def fetch(self, numbers: IntArray) -> Rows:
-        """The rows of U of these ascending numbers."""
+        """Return the rows of U with these ascending numbers."""
 
     @abstractmethod
     def unlabeled(self) -> Iterator[Rows]:
-        """All rows of U, in order, in blocks."""
+        """Yield all rows of U, in order, in blocks."""
 
     @abstractmethod
     def ids(self) -> list[str]:
-        """The id of each row of P and then of U; where it has none, its number."""
+        """Return one id per row, first for P, then for U; rows without an id get their number."""
 
     @abstractmethod
     def groups(self) -> IntArray | None:
-        """A number for each row of P and then of U, equal within a group; None without groups."""
+        """Return one group number per row, first for P, then for U; None without groups."""
 
     @property
     def positive_weights(self) -> PositiveWeights | None:
-        """How certain each row of P is; None where all are equally certain."""
+        """How certain each row of P is; None if all are equally certain."""
         return None
 
     @property
@@ -75,7 +75,7 @@ class PUData(ABC):
 
     @property
     def n_kept(self) -> int:
-        """How many numbers of U are in memory."""
+        """The number of nonzero values of U in memory."""
         return self.summary_unl.n_nonzeros
 
     @property
@@ -87,7 +87,7 @@ class PUData(ABC):
         if declared is not None and seen > declared:
             raise DataError(
                 Message(
-                    "the data has feature {largest}, and {features} is {declared}",
+                    "the data has feature {largest}, but {features} is {declared}",
                     largest=largest,
                     declared=declared,
                 ),
@@ -97,7 +97,7 @@ class PUData(ABC):
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """The scaling asked for; if it is ``auto``, what the features suggest."""
+        """The requested scaling; if it is ``auto``, the one that the features suggest."""
         if self._stats is None:
             return None
         summary = self._stats.summary()
@@ -106,20 +106,20 @@ class PUData(ABC):
 
     @property
     def scaling_is_auto(self) -> bool:
-        """Whether the features decide about scaling."""
+        """Whether scaling is ``auto``, so that the features decide."""
         return self._scale == "auto"
 
     @property
     def scaling_is_open(self) -> bool:
-        """Whether scaling is ``auto``, and the features suggest one."""
+        """Whether scaling is ``auto`` and the features suggest scaling."""
         return self.scaling_is_auto and self.scaling is not None
 
     def scaled(self, rows: Rows) -> Rows:
-        """Rows as members see them."""
+        """Return the rows scaled, as members see them."""
         return rows if self.scaling is None else self.scaling.apply(rows)
 
     def variance(self) -> float:
-        """Variance of all entries of P and U, after scaling."""
+        """Return the variance of all entries of P and U after scaling."""
         if self.scaling is not None and self._stats is not None and self.n_features:
             spread = self.scaling.variance(self._stats.summary(), self.n_features)
             if not np.isfinite(spread):
@@ -128,7 +128,7 @@ class PUData(ABC):
         return variance((self.summary_pos, self.summary_unl), self.n_features)
 
     def description(self) -> dict[str, Any]:
-        """The data in the manifest."""
+        """Describe the data for the manifest."""
         weights = self.positive_weights
         return {
             "positive": {
@@ -151,7 +151,7 @@ class PUData(ABC):
 
     def _note_equal_sets(self) -> None:
         if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
-            self.notes.append("P and U hold the same rows: is one of the files the wrong one?")
+            self.notes.append("P and U contain the same rows: is one of the files wrong?")
 
 
 class MemoryData(PUData):
@@ -170,7 +170,7 @@ class MemoryData(PUData):
         features: int | None = None,
         positive_label: float | None = None,
     ) -> None:
-        """``groups`` and ``ids`` are of the rows of P and then of U, ``weights`` of those of P."""
+        """``groups`` and ``ids`` have one entry per row, P before U; ``weights`` cover only P."""
         super().__init__(
             scale=scale, zero_based=zero_based, features=features, positive_label=positive_label
         )
@@ -179,17 +179,17 @@ class MemoryData(PUData):
             if not len(rows):
                 raise DataError(f"{name} has no rows")
             if not np.isfinite(rows.values).all():
-                raise DataError(f"{name} holds values that are not finite")
+                raise DataError(f"{name} contains values that are not finite")
         for name, given in (("groups", groups), ("ids", ids)):
             if given is not None and len(np.asarray(given)) != n_rows:
                 raise DataError(
-                    f"{len(np.asarray(given)):,} {name}, and P and U have {n_rows:,} rows"
+                    f"{len(np.asarray(given)):,} {name}, but P and U have {n_rows:,} rows"
                 )
         self._weights: PositiveWeights | None = None
         if weights is not None:
             if len(np.asarray(weights)) != len(positives):
                 raise DataError(
-                    f"{len(np.asarray(weights)):,} weights, and P has {len(positives):,} rows"
+                    f"{len(np.asarray(weights)):,} weights, but P has {len(positives):,} rows"
                 )
             self._weights = PositiveWeights.from_values(weights)
         self.positives = positives
@@ -209,13 +209,13 @@ class MemoryData(PUData):
         precomputed: bool = False,
         **settings: Any,
     ) -> MemoryData:
-        """From a dense matrix or one of scipy's sparse ones; rows of P are those in ``positive``.
+        """From a dense or scipy sparse matrix; ``positive`` marks the rows of P.
 
-        Precomputed kernel values get serial numbers.
+        Rows of precomputed kernel values are given serial numbers.
         """
         chosen = np.asarray(positive, bool)
         if chosen.shape != (matrix.shape[0],):
-            raise DataError(f"{chosen.size:,} labels, and the matrix has {matrix.shape[0]:,} rows")
+            raise DataError(f"{chosen.size:,} labels, but the matrix has {matrix.shape[0]:,} rows")
         zero_based = bool(settings.get("zero_based", False))
         rows = Rows.from_matrix(matrix, 0 if zero_based and not precomputed else 1)
         if precomputed:

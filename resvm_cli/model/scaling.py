@@ -1,7 +1,7 @@
-"""Scaling learned with the model and applied by it, so that users need no separate tool.
+"""Feature scaling that is learned with the model and applied by it.
 
-The arithmetic is scikit-learn's for dense data, operation by operation, so that equal constants
-give equal bits: x / scale, x * scale + min, (x - mean) / scale.
+The arithmetic follows scikit-learn's for dense data operation by operation, so that equal constants
+give bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.parameters import SCALING_NAMES, ScalingName
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 
-# Statistics are kept for every index up to the largest: six numbers each.
+# Statistics take six numbers for every index up to the largest.
 MAX_FEATURES = 1 << 26
-WIDE = 10.0  # a range this many times the median range calls for scaling
-LARGE = 30.0  # and so do values beyond this one
-MIN_FILLED = 0.5  # from this fraction of nonzero entries on, rows may as well be dense
+WIDE = 10.0  # a feature range this many times the median range calls for scaling
+LARGE = 30.0  # so do absolute values above this
+MIN_FILLED = 0.5  # with at least this fraction of nonzeros, rows may as well be dense
 DENSE_CELLS = 1 << 21
 
 
 class FeatureStats:
-    """Count, extremes, mean and variance of each feature, in one pass over blocks of rows.
+    """Count, extremes, mean and variance of each feature, from one pass over blocks of rows.
 
-    Numbers are added entry by entry, in the order of the rows, relative to each feature's first
-    value: nothing depends on the size of blocks, and no digits are lost far from zero.
+    Entries are added one by one in row order, relative to each feature's first value. The result
+    does not depend on the block size, and values far from zero lose no digits.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class FeatureStats:
         if fresh.any():
             new, first = np.unique(indices[fresh], return_index=True)
             self._pivot[new] = self._low[new] = self._high[new] = values[fresh][first]
-        with np.errstate(over="ignore", invalid="ignore"):  # Scaling.learn refuses what comes of it
+        with np.errstate(over="ignore", invalid="ignore"):  # Scaling.learn rejects the result
             apart = values - self._pivot[indices]
             np.add.at(self._sum, indices, apart)
             np.add.at(self._squares, indices, apart * apart)
@@ -59,7 +59,7 @@ class FeatureStats:
     def _grow(self, size: int) -> None:
         if size > MAX_FEATURES:
             raise DataError(
-                f"index {size - 1} is too large to be scaled; at most {MAX_FEATURES - 1:,}",
+                f"index {size - 1} is too large for scaling; the limit is {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
         old = len(self._count)
@@ -76,12 +76,12 @@ class FeatureStats:
             self._low, self._high = grown(self._low), grown(self._high)
 
     def summary(self) -> FeatureSummary:
-        """The statistics of each feature that any row has, zeros included."""
+        """Return the statistics of every feature that occurs, zeros included."""
         indices = np.flatnonzero(self._count)
         count = self._count[indices]
         with np.errstate(over="ignore", invalid="ignore"):
             apart = self._sum[indices] / count
-            # of the entries that are not zero
+            # over the nonzero entries
             mean = self._pivot[indices] + apart
             spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
         low, high = self._low[indices], self._high[indices]
@@ -101,24 +101,24 @@ class FeatureStats:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSummary:
-    """Smallest and largest value, mean and variance of the features present, by index."""
+    """Minimum, maximum, mean and variance of each feature that occurs."""
 
     indices: IntArray
     low: FloatArray
     high: FloatArray
     mean: FloatArray
     variance: FloatArray
-    filled: float  # the fraction of their entries that are not zero
+    filled: float  # fraction of nonzero entries
 
     @property
     def advised(self) -> ScalingName | None:
-        """The scaling to use where one is advisable; sparse rows stay sparse."""
+        """The scaling to use, or None if none is needed; sparse rows stay sparse."""
         if self.advice() is None:
             return None
         return "standard" if self.filled >= MIN_FILLED else "maxabs"
 
     def advice(self) -> str | None:
-        """Why scaling is advisable, None where it is not."""
+        """Why scaling is advisable, or None if it is not."""
         with np.errstate(over="ignore", invalid="ignore"):
             ranges = (self.high - self.low)[self.high > self.low]
             if not len(ranges):
@@ -134,7 +134,7 @@ class FeatureSummary:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Constants for each feature of the training data; other features stay unscaled."""
+    """Scaling constants for each feature of the training data; other features stay unscaled."""
 
     kind: ScalingName
     indices: IntArray
@@ -152,27 +152,27 @@ class Scaling:
                 factor = 1.0 / _without_zeros(high - low)
                 shift = -low * factor
             else:
-                constant = low == high  # their variance is nothing but rounding
+                constant = low == high  # the variance of such features is only rounding error
                 factor = np.where(constant, 1.0, np.sqrt(features.variance))
                 factor, shift = _without_zeros(factor), features.mean
             unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))
         if unusable.any():
             first = int(np.flatnonzero(unusable)[0])
             raise DataError(
-                f"feature {features.indices[first]} reaches from {low[first]:g} to"
+                f"feature {features.indices[first]} ranges from {low[first]:g} to"
                 f" {high[first]:g}: doubles cannot scale it by {kind}",
-                "leave the feature out, or bring it to a usual range first",
+                "leave the feature out, or rescale it first",
             )
         return cls(kind, features.indices, shift, factor)
 
     @cached_property
     def moves_zeros(self) -> bool:
-        """Whether features that a row lacks get a value, so that rows become dense."""
+        """Whether zeros become nonzero, so that rows become dense."""
         return bool(self._zeros.any())
 
     @cached_property
     def _zeros(self) -> FloatArray:
-        """What a feature that a row lacks becomes."""
+        """The scaled value of a zero, for each feature."""
         return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
 
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
@@ -183,7 +183,7 @@ class Scaling:
         return (values - self.shift[places]) / self.factor[places]
 
     def apply(self, rows: Rows) -> Rows:
-        """The same rows, scaled."""
+        """Return the rows scaled."""
         if not len(self.indices):
             return rows
         places = np.searchsorted(self.indices, rows.indices)
@@ -207,7 +207,7 @@ class Scaling:
         )
 
     def _filled(self, rows: Rows, placed: Rows, known: npt.NDArray[np.bool_]) -> Rows:
-        """Rows in which every feature has a value, from scaled values and their places."""
+        """Return dense rows: the given scaled values, and scaled zeros everywhere else."""
         filled = np.tile(self._zeros, (len(rows), 1))
         filled[rows.row_numbers[known], placed.indices[known]] = placed.values[known]
         present = filled != 0
@@ -216,7 +216,7 @@ class Scaling:
         dense = Rows(np.concatenate([[0], ends]).astype(np.int64), indices, filled[present])
         if known.all():
             return dense
-        # features that the training data lacked stay as they are, in their order
+        # features absent from the training data are unchanged, in their order
         row = np.concatenate([dense.row_numbers, rows.row_numbers[~known]])
         indices = np.concatenate([dense.indices, rows.indices[~known]])
         values = np.concatenate([dense.values, placed.values[~known]])
@@ -226,7 +226,7 @@ class Scaling:
         return Rows(indptr, indices[order], values[order])
 
     def variance(self, features: FeatureSummary, n_features: int) -> float:
-        """Variance of all entries once scaled, zeros and features without any entry included."""
+        """Return the variance of all scaled entries, including zeros and empty features."""
         means = np.zeros(n_features)
         means[: len(self.indices)] = self._scaled(features.mean, np.arange(len(self.indices)))
         steps = self.factor if self.kind == "minmax" else 1.0 / self.factor
@@ -234,7 +234,7 @@ class Scaling:
             return float((features.variance * steps * steps).sum() / n_features + means.var())
 
     def description(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Describe the scaling for the manifest."""
         return {
             "kind": self.kind,
             "features": self.indices.tolist(),
@@ -244,7 +244,7 @@ class Scaling:
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Scaling:
-        """From the manifest; ValueError where it makes no sense."""
+        """Read from the manifest; raise ValueError if the content is invalid."""
         scaling = cls(
             content["kind"],
             np.array(content["features"], np.int64),
@@ -264,5 +264,5 @@ class Scaling:
 
 
 def _without_zeros(scale: FloatArray) -> FloatArray:
-    """A constant feature has no scale: it is divided by 1."""
+    """Replace zero scales with 1: constant features are not divided."""
     return np.where(scale == 0, 1.0, scale)

@@ -1,8 +1,8 @@
-"""Members trained on bags of rows in memory and applied to all these rows at once.
+"""Train members on bags of in-memory rows and score all of these rows at once.
 
-Candidates share kernel values: dot products or distances of all rows are computed once, a kernel's
-matrix once, and a bag's matrix is a part of it. Where that takes too much memory, each bag gets
-its own. The number of rows alone decides.
+Candidates share kernel values: dot products or distances between all rows are computed once, each
+kernel matrix once, and a bag's matrix is a submatrix of it. If that takes too much memory, each bag
+computes its own. Only the number of rows decides which.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
 
-BYTES_PER_PAIR = 16  # of rows: a product, and a kernel value
+BYTES_PER_PAIR = 16  # a dot product and a kernel value
 
 
 class KernelTrainer(ABC):
@@ -37,15 +37,15 @@ class KernelTrainer(ABC):
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        """The members' values of each ensemble, members x rows, or why it has none.
+        """Yield each ensemble's member values, members x rows, or the error that prevented them.
 
-        All ensembles have the same bags. Without ``rows`` all are scored, P before U.
+        All ensembles have the same bags. Without ``rows``, all rows are scored, P before U.
         """
 
     def member_values(
         self, problems: Sequence[Problem], rows: IntArray | None = None
     ) -> FloatArray:
-        """The same for one ensemble."""
+        """Return the member values of one ensemble."""
         (values,) = self.ensemble_values([problems], rows)
         if isinstance(values, ResvmError):
             raise values
@@ -53,7 +53,7 @@ class KernelTrainer(ABC):
 
 
 class SharedKernels:
-    """P and U, and what kernels of all their rows share, if it fits into memory.
+    """P and U, with the products or distances that kernels share if they fit into memory.
 
     Only the rows are pickled.
     """
@@ -66,20 +66,20 @@ class SharedKernels:
         self.shares_kernels = BYTES_PER_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
         self._lock = threading.Lock()
         self._free: list[FloatArray] = []
-        self._products: dict[bool, FloatArray] = {}  # by whether the smaller number counts
-        self._exponents: FloatArray | None = None  # of gamma 1: minus the squared distances
+        self._products: dict[bool, FloatArray] = {}  # keyed by Kernel.uses_minimum
+        self._exponents: FloatArray | None = None  # for gamma = 1: minus the squared distances
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb)
 
     @contextmanager
     def trainer(self, kernel: Kernel, run: Run) -> Iterator[KernelTrainer]:
-        """A trainer for this kernel; the first caller computes what kernels share."""
+        """Yield a trainer for this kernel; the first call computes the shared values."""
         bag_by_bag = _BagByBag(self, replace(run, jobs=1))
         if not self.shares_kernels:
             yield bag_by_bag
             return
-        if kernel.name == "linear" or kernel.is_precomputed:  # products are values already
+        if kernel.name == "linear" or kernel.is_precomputed:  # products are kernel values
             yield _FromMatrix(self._shared_products(kernel), len(self.positives), bag_by_bag)
             return
         rbf = kernel.name == "rbf"
@@ -114,7 +114,7 @@ class SharedKernels:
 
 
 class _FromMatrix(KernelTrainer):
-    """Bags as parts of one kernel matrix, whose lines score all rows."""
+    """Trains bags on submatrices of one kernel matrix, whose rows also score all data."""
 
     def __init__(self, values: FloatArray, n_positives: int, bag_by_bag: _BagByBag) -> None:
         self._values = values
@@ -143,14 +143,14 @@ class _FromMatrix(KernelTrainer):
             yield support.error or support.values(lines)
 
     def _lines_of(self, rows: IntArray) -> FloatArray:
-        """Kernel values of all rows with some, kept for all bags of a fold."""
+        """Return the kernel values of all rows with these rows, cached for all bags of a fold."""
         if self._lines is None or self._lines[0] is not rows:
             self._lines = rows, np.take(self._values, rows, axis=1)
         return self._lines[1]
 
 
 class _Support:
-    """The support vectors of an ensemble's members, among all rows."""
+    """The support vectors of an ensemble's members, as numbers of all rows."""
 
     def __init__(self) -> None:
         self.error: SolverError | None = None
@@ -160,7 +160,7 @@ class _Support:
         self._rho: list[FloatArray] = []
 
     def add(self, solved: smo.Solved, line: int, members: range) -> None:
-        """Add the solutions of these members; the first failure is kept as the error."""
+        """Add the solutions of these members; the first failure becomes the error."""
         if self.error is not None:
             return
         try:
@@ -176,7 +176,7 @@ class _Support:
         self._rho.append(solved.rhos[line])
 
     def values(self, lines: FloatArray) -> FloatArray:
-        """Each member's values on some rows, from the kernel values of all rows with those."""
+        """Return each member's values on some rows, given their kernel values with all rows."""
         rho = np.concatenate(self._rho)
         n_members = len(rho)
         uses = SupportIndex.from_entries(
@@ -193,7 +193,7 @@ class _Support:
 
 
 class _BagByBag(KernelTrainer):
-    """Each bag with kernel values of its own, as in training and prediction."""
+    """Computes each bag's own kernel values, as training and prediction do."""
 
     def __init__(self, kernels: SharedKernels, run: Run) -> None:
         self._kernels = kernels

@@ -37,17 +37,17 @@ class Sizes:
 
     @property
     def positives_needed(self) -> int:
-        """True positives that P, U and the test set take."""
+        """The number of true positives needed for P, U and the test set."""
         return self.n_pos - self.false_positives + self.hidden_positives + (self.test_pos or 0)
 
     @property
     def negatives_needed(self) -> int:
-        """True negatives that P, U and the test set take."""
+        """The number of true negatives needed for P, U and the test set."""
         return self.false_positives + self.n_unl - self.hidden_positives + (self.test_neg or 0)
 
 
 def truth_of(labels: FloatArray, positive_label: float, name: str) -> np.ndarray:
-    """Whether each row has the positive label; both classes must be present."""
+    """Return whether each row has the positive label; both classes must be present."""
     truth: np.ndarray = labels == positive_label
     if not truth.any() or truth.all():
         which = "no row has" if not truth.any() else "every row has"
@@ -70,9 +70,9 @@ class Split:
 def split(
     truth: np.ndarray, sizes: Sizes, rng: np.random.Generator, chances: FloatArray | None = None
 ) -> Split:
-    """Draw the sets from rows whose true class is known (positive where ``truth``).
+    """Draw the sets from rows whose true class is known: ``truth`` marks the positives.
 
-    With ``chances``, true positives become known with these relative probabilities.
+    With ``chances``, true positives are labeled with these relative probabilities.
     """
     positive, negative = np.flatnonzero(truth), np.flatnonzero(~truth)
     for name, present, needed in (
@@ -82,7 +82,7 @@ def split(
         if len(present) < needed:
             raise DataError(
                 f"{needed:,} truly {name} rows are needed but there are only {len(present):,}",
-                "ask for smaller sets or another contamination",
+                "request smaller sets or a different contamination",
             )
     positive, negative = rng.permutation(positive), rng.permutation(negative)
     if chances is not None:
@@ -104,10 +104,10 @@ def split(
 
 
 def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
-    """Relative probabilities of being known that depend on the features.
+    """Return relative labeling probabilities that depend on the features.
 
     They are e^z, with z the standardized position along a random direction: a row one standard
-    deviation further along is e times as likely to be known.
+    deviation further along is e times as likely to be labeled.
     """
     present, column = np.unique(rows.indices, return_inverse=True)
     direction = rng.standard_normal(len(present))
@@ -123,7 +123,7 @@ def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
 
 
 def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> FloatArray:
-    """Points of the paper's 2-D problem, positives first.
+    """Draw points of the paper's 2-D problem, positives first.
 
     Positives are standard normal, negatives normal around a circle of radius 4.
     """
@@ -134,16 +134,16 @@ def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> Flo
 
 
 def positive_density(radius: FloatArray) -> FloatArray:
-    """The density of positives at a distance from the origin."""
+    """Return the density of positives at each distance from the origin."""
     density: FloatArray = np.exp(-(radius**2) / 2) / (2 * np.pi)
     return density
 
 
 def negative_density(radius: FloatArray) -> FloatArray:
-    """The density of negatives: the normal density, averaged over centers on the circle."""
+    """Return the density of negatives: the normal density averaged over centers on the circle."""
     from scipy.special import ive
 
-    # the mean of e^(r R cos a) over a is I0(r R); ive is I0 without its growth e^(r R)
+    # the mean of e^(r R cos a) over a is I0(r R); ive is I0 scaled by e^(-r R)
     density: FloatArray = (
         np.exp(-((radius - RADIUS) ** 2) / 2) * ive(0, radius * RADIUS) / (2 * np.pi)
     )

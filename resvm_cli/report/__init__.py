@@ -1,1 +1,1 @@
-"""What a person or a program sees: renders results, writes no files."""
+"""Render results for people and programs, without writing files."""

@@ -1,6 +1,6 @@
-"""A self-contained HTML page: style, chart functions, data and the script of one command.
+"""Self-contained HTML pages: style, chart functions, data and one command's script.
 
-The content security policy forbids every connection, so that a page can be mailed and opened
+The content security policy forbids all network connections, so a page can be emailed and opened
 anywhere.
 """
 
@@ -21,12 +21,12 @@ POLICY = (
 
 
 def page(title: str, script: str, data: dict[str, Any]) -> bytes:
-    """A page that runs ``script`` with ``data`` as the constant ``DATA``.
+    """Return a page that runs ``script`` with ``data`` as the constant ``DATA``.
 
     The script is a file of the package, such as commands/score/score.js.
     """
     content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
-    # only these could end a script element or open a comment in it
+    # only these characters could end a script element or open a comment in it
     content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
     text = f"""<!doctype html>
 <html lang="en">

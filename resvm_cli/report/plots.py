@@ -1,4 +1,4 @@
-"""What all plots share: file formats, colors and style; matplotlib is imported only when needed.
+"""File formats, colors and style shared by all plots; matplotlib is imported only when needed.
 
 The colors are Okabe and Ito's, which color-blind readers can distinguish; each curve also has its
 own dashes, so that a figure printed in gray remains readable.
@@ -22,14 +22,14 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.8,
-    "svg.hashsalt": "resvm",  # the same figure, the same bytes
+    "svg.hashsalt": "resvm",  # identical figures give identical bytes
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
 }
 
 
 def kind_of(path: str, option: str = "--plot") -> Kind:
-    """The format of a file by its extension; also checks, before any work, that it can be made."""
+    """Return the file format by its extension; fail early if matplotlib is not installed."""
     ending = path.lower().rpartition(".")[2]
     if ending not in KINDS:
         raise CommandLineError(f"{option} must end in .png, .svg or .pdf, got '{path}'")
@@ -44,7 +44,7 @@ def kind_of(path: str, option: str = "--plot") -> Kind:
 
 
 def saved(figure: Any, kind: Kind) -> bytes:
-    """The bytes of a figure's file, without dates."""
+    """Return the figure as the bytes of a file, without dates."""
     target = io.BytesIO()
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind])

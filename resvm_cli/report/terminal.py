@@ -1,6 +1,6 @@
 """Notes, errors and progress on stderr; data and JSON on stdout.
 
-The engine names parameters; here they become options.
+Parameters named in the engine's messages are shown as command-line options.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2
 
 
 def harmless(text: str) -> str:
-    """Text with control characters spelled out, such as \\x1b for ESC."""
+    """Return the text with control characters escaped, such as \\x1b for ESC."""
     if text.isprintable():
         return text
     return "".join(map(_spelled_out, text))
@@ -53,7 +53,7 @@ def say(text: str) -> None:
 
 
 def in_options(text: Text) -> str:
-    """A text of the engine, with its parameters as options."""
+    """Render a message of the engine, with parameters as options."""
     return render(text, option_name)
 
 
@@ -62,9 +62,9 @@ def note(text: Text) -> None:
 
 
 def announce_stdin() -> None:
-    """Tell a person at the terminal that rows are read from stdin."""
+    """If stdin is a terminal, tell the user that rows are read from it."""
     if sys.stdin is not None and sys.stdin.isatty():
-        note("reading rows from the terminal; Ctrl-D ends them")
+        note("reading rows from the terminal; press Ctrl-D to end input")
 
 
 def show_error(error: ResvmError) -> None:
@@ -74,7 +74,7 @@ def show_error(error: ResvmError) -> None:
 
 
 def command_line() -> str:
-    """The command line, quoted for a shell."""
+    """Return the command line, quoted for a shell."""
     return shlex.join(["resvm", *sys.argv[1:]])
 
 
@@ -84,12 +84,12 @@ def print_data(text: str) -> None:
 
 
 def print_table(text: str) -> None:
-    """Write a table for people to stdout, with control characters spelled out."""
+    """Write a human-readable table to stdout, with control characters escaped."""
     print_data("".join(f"{harmless(line)}\n" for line in text.split("\n")[:-1]))
 
 
 def rendered(table: Any, width: int | None, *, colors: bool = False) -> str:
-    """A rich table as text, without trailing blanks; its cells are taken literally."""
+    """Render a rich table as text, without trailing spaces; cells are taken literally."""
     from io import StringIO
 
     from rich.console import Console
@@ -106,7 +106,7 @@ def rendered(table: Any, width: int | None, *, colors: bool = False) -> str:
 
 
 def with_unicode_names(value: Any) -> Any:
-    """The same data, its texts and names as JSON and pages can hold them."""
+    """Return the data with all strings and keys as valid Unicode, for JSON and HTML."""
     if isinstance(value, dict):
         return {as_unicode(str(key)): with_unicode_names(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -117,7 +117,7 @@ def with_unicode_names(value: Any) -> Any:
 
 
 class Progress:
-    """Progress: a live bar on a terminal, elsewhere a line every half minute."""
+    """Progress: a live bar on a terminal, otherwise a line every 30 seconds."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -149,7 +149,7 @@ class Progress:
             self._stage_began = now
             self._forget()
         if sys.stderr.isatty():
-            # a short job ends before a bar is worth drawing
+            # a short job finishes before a bar is worth drawing
             if now >= self._next_refresh:
                 self._draw(stage, done, total)
         elif now >= self._next:
@@ -193,7 +193,7 @@ class Progress:
         self._task = None
 
 
-# Those that are not -- and the parameter's own name.
+# Options that are not -- plus the parameter's name.
 SPECIAL = {
     "positives": "-P",
     "unlabeled": "-U",
@@ -206,7 +206,7 @@ SWITCHED_OFF = {"intervals": "--no-interval"}
 
 
 def option_name(parameter: str, value: str = "") -> str:
-    """A parameter as an option: ``--n-pos``, ``--kernel linear``, ``--force``, ``--no-header``."""
+    """Format a parameter as an option: ``--n-pos``, ``--kernel linear`` or ``--no-header``."""
     if value == "False":
         return SWITCHED_OFF.get(parameter) or f"--no-{parameter.replace('_', '-')}"
     option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"
@@ -217,18 +217,18 @@ SCHEMA = 1
 
 
 def print_json(kind: str, content: dict[str, Any]) -> None:
-    """A versioned object on stdout."""
+    """Print a versioned JSON object on stdout."""
     named = with_unicode_names(content)
     print_data(json.dumps({"schema": SCHEMA, "kind": kind, **named}, indent=1) + "\n")
 
 
 def print_result(kind: str, result: DataclassInstance) -> None:
-    """A result whose fields are its JSON keys."""
+    """Print a result whose fields are the JSON keys."""
     print_json(kind, asdict(result))
 
 
 def finite(value: Any) -> Any:
-    """The same data with null for nan and infinities, which JSON does not have."""
+    """Return the data with null for nan and infinities, which JSON does not have."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What train and merge say about a model: its settings, what to expect of it, and where it is."""
+"""The report of train and merge: a model's settings, expected performance and path."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _bias(bias: float | None) -> str:
 
 
 def _setting(plan: Plan) -> list[tuple[str, str]]:
-    """The lines of a model with one setting."""
+    """Return the report lines for a model with one setting."""
     solver: str = plan.solver
     if plan.solver == "liblinear":
         solver += ", " + _bias(plan.bias)
@@ -68,7 +68,7 @@ def _kernel(kernel: Kernel) -> str:
 
 
 def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
-    """The lines of a model that pools several settings."""
+    """Return the report lines for a model that pools several settings."""
     rows = [
         ("kernel", plan.plans[0].kernel.name),
         ("members", f"{plan.n_models} of {len(plan.plans)} settings, pooled by weight:"),
@@ -86,7 +86,7 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
 
 
 def bags_of(plans: Sequence[Plan]) -> str:
-    """The bag sizes of some settings."""
+    """Describe the bag sizes of these settings."""
 
     def span(sizes: list[int]) -> str:
         low, high = min(sizes), max(sizes)
@@ -97,7 +97,7 @@ def bags_of(plans: Sequence[Plan]) -> str:
 
 
 def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
-    """The threshold, and how well P is separated from U out of bag."""
+    """Return the report lines for the threshold and the out-of-bag separation of P from U."""
     threshold = expected.threshold
     text = f"{expected.rule} above {threshold.value:.4g}"
     if threshold.recall is not None and threshold.share is not None:

@@ -1,4 +1,4 @@
-"""The share of a list that one task of an array job works on."""
+"""How the tasks of an array job divide a list among themselves."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Share:
-    """Share ``number`` of ``count``; numbers count from 1, as people do."""
+    """Share ``number`` of ``count``; numbers start at 1."""
 
     number: int
     count: int
 
     def of(self, total: int) -> range:
-        """The positions in a list of this length that belong to the share; perhaps none."""
+        """Return this share's positions in a list of length ``total``; may be empty."""
         return range(total * (self.number - 1) // self.count, total * self.number // self.count)
 
     def __str__(self) -> str:
@@ -22,7 +22,7 @@ class Share:
 
 
 def shares_holding(positions: Iterable[int], total: int, count: int) -> list[int]:
-    """The numbers of the shares that hold these positions in a list."""
+    """Return the numbers of the shares that contain these positions of a list."""
     wanted = set(positions)
     return [
         number
@@ -32,7 +32,7 @@ def shares_holding(positions: Iterable[int], total: int, count: int) -> list[int
 
 
 def as_ranges(numbers: Sequence[int]) -> str:
-    """``3,7-9``: the form in which array jobs take the tasks to run."""
+    """Format task numbers as array jobs expect them, such as ``3,7-9``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

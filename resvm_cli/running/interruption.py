@@ -1,7 +1,7 @@
-"""Signals that ask the program to end: when they take effect, and when they come too late.
+"""Termination signals: when they take effect, and when they arrive too late.
 
-A signal waits while an output is renamed to its final path. Once everything requested is there, it
-has no effect.
+A signal is deferred while an output is renamed to its final path. Once all requested output exists,
+it has no effect.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 from resvm_cli.errors import Interrupted
 
-_awaited: str | None = None  # once this output is there, the command is done
+_awaited: str | None = None  # once this output exists, the command is done
 _done = False
 _signals_wait = False
 _waiting: int | None = None
 
 
 def done_when(path: str) -> None:
-    """Declare that the command is done once this output is at its path."""
+    """Declare that the command is done once this output exists."""
     global _awaited, _done
     _awaited, _done = _true_path(path), False
 
@@ -29,7 +29,7 @@ def is_done() -> bool:
 
 
 def arrived(number: int) -> None:
-    """Handle a signal now, or when what must not be interrupted is over."""
+    """Handle a signal now, or at the end of a section that must not be interrupted."""
     global _waiting
     if _signals_wait:
         _waiting = number
@@ -39,7 +39,7 @@ def arrived(number: int) -> None:
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """Move an output to its path; a signal waits until that is done or has failed."""
+    """Defer signals while an output is moved to its path, until the move succeeds or fails."""
     global _signals_wait, _done, _waiting
     _signals_wait = True
     try:

@@ -1,10 +1,10 @@
-"""The one way to run many tasks: results in task order, the main thread free for signals.
+"""Run many tasks in threads: results in task order, with the main thread free for signals.
 
 Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so threads scale like
-processes without their start-up and without copying the data. A C call cannot be cancelled, so it
+processes without the startup cost and without copying the data. A C call cannot be canceled, so it
 never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
 
-Outside files/ only this module opens paths: those where the system says how many cores there are.
+Outside files/, only this module opens files: the system files that give the number of cores.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from resvm_cli.errors import MachineError, Message
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# Waiting without a limit would hold back signals on some platforms.
+# Waiting without a timeout would block signals on some platforms.
 WAIT_SECONDS = 0.5
-AHEAD = 4  # tasks per worker that may be ahead of the results taken so far
+AHEAD = 4  # tasks per worker that may be started ahead of the results consumed so far
 
 SYSTEM = Path("/")
-# Cores that Slurm, Grid Engine and Torque granted, which CPU affinity need not reflect.
+# Cores granted by Slurm, Grid Engine or Torque, which CPU affinity may not reflect.
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
-_blas_has_one_thread = False  # from its start, by the environment
+_blas_has_one_thread = False  # since startup, set by environment variables
 
 
 def hold_inner_threads() -> None:
-    """Keep BLAS to one thread from its start: cheapest, but only before numpy is imported."""
+    """Limit BLAS to one thread by environment variables; works only before numpy is imported."""
     global _blas_has_one_thread
     if "numpy" not in sys.modules:
         for name in ("OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "OMP_NUM"):
@@ -46,7 +46,7 @@ def hold_inner_threads() -> None:
 
 
 def inner_threads_held() -> AbstractContextManager[Any]:
-    """Within this context BLAS runs on one thread: its rounding must not depend on the machine."""
+    """Limit BLAS to one thread in this context: rounding must not depend on the machine."""
     if _blas_has_one_thread:
         return nullcontext()
     from threadpoolctl import threadpool_limits
@@ -56,7 +56,7 @@ def inner_threads_held() -> AbstractContextManager[Any]:
 
 
 class _Slot(Generic[Result]):
-    """The place of one task's result in the order of the tasks."""
+    """Holds the result of one task, in task order."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -76,7 +76,7 @@ def run(
 ) -> Iterator[Result]:
     """Call ``function`` on every task and yield the results in the order of the tasks.
 
-    ``tick`` is called now and then while waiting for a result.
+    ``tick`` is called periodically while waiting for a result.
     """
     return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
 
@@ -87,19 +87,19 @@ def stream(
     workers: Callable[[], int],
     tick: Callable[[], None] = lambda: None,
 ) -> Iterator[Result]:
-    """The same for tasks that arrive one by one: each result is yielded when it is ready.
+    """Like ``run``, for tasks that arrive one by one; results are yielded when ready.
 
-    Tasks are taken in a thread of their own, a few ahead of the results. ``workers`` is called when
-    a second task arrives: a small job needs one worker.
+    A separate thread takes tasks, a few ahead of the results. ``workers`` is called when a second
+    task arrives: a single task needs only one worker.
     """
     try:
         return _Stream(function, tasks, workers).results(tick)
-    except RuntimeError:  # no lock could be made
+    except RuntimeError:  # could not allocate a lock
         raise _out_of_memory() from None
 
 
 class _Stream(Generic[Task, Result]):
-    """One thread that takes tasks, workers, and the order of their results."""
+    """A thread that takes tasks, worker threads, and a queue that keeps results in order."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class _Stream(Generic[Task, Result]):
         self._room = threading.Semaphore(AHEAD)
         self._stopped = threading.Event()
         self._n_workers = 0
-        self._failure: _Slot[Result] = _Slot()  # made before memory is short
+        self._failure: _Slot[Result] = _Slot()  # allocated before memory runs out
         self._threads: list[threading.Thread] = []
 
     def results(self, tick: Callable[[], None]) -> Iterator[Result]:
-        """Start the threads and yield each result in turn; closing the iterator stops them."""
+        """Start the threads and yield results in order; closing the iterator stops the threads."""
         feeder = _start(self._feed)
         try:
             while True:
@@ -137,7 +137,7 @@ class _Stream(Generic[Task, Result]):
                     tick()
                 if slot.error is not None:
                     raise _out_of_memory() if _is_no_lock(slot.error) else slot.error
-                yield slot.result  # type: ignore[misc]  # None only where function returned it
+                yield slot.result  # type: ignore[misc]  # None only if function returned it
                 self._room.release()
         finally:
             self._stopped.set()
@@ -177,7 +177,7 @@ class _Stream(Generic[Task, Result]):
                 self._threads.append(_start(self._work))
             except MachineError:
                 if self._n_workers:
-                    return  # the others do the work
+                    return  # the workers already running do the work
                 raise
             self._n_workers += 1
 
@@ -199,7 +199,7 @@ def _start(function: Callable[[], None]) -> threading.Thread:
         thread.start()
     except RuntimeError:
         raise MachineError(
-            "the system gives no thread", "raise the limit of memory or processes (ulimit -v, -u)"
+            "cannot start a thread", "raise the limit on memory or processes (ulimit -v, -u)"
         ) from None
     return thread
 
@@ -209,18 +209,18 @@ def _is_no_lock(error: BaseException) -> bool:
 
 
 def _out_of_memory() -> MachineError:
-    """A thread that ends silently had no memory left to report an error."""
+    """Return the error for a thread that died silently, without memory to report its error."""
     return MachineError(
         "out of memory", Message("raise the memory limit (ulimit -v), or use {jobs:1}")
     )
 
 
 def available_cores() -> int:
-    """The fewest of CPU affinity, the quota of a container, and what a batch system granted."""
-    # joblib counts them too, but importing it takes longer than a short run
+    """Return the minimum of CPU affinity, container quota and cores granted by a batch system."""
+    # joblib counts them too, but importing it takes longer than a short run does
     try:
         limits = [len(os.sched_getaffinity(0))]
-    except (AttributeError, OSError):  # not on every system
+    except (AttributeError, OSError):  # not available on every system
         limits = [os.cpu_count() or 1]
     for name in CORE_VARIABLES:
         granted = os.environ.get(name, "")
@@ -233,7 +233,7 @@ def available_cores() -> int:
 
 
 def _groups(system: Path) -> Iterator[Path]:
-    """The folders of the control groups that this process is in, and of all above them."""
+    """Yield the directories of this process's control groups and of all their ancestors."""
     try:
         lines = (system / "proc/self/cgroup").read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -243,7 +243,7 @@ def _groups(system: Path) -> Iterator[Path]:
         names = controllers.split(",")
         if controllers and "cpu" not in names:
             continue
-        # version 2 has one hierarchy and no controllers here; version 1 one for each
+        # cgroup v2 has one hierarchy and an empty controller field; v1 has one per controller
         root = system / "sys/fs/cgroup" / controllers
         group = root / path.strip("/")
         yield group
@@ -251,7 +251,7 @@ def _groups(system: Path) -> Iterator[Path]:
 
 
 def _quota(group: Path) -> float:
-    """How many cores a group may use."""
+    """Return how many cores a group may use."""
     try:
         if (group / "cpu.max").exists():
             limit, period = (group / "cpu.max").read_text().split()
@@ -259,6 +259,6 @@ def _quota(group: Path) -> float:
             limit = (group / "cpu.cfs_quota_us").read_text()
             period = (group / "cpu.cfs_period_us").read_text()
         cores = float(limit) / float(period)
-    except (OSError, ValueError, ZeroDivisionError):  # no limit says max
+    except (OSError, ValueError, ZeroDivisionError):  # "max" means no limit
         return inf
-    return cores if cores > 0 else inf  # or -1
+    return cores if cores > 0 else inf  # so does -1

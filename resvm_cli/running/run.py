@@ -1,4 +1,4 @@
-"""How work is done and who hears about it: one object from the front end to the engine."""
+"""The context of a run: threads, memory, progress and notices, passed from front end to engine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
 
 class Engine(Protocol):
-    """Runs tasks on other machines; what they share is sent there once."""
+    """Runs tasks on other machines; shared data is sent there once."""
 
     @property
     def n_workers(self) -> int:
-        """How many tasks it can work on at a time."""
+        """How many tasks can run at the same time."""
 
     def run(
         self,
@@ -32,7 +32,7 @@ class Engine(Protocol):
         tick: Callable[[], None],
         name: Callable[[int], str],
     ) -> Iterator[Any]:
-        """The results of ``function(shared, task)`` in the order of the tasks."""
+        """Yield the results of ``function(shared, task)`` in the order of the tasks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +43,20 @@ class Run:
     ``dataclasses.replace`` share it. A Run never leaves its process.
     """
 
-    jobs: int | None = None  # threads; None: as many as the work is worth
+    jobs: int | None = None  # threads; None: as many as the work justifies
     memory_mb: float | None = None  # None: no limit
     engine: Engine | None = None  # None: threads of this process
     on_progress: Progress | None = None
     on_notice: Callable[[Text], None] | None = None
     on_announce: Callable[[Text], None] | None = None
-    on_wait: Callable[[], None] | None = None  # now and then, while tasks are running; may raise
+    on_wait: Callable[[], None] | None = None  # called periodically while tasks run; may raise
     notes: list[Text] = field(default_factory=list)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Run stays in its process: its callbacks cannot be sent elsewhere")
+        raise TypeError("a Run cannot be pickled: its callbacks cannot be sent to another process")
 
     def progress(self, stage: str, done: int, total: int | None) -> None:
-        """Report how far a stage is; ``total`` is None while nobody knows it."""
+        """Report the progress of a stage; ``total`` is None while it is unknown."""
         if self.on_progress is not None:
             self.on_progress(stage, done, total)
 
@@ -66,17 +66,17 @@ class Run:
             self.on_announce(text)
 
     def notice(self, text: Text) -> None:
-        """Tell the user something about the result, and keep it for the result."""
+        """Tell the user something about the result, and record it in ``notes``."""
         self.notes.append(text)
         if self.on_notice is not None:
             self.on_notice(text)
 
     def with_own_notes(self) -> Run:
-        """The same run for one of several results: its notices are kept apart."""
+        """Return the same run for one of several results, with separate notices."""
         return replace(self, notes=[])
 
     def silent(self) -> Run:
-        """The same run with nobody listening, for a step whose notices are not wanted."""
+        """Return the same run without callbacks, for a step that should not report anything."""
         return replace(self, on_progress=None, on_notice=None, on_announce=None, notes=[])
 
     @property
@@ -85,11 +85,11 @@ class Run:
         return self.engine is not None
 
     def threads(self) -> int:
-        """How many threads of this process may work at a time."""
+        """Return how many threads of this process may run at the same time."""
         return self.jobs or parallel.available_cores()
 
     def workers(self) -> int:
-        """How many shared tasks may run at a time, here or on the cluster."""
+        """Return how many shared tasks may run at the same time, here or on the cluster."""
         if self.jobs is None and self.engine is not None:
             return self.engine.n_workers
         return self.threads()
@@ -102,11 +102,11 @@ class Run:
         tick: Callable[[], None] = lambda: None,
         name: Callable[[int], str] = lambda number: f"task {number + 1}",
     ) -> Iterator[Result]:
-        """The results of ``function(shared, task)`` in the order of the tasks.
+        """Yield the results of ``function(shared, task)`` in the order of the tasks.
 
-        On a cluster the function is found by its name, and all that travels must pickle. ``tick``
-        is called now and then while a result is waited for. ``name`` describes a task in the
-        message about one that ends its worker.
+        On a cluster the function is imported by name, and tasks and results must be picklable.
+        ``tick`` is called periodically while waiting for a result. ``name`` describes a task in the
+        error message if the task kills its worker.
         """
         if self.engine is not None:
             return self.engine.run(function, shared, tasks, tick, name)
@@ -124,7 +124,7 @@ class Run:
         shared: Shared,
         tasks: Iterable[Task],
     ) -> Iterator[Result]:
-        """The same for tasks that arrive one by one."""
+        """Like ``map_shared``, for tasks that arrive one by one."""
         if self.engine is not None:
             return self.engine.run(
                 function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}"

@@ -1,1 +1,1 @@
-"""From P and U to a model."""
+"""Train a model on P and U."""

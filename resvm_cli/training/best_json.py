@@ -1,6 +1,6 @@
-"""Parameters that tuning chose, in the form of ``best.json``.
+"""Parameters chosen by tuning, in the format of ``best.json``.
 
-Format 1 holds one setting; format 2 several, whose members are pooled by their weights.
+Format 1 holds one setting; format 2 holds several settings, whose members are pooled by weight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMATS = (1, 2)
 MAX_SETTINGS = 1000
 WHOLE = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "integer")
 REAL = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "number")
-# The order of the file; parameters that are newer follow.
+# The order of keys in the file; newer parameters follow.
 ORDER = ("gamma", "degree", "coef0", "c_unl", "w_pos", "n_pos", "n_unl", "n_models")
 OF_KERNEL = ("gamma", "coef0", "degree")
 
@@ -42,7 +42,7 @@ def described(
     selected_by: dict[str, Any],
     data: dict[str, Any],
 ) -> dict[str, Any]:
-    """The content of the file: one method's parameters, and how they were chosen."""
+    """Return the content of the file: one method's parameters, and how they were chosen."""
     first = settings[0].params
     content: dict[str, Any] = {
         "kind": KIND,
@@ -67,7 +67,7 @@ def described(
 
 
 def parameters_of(params: MethodParameters) -> dict[str, Any]:
-    """The parameters that its kernel and method have, by name."""
+    """Return the parameters that apply to its kernel and method, by name."""
     kernel = Kernel(params.kernel)
     every = [*ORDER, *(name for name in TUNED_NAMES if name not in ORDER)]
     names = [name for name in every if getattr(kernel, f"uses_{name}", True)]
@@ -75,24 +75,24 @@ def parameters_of(params: MethodParameters) -> dict[str, Any]:
 
 
 def joined(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The parameters of several methods in one file, the best first."""
+    """Combine the parameters of several methods into one file, the best method first."""
     if len(contents) == 1:
         return contents[0]
     return {**contents[0], "methods": {content["method"]: content for content in contents}}
 
 
 def load_params(path: str, method: str | None) -> dict[str, Any]:
-    """The content of a best.json for this method, where it has several."""
+    """Read a best.json and return its content, for this method if it has several."""
     return checked(read_json(path), path, method)
 
 
 def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str, Any]:
-    """The same from content that was read already."""
+    """Check the content of a best.json and return the part for this method."""
     if content.get("kind") != KIND:
-        raise DataError(f"{path}: holds no parameters", "give a best.json that resvm tune wrote")
+        raise DataError(f"{path}: contains no parameters", "give a best.json written by resvm tune")
     if content.get("format") not in FORMATS or content["format"] is True:
         raise DataError(
-            f"{path}: format {content.get('format')!r}, and this version reads"
+            f"{path}: format {content.get('format')!r}, but this version reads"
             f" {' and '.join(map(str, FORMATS))}",
             "use the version of resvm that wrote it, or a newer one",
         )
@@ -100,7 +100,7 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
         others = content.get("methods")
         if not isinstance(others, dict) or not isinstance(others.get(method), dict):
             raise ParameterError(
-                "{path} holds parameters of {found}, not of {wanted}",
+                "{path} contains parameters for {found}, not {wanted}",
                 "leave {method} out, or tune with {method:" + method + "}",
                 path=path,
                 found=content.get("method"),
@@ -137,7 +137,7 @@ def _check(path: str, content: dict[str, Any]) -> None:
 def merged(
     params: MethodParameters, content: dict[str, Any], explicit: Collection[str]
 ) -> list[Setting]:
-    """The file's settings, except for parameters that the user set."""
+    """Return the file's settings, overridden by the parameters that the user set."""
     names = {*WHOLE, *REAL} - set(explicit)
     if "kernel" in explicit and params.kernel != content["kernel"]:
         names -= set(OF_KERNEL)  # they were chosen for another kernel

@@ -1,4 +1,4 @@
-"""What to train, as the user said it: on the command line, in Python or by a best.json."""
+"""What to train, as specified on the command line, in Python or in a best.json."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)
 
 @runtime_checkable
 class Tuned(Protocol):
-    """The result of a tuning."""
+    """The result of tuning."""
 
     params: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class TrainingChoice:
-    """What to train: settings, or how to find them, and the rule of the model's decisions."""
+    """What to train: the settings, or how to find them, and the decision rule."""
 
     settings: tuple[Setting, ...] = (Setting(MethodParameters()),)
-    decision: RuleName | None = None  # None: by votes, or what tuning chose
+    decision: RuleName | None = None  # None: votes, or the rule that tuning chose
     auto: AutoName | None = None
     kept: tuple[str, ...] = ()  # parameters that auto does not change
 
     @classmethod
     def from_params(cls, params: MethodParameters, **others: Any) -> TrainingChoice:
-        """One setting."""
+        """Make a choice of one setting."""
         return cls((Setting(params),), **others)
 
     @property
     def params(self) -> MethodParameters:
-        """The first setting's parameters, for those that all settings share."""
+        """The first setting's parameters; use only those that all settings share."""
         return self.settings[0].params
 
     @property
     def rule(self) -> RuleName:
-        """The rule of the model's decision values."""
+        """The decision rule of the model."""
         return self.decision or "votes"
 
     def check(self) -> None:
-        """Refuse what cannot work, whatever the data is."""
+        """Reject parameters that cannot work with any data."""
         for setting in self.settings:
             setting.params.check()
         if self.params.method == "cwsvm" and self.decision == "mean":
@@ -62,7 +62,7 @@ class TrainingChoice:
 
 
 def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoice | None]:
-    """What to train and how to scale; ``given`` holds what the user set, and nothing else."""
+    """Return what to train and how to scale; ``given`` holds only what the user set."""
     values = {
         name: converted
         for name, parameter in {**METHOD_TABLE, **TRAINING_TABLE}.items()
@@ -89,24 +89,24 @@ def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoi
 
 
 def method_parameters(values: Mapping[str, Any]) -> MethodParameters:
-    """The parameters of a method among these converted values."""
+    """Return the method parameters among these converted values."""
     return MethodParameters(**{name: values[name] for name in METHOD_TABLE if name in values})
 
 
 def _converted(name: str, parameter: Any, value: Any) -> Any:
-    if name == "auto" and isinstance(value, bool):  # Python's flag
+    if name == "auto" and isinstance(value, bool):  # a flag in Python
         return "committee" if value else None
     return parameter.convert(value)
 
 
 def _tuned(source: Any, method: str | None) -> dict[str, Any]:
-    """The content of a best.json, from a file, a tuning or a mapping."""
+    """Return the content of a best.json, from a file, a tuning result or a mapping."""
     if isinstance(source, (str, os.PathLike)):
         return best_json.load_params(os.fspath(source), method)
     found = source.params if isinstance(source, Tuned) else source
     if not isinstance(found, Mapping):
         raise ParameterError(
-            "{params} must be the result of tune, or the path of its best.json, got {value!r}",
+            "{params} must be the result of tune or the path of its best.json, got {value!r}",
             value=source,
         )
     return best_json.checked(dict(found), "params", method)

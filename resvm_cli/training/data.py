@@ -1,7 +1,8 @@
-"""P and U from files: P in memory, U summarized in one pass and then fetched by row number.
+"""P and U from files: P is kept in memory, U is read once and then fetched by row number.
 
-A member needs n_unl rows of U, not U. The first pass checks, counts and sums every line in constant
-memory and leaves marks; the second comes back for the rows drawn. A small U is kept instead.
+A member needs only n_unl rows of U. The first pass checks, counts and summarizes every line in
+constant memory and records file offsets; the second pass fetches the drawn rows. A small U stays in
+memory instead.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
 
-# A U of at most this many numbers stays in memory after the first pass: about 50 MB.
+# U stays in memory after the first pass if it has at most this many nonzeros: about 50 MB.
 KEPT_NONZEROS = 1 << 22
 SAMPLE_STEP = 1 << 26
 SAMPLE_BYTES = 1 << 12
 READING_THREADS = 2
-COUNTING_PIECE = 1 << 18  # stays in the cache between reading and counting
+COUNTING_PIECE = 1 << 18  # small enough to stay in the CPU cache between reading and counting
 
 
 class TrainingData(PUData):
-    """Both sets, summarized; close it when the rows have been fetched."""
+    """Both sets, summarized; close it once the rows have been fetched."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class TrainingData(PUData):
         run: Run,
         kept_nonzeros: int | None = None,
     ) -> None:
-        """A U of more than ``kept_nonzeros`` numbers is read again to fetch rows."""
+        """Read both sets; a U with more than ``kept_nonzeros`` values is reread to fetch rows."""
         super().__init__(
             scale=source.scale,
             zero_based=source.zero_based,
@@ -62,10 +63,10 @@ class TrainingData(PUData):
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._sampled_digest: str | None = None
-        self._last_serial = 0, ""  # the largest, and where it is
-        self._labels: set[float] = set()  # some of those present
-        self._qids: list[IntArray] = []  # in the order of the files, only if needed
-        self._is_positive: list[npt.NDArray[np.bool_]] = []  # of one labeled file, in its order
+        self._last_serial = 0, ""  # the largest serial number and its location
+        self._labels: set[float] = set()  # some of the labels present
+        self._qids: list[IntArray] = []  # in file order, only if needed
+        self._is_positive: list[npt.NDArray[np.bool_]] = []  # with one labeled file, in file order
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
         self._weights: WeightLines | None = None
         if source.weights is not None:
@@ -130,7 +131,7 @@ class TrainingData(PUData):
         return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
 
     def description(self) -> dict[str, Any]:
-        """For the manifest; unchecked rows are represented by the digest of a sample."""
+        """Describe the data for the manifest; for an unchecked U, the digest covers a sample."""
         description = super().description()
         if self._sampled_digest is not None:
             description["unlabeled"] = {
@@ -157,7 +158,7 @@ class TrainingData(PUData):
             self._run.progress(f"reading {name}", n_rows, None)
 
     def _check_serials(self, block: Block, name: str) -> None:
-        """Refuse a row without a serial number; its column is checked at the end."""
+        """Reject rows without a serial number; its range is checked at the end."""
         if wrong := kernels.wrong_serials(block.rows):
             row, fault = wrong[0]
             raise DataError(f"{name}:{block.lines[row]}: {fault}", kernels.ROW_FORMAT)
@@ -170,7 +171,7 @@ class TrainingData(PUData):
         serial, location = self._last_serial
         if self.input.precomputed and serial >= self.n_features:
             raise DataError(
-                f"{location}: the serial number is {serial:,}, but rows have kernel values with"
+                f"{location}: the serial number is {serial:,}, but there are kernel values for"
                 f" only {self.n_features - 1:,} rows",
                 kernels.ROW_FORMAT,
             )
@@ -190,22 +191,22 @@ class TrainingData(PUData):
 
     @cached_property
     def _positive_rows(self) -> npt.NDArray[np.bool_]:
-        """Which rows are in P, in the order of the data."""
+        """Return which rows are in P, in the order of the data."""
         if self._is_positive:
             return np.concatenate(self._is_positive)
         return np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
 
     def _rows_of_file(self, numbers: IntArray) -> IntArray:
-        """The numbers of these rows of U in their file."""
+        """Return the row numbers in the file of these rows of U."""
         if not self._is_positive:
             return numbers
         positive = np.flatnonzero(self._positive_rows)
-        # row u has as many positives before it as have at most u unlabeled rows before them
+        # row u of U follows every positive that has at most u unlabeled rows before it
         before = positive - np.arange(len(positive))
         return numbers + np.searchsorted(before, numbers, "right")
 
     def ids(self) -> list[str]:
-        """The id of each row of P and then of U; where it has none, its number in its file."""
+        """Return one id per row, first for P, then for U; by default the row number in its file."""
         rows = np.flatnonzero(self._positive_rows)
         unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
         numbers = np.concatenate([rows, unlabeled]) + 1
@@ -215,24 +216,24 @@ class TrainingData(PUData):
         return [one or str(number) for one, number in zip(named, numbers.tolist(), strict=True)]
 
     def in_order(self, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-        """One value per row, from the order of the data to the order of P and then U."""
+        """Reorder one value per row from the order of the data to P before U."""
         is_positive = self._positive_rows
         if len(values) != len(is_positive):
             raise DataError(
-                f"{name}: {len(values):,} lines, and the data has {len(is_positive):,} rows",
-                Message("expected one line per row: P and then U, or {data} in its order"),
+                f"{name}: {len(values):,} lines, but the data has {len(is_positive):,} rows",
+                Message("expected one line per row: P and then U, or in the order of {data}"),
             )
         return np.concatenate([values[is_positive], values[~is_positive]])
 
     def groups(self) -> IntArray | None:
-        """A number for each row of P and then of U, equal within a group; None without groups."""
+        """Return one group number per row, first for P, then for U; None without groups."""
         if self.input.groups is None:
             return None
         if self.input.groups == QID:
             names: npt.NDArray[Any] = np.concatenate(self._qids)
             if (names < 0).any():
                 raise DataError(
-                    f"{int((names < 0).sum()):,} rows have no qid: to name their group",
+                    f"{int((names < 0).sum()):,} rows have no qid: that names their group",
                     Message("give each row a qid:, or a file of group names: {groups:FILE}"),
                 )
         else:
@@ -241,7 +242,7 @@ class TrainingData(PUData):
         return numbers.reshape(-1)
 
     def _read_unlabeled(self) -> None:
-        """Check and summarize every row; take the positives out of one labeled file."""
+        """Check and summarize every row; in a single labeled file, separate the positives."""
         parts: list[Rows] = []
         for block in self._blocks(self._source.pieces(), self._source.name):
             self._annotate(block)
@@ -278,7 +279,7 @@ class TrainingData(PUData):
             which = f"the label {format_number(self.input.positive_label or 0.0)}"
             if self.input.positive_ids is not None:
                 which = f"an id of {name_of(self.input.positive_ids)}"
-            raise DataError(f"{name}: every row has {which}; none is left as unlabeled")
+            raise DataError(f"{name}: every row has {which}; no unlabeled rows are left")
 
     def _count_unlabeled(self) -> None:
         """Count lines and sample the text, without parsing rows."""
@@ -301,7 +302,7 @@ class TrainingData(PUData):
         self._sampled_digest = digest.hexdigest()
 
     def unlabeled(self) -> Iterator[Rows]:
-        """All rows of U again, in order, in blocks."""
+        """Yield all rows of U again, in order, in blocks."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -321,13 +322,13 @@ class TrainingData(PUData):
             yield rows
         if of_unlabeled != self.n_unlabeled:
             raise DataError(
-                f"{self._source.name}: {self.n_unlabeled:,} rows of U at first, then"
+                f"{self._source.name}: {self.n_unlabeled:,} rows of U in the first pass, then"
                 f" {of_unlabeled:,}",
                 Message("{unchecked:True} needs one row per line"),
             )
 
     def fetch(self, numbers: IntArray) -> Rows:
-        """The rows of U of these ascending numbers."""
+        """Return the rows of U with these ascending numbers."""
         if self._kept is not None:
             if len(self._kept) > 1:
                 self._kept = [Rows.concatenate(self._kept)]
@@ -354,10 +355,10 @@ class TrainingData(PUData):
         rows = Rows.concatenate(parts)
         if len(rows) != len(numbers):
             raise DataError(
-                f"{name}: a line that was drawn is blank or a comment",
+                f"{name}: a line drawn as a row is blank or a comment",
                 Message("{unchecked:True} needs one row per line"),
             )
         if self.input.unchecked:
             self.summary_unl.max_index = rows.max_index
-            _ = self.n_features  # refuses features beyond those declared
+            _ = self.n_features  # rejects features beyond the declared number
         return rows

@@ -1,4 +1,4 @@
-"""What to expect of a model, from rows scored by members that have not seen them."""
+"""The expected performance of a model, from its out-of-bag values."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.rows import FloatArray, median
 
-# The top of the ranking of U that is examined: this fraction of the rows, but some at least.
+# The top of the ranking of U to examine: this fraction of the rows, with a minimum.
 TOP_FRACTION, TOP_ROWS = 0.02, 10
-NEARLY_EMPTY = 0.25  # of the entries that a row of P has
+NEARLY_EMPTY = 0.25  # of the usual number of entries in a row of P
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagSummary:
-    """What all members together say of the sampled rows, and what follows for new ones."""
+    """The out-of-bag results over all members, and the decision rule derived from them."""
 
     groups: tuple[Group, ...]  # standardized
     decision: DecisionRule
-    table: OutOfBag | None  # the rows that some member has not seen; None where none were sampled
+    table: OutOfBag | None  # rows that some member has not seen; None if none were sampled
 
     @classmethod
     def from_values(
         cls, plan: ModelPlan, rule: RuleName, sample: OutOfBagSample, values: FloatArray
     ) -> OutOfBagSummary:
-        """From each member's values on the rows it has not seen, members x rows."""
+        """Summarize each member's values on the rows it has not seen, members x rows."""
         groups = plan.groups()
         decision = DecisionRule.plain(rule, single=plan.single)
         if not len(sample):
@@ -71,12 +71,12 @@ class OutOfBagSummary:
 
 def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
     values = table.by(rule)
-    assert values is not None  # only models of an older format lack some
+    assert values is not None  # only older model formats lack them
     return values
 
 
 def _standardised(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_]) -> Group:
-    """By the mean and the deviation of its mean value over rows of U, rows x members."""
+    """Standardize by the mean and standard deviation of the group's mean value over rows of U."""
     members = slice(group.members.start, group.members.stop)
     counts = unseen[:, members].sum(axis=1)
     sums = np.where(unseen[:, members], values[:, members], 0.0).sum(axis=1)
@@ -88,13 +88,13 @@ def _standardised(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_
 
 @dataclass(frozen=True)
 class ExpectedPerformance:
-    """The threshold of a model with what it reaches, and how well it separates P from U."""
+    """A model's threshold with its out-of-bag rates, and how well it separates P from U."""
 
     rule: RuleName
     threshold: Threshold
-    n_positives: int  # scored out of bag
+    n_positives: int  # number scored out of bag
     n_unlabeled: int
-    roc_auc: Interval | None  # of known positives against U
+    roc_auc: Interval | None  # P against U
 
     @classmethod
     def from_table(cls, decision: DecisionRule, table: OutOfBag | None) -> ExpectedPerformance:
@@ -106,7 +106,7 @@ class ExpectedPerformance:
 
 
 def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[Text]:
-    """What the user should know before trusting the model."""
+    """Return warnings that the user should read before trusting the model."""
     found: list[Text] = []
     settled = data.scaling is not None or data.scaling_is_auto
     scalable = part.plan.plans[0].kernel.takes_scaling
@@ -120,15 +120,15 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
     if not expected.threshold.chosen:
         found.append(
             f"T is {expected.threshold.value:g}: only {expected.n_positives:,} rows of P and"
-            f" {expected.n_unlabeled:,} of U are out of bag, and choosing a threshold takes at"
+            f" {expected.n_unlabeled:,} of U are out of bag; choosing a threshold requires at"
             f" least {MIN_POSITIVES} and {MIN_UNLABELED}"
         )
     area = expected.roc_auc
     if area is not None and area.low <= 0.5:
         found.append(
             Message(
-                "known positives can hardly be told from U: ROC area {area:.3f} ({low:.3f} to"
-                " {high:.3f}), and 0.5 is chance; check the features, the labels and the scaling,"
+                "known positives are barely distinguishable from U: ROC area {area:.3f} ({low:.3f}"
+                " to {high:.3f}; 0.5 is chance); check the features, the labels and the scaling,"
                 " or try {auto:True}",
                 area=area.value,
                 low=area.low,
@@ -139,7 +139,7 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 
 
 def _scaling_advice(data: PUData, part: Part) -> str | None:
-    """By the rule of ``check``, from the rows that were trained on."""
+    """Return scaling advice by the same rule as ``check``, from the training rows."""
     if max(data.positives.max_index, part.unlabeled.max_index) >= MAX_FEATURES:
         return None
     stats = FeatureStats()
@@ -149,7 +149,7 @@ def _scaling_advice(data: PUData, part: Part) -> str | None:
 
 
 def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
-    """A ranking led by rows of few entries has learned what is missing, not what is there."""
+    """Warn if rows with few entries lead the ranking: the model has learned what is missing."""
     _, values = _values(table, rule)
     if len(values) < 2 * TOP_ROWS:
         return []
@@ -163,8 +163,8 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
     return [
         Message(
             "rows of U with few features lead the ranking: the first {count} have a median of"
-            " {at_top:.0f}, and rows of P have {usual:.0f}; try a smaller {w_pos}, or scale rows"
-            " to one length",
+            " {at_top:.0f}, rows of P a median of {usual:.0f}; try a smaller {w_pos}, or normalize"
+            " rows to the same length",
             count=count,
             at_top=at_top,
             usual=usual,

@@ -1,4 +1,4 @@
-"""Where P and U come from, and how they are read."""
+"""The input files of P and U, and how to read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QID = "qid"
 
 @dataclass(frozen=True)
 class TrainingInput:
-    """Where P and U come from, two files or one labeled file, and how they are read."""
+    """The files of P and U (two files, or one labeled file) and how to read them."""
 
     positives: str | None = None
     unlabeled: str | None = None
@@ -24,16 +24,16 @@ class TrainingInput:
     features: int | None = None
     scale: ScaleChoice | None = None
     unchecked: bool = False
-    groups: str | None = None  # a file with one name per row, or "qid" for those in the data
-    weights: str | None = None  # a file: how certain each row of P is
-    positive_ids: str | None = None  # with data: a file of the ids of P, instead of a label
-    ids_file: str | None = None  # the ids of all rows; None: their comments
-    allow_missing: bool = False  # of ids of P that no row has
+    groups: str | None = None  # a file with one group name per row, or "qid" for the data's own
+    weights: str | None = None  # a file with the certainty of each row of P
+    positive_ids: str | None = None  # with data: a file with the ids of P, instead of a label
+    ids_file: str | None = None  # the ids of all rows; None: from trailing comments
+    allow_missing: bool = False  # accept ids of P that no row has
     keep_ids: bool = False
-    precomputed: bool = False  # rows are kernel values, numbered by index 0
+    precomputed: bool = False  # rows are kernel values; index 0 holds their serial number
 
     def check(self) -> None:
-        """Refuse what is missing or contradictory, before any file is read."""
+        """Reject missing or contradictory inputs before any file is read."""
         if self.features is not None and self.features < 1:
             raise ParameterError("{features} must be at least 1, got {value}", value=self.features)
         if self.unchecked:
@@ -69,19 +69,19 @@ class TrainingInput:
         if same_source(self.positives, self.unlabeled):
             raise ParameterError(
                 "{positives} and {unlabeled} are the same file: {name}",
-                "known positives and unlabeled rows come from two files",
+                "known positives and unlabeled rows must be in two different files",
                 name=name_of(self.positives),
             )
         self._check_ids()
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
-        """The input as this kernel needs it; automatic scaling is none where it would do harm."""
+        """Adapt the input to this kernel; automatic scaling is turned off if it would do harm."""
         kernel = Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(
                 "{scale:" + self.scale + "} has no meaning for {kernel:precomputed}: rows hold"
                 " kernel values, not features",
-                "leave {scale} out; scale before the kernel is computed",
+                "leave {scale} out; scale the features before computing the kernel",
             )
         scale = None if self.scale == "auto" and not kernel.takes_scaling else self.scale
         return replace(

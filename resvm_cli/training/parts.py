@@ -1,6 +1,6 @@
-"""Members trained into part directories, each kept when finished, and parts joined to a model.
+"""Train members into part directories, saving each when finished, and join parts into a model.
 
-The joined model is byte for byte the directory that one run writes.
+The joined model is byte-for-byte identical to what a single run would write.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resvm_cli.training.train import (
     watch_members,
 )
 
-# Trained and kept together, for each worker: few members of large bags, so that an interruption
+# Members trained and saved together, per worker: few if bags are large, so that an interruption
 # costs little.
 MEMBERS_PER_BATCH = 8
 ROWS_PER_BATCH = 4000
@@ -52,7 +52,7 @@ def open_part(
     members: range,
     share: Share | None = None,
 ) -> PartDirectory:
-    """The part that holds these members, begun or continued."""
+    """Open the part for these members: a new one, or one to continue."""
     sample = OutOfBagSample.from_plan(plan)
     return PartDirectory.opened(
         target,
@@ -66,7 +66,7 @@ def open_part(
 def train_missing(
     part: PartDirectory, plan: ModelPlan, budget: ResourceBudget, data: PUData, run: Run
 ) -> Iterator[Part]:
-    """Train the members that a part lacks, and keep each batch of them."""
+    """Train the members that a part lacks, saving each batch."""
     missing = part.unfinished()
     if not missing:
         return
@@ -91,7 +91,7 @@ def train_missing(
 
 
 def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
-    """Consecutive numbers, at most ``length`` at a time."""
+    """Split the numbers into runs of consecutive numbers, at most ``length`` each."""
     first = last = numbers[0]
     for number in numbers[1:]:
         if number != last + 1 or number - first == length:
@@ -102,7 +102,7 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
 
 
 def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
-    """Join parts to the model that they are parts of."""
+    """Join parts into a complete model."""
     check_model_target(target, force=force)
     joined = join_parts(paths)
     manifest, summary = assemble(joined, target, force=force)
@@ -118,7 +118,7 @@ def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -
 def assemble(
     joined: JoinedParts, target: str, *, force: bool
 ) -> tuple[dict[str, Any], OutOfBagSummary]:
-    """Write the model of all members; return its manifest and out-of-bag summary."""
+    """Write the complete model; return its manifest and out-of-bag summary."""
     records = list(joined.records())
     values = np.array([record.values for _, record in records])
     n_unconverged = sum(not record.converged for _, record in records)
@@ -147,8 +147,10 @@ def assemble(
 
 
 def _require_member(path: str, record: MemberRecord, text: bytes, kernel: Kernel) -> None:
-    """Refuse a sealed text that is not a member: the model could not be read."""
+    """Reject a member file that cannot be read back, although its checksum is correct."""
     name = f"{path}/{member_name(record.number)}"
     read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.entry["support_vectors"]:
-        raise ModelError(f"{name}: its record counts other support vectors", "train the part again")
+        raise ModelError(
+            f"{name}: its number of support vectors differs from its record", "train the part again"
+        )

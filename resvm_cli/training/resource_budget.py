@@ -1,7 +1,7 @@
-"""Threads, and members trained at a time, that a limit on memory leaves.
+"""How many threads, and how many members at a time, a memory limit allows.
 
-The estimates follow from sizes alone: rows in memory, kernel matrices of bags, support vectors that
-score rows. With fewer threads, or members trained in rounds, the result is the same.
+The estimates depend on sizes alone: rows in memory, kernel matrices of bags, support vectors for
+scoring. Using fewer threads, or training members in rounds, does not affect the result.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
 from resvm_cli.training.data import KEPT_NONZEROS
 
-# Measured: estimates are 1.05 to 2 times what a run takes.
-MARGIN = 1.15  # for what the allocator does not give back
+# Measured: estimates are 1.05 to 2 times the actual memory of a run.
+MARGIN = 1.15  # for memory that the allocator does not return
 BASE_BYTES = 60e6  # Python, numpy and the solvers
-KEPT_BYTES = 12  # for each number of a row in memory: an index and a value
-DRAWN_BYTES = 120  # for each number of a row that bags draw from: copies, nodes and text
+KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
+DRAWN_BYTES = 120  # per nonzero of a row that bags draw from: copies, nodes and text
 FRACTION_FOR_ROWS = 8  # at most 1/8 of a limit goes to rows of U that stay in memory
 
 
 class ResourceBudget(NamedTuple):
-    """What a training may use."""
+    """The resources that training may use."""
 
     threads: int
     members_at_once: int | None = None  # None: all
 
 
 class MemoryEstimate(NamedTuple):
-    """Bytes that are held throughout, and those that each thread adds."""
+    """Bytes held throughout, and bytes added by each thread."""
 
     held: float
     per_thread: float
 
     @property
     def least_mb(self) -> float:
-        """With one thread."""
+        """The memory needed with one thread."""
         return MARGIN * (self.held + self.per_thread) / 1e6
 
     def threads_within(self, limit_mb: float | None, wanted: int) -> int:
-        """As many threads as fit, up to those wanted; 0 where not even one does."""
+        """Return how many threads fit, at most ``wanted``; 0 if not even one does."""
         if limit_mb is None:
             return wanted
         left = limit_mb * 1e6 / MARGIN - self.held
@@ -51,7 +51,7 @@ class MemoryEstimate(NamedTuple):
 
 
 def kept_nonzeros(limit_mb: float | None) -> int | None:
-    """How many numbers of U stay in memory after it was read; None for the usual number."""
+    """Return how many nonzeros of U may stay in memory after reading; None for the default."""
     if limit_mb is None:
         return None
     return min(KEPT_NONZEROS, int(limit_mb * 1e6 / FRACTION_FOR_ROWS / (2 * KEPT_BYTES)))
@@ -60,7 +60,7 @@ def kept_nonzeros(limit_mb: float | None) -> int | None:
 def training_budget(
     plan: ModelPlan, data: PUData, run: Run, threads: int, *, in_rounds: bool = False
 ) -> ResourceBudget:
-    """Threads within the run's limit; with ``in_rounds`` members may be trained some at a time."""
+    """Return a budget within the run's limit; ``in_rounds`` allows training members in rounds."""
     members = plan.n_models
     while True:
         estimate = training_estimate(plan, data, members)
@@ -81,7 +81,7 @@ def limit_too_small(run: Run, estimate: MemoryEstimate, advice: str) -> Paramete
 
 
 def training_estimate(plan: ModelPlan, data: PUData, members: int) -> MemoryEstimate:
-    """The memory of a training whose rows are fetched for this many members at a time."""
+    """Estimate the memory for training if rows are fetched for this many members at a time."""
     draws = sum(each.n_models * each.n_unl for each in plan.plans) / plan.n_models
     drawn = plan.rows_unl if plan.single else _distinct(plan.rows_unl, members * draws)
     return MemoryEstimate(
@@ -91,7 +91,7 @@ def training_estimate(plan: ModelPlan, data: PUData, members: int) -> MemoryEsti
 
 
 def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
-    """The program, the data, and these rows of P and U made ready to train on."""
+    """Estimate the bytes of the program, the data, and this many rows prepared for training."""
     length_pos, length_unl = _row_lengths(data)
     numbers = n_pos * length_pos + n_unl * length_unl
     kept = data.summary_pos.n_nonzeros + data.n_kept
@@ -99,7 +99,7 @@ def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
 
 
 def bag_bytes(data: PUData, n_rows: float, bag_size: int, cache_mb: float) -> float:
-    """What a thread holds of a bag: its kernel matrix, or LIBSVM's cache alone."""
+    """Estimate the bytes a thread needs for a bag: its kernel matrix, or only LIBSVM's cache."""
     cache = min(cache_mb * 1e6, 8.0 * bag_size**2)
     if n_rows > MAX_ROWS:
         return cache
@@ -108,7 +108,7 @@ def bag_bytes(data: PUData, n_rows: float, bag_size: int, cache_mb: float) -> fl
 
 
 def _row_lengths(data: PUData) -> tuple[float, float]:
-    """The mean number of values in rows of P and of U, as members see them."""
+    """Return the mean number of values in a row of P and of U, after scaling."""
     if data.scaling is not None and data.scaling.moves_zeros:
         return (len(data.scaling.indices),) * 2
     of_pos = data.summary_pos.n_nonzeros / max(1, len(data.positives))
@@ -117,7 +117,7 @@ def _row_lengths(data: PUData) -> tuple[float, float]:
 
 
 def _bag_rows(plan: Plan) -> float:
-    """How many distinct rows a bag is expected to hold."""
+    """Return the expected number of distinct rows in a bag."""
     if plan.method == "cwsvm":
         return plan.bag_size
     of_pos = plan.rows_pos if plan.method == "bagging" else _distinct(plan.rows_pos, plan.n_pos)
@@ -125,5 +125,5 @@ def _bag_rows(plan: Plan) -> float:
 
 
 def _distinct(n_rows: int, n_draws: float) -> float:
-    """How many of the rows are expected to be drawn at least once."""
+    """Return the expected number of rows drawn at least once."""
     return -n_rows * expm1(-n_draws / n_rows)

@@ -1,4 +1,4 @@
-"""A model trained on P and U that are read already: its plan, its members and its manifest."""
+"""Train a model on P and U that have already been read: its plan, members and manifest."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from resvm_cli.training.expected_performance import (
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 
-# Below about this many multiplications a second thread is not worth waking.
+# Below about this many multiplications, a second thread is not worth starting.
 SMALL_WORK = 1e8
-# For each number of a dense row: two copies while rows are joined, and one while bags are made.
+# Per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
-SLOW_SECONDS = 60.0  # without a member finished
+SLOW_SECONDS = 60.0  # without a finished member
 UNFINISHED = {
     "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
-    "liblinear": "they are approximate; lower {c_unl} or {bias}, or use {solver:libsvm}, which is"
-    " slower",
+    "liblinear": "these members are approximate; lower {c_unl} or {bias}, or use {solver:libsvm},"
+    " which is slower",
 }
 SOLVER_NAMES = {"libsvm": "LIBSVM", "liblinear": "LIBLINEAR"}
 
@@ -59,7 +59,7 @@ class TrainResult:
 
 
 def check(source: TrainingInput, choice: TrainingChoice) -> None:
-    """Refuse what cannot work, before any file is read."""
+    """Reject inputs and parameters that cannot work, before any file is read."""
     source.check()
     choice.check()
     params = choice.params
@@ -73,7 +73,7 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
 
 
 def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
-    """The settings with everything resolved that they leave open."""
+    """Resolve everything that the settings leave open."""
     assert choice.auto is None  # tuning comes first
     return ModelPlan.resolve(
         choice.settings,
@@ -92,7 +92,7 @@ def announce(plan: ModelPlan, data: PUData, run: Run) -> None:
 
 
 def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, StoredModel]:
-    """Train an ensemble on data that is read already: all its members, and the model they make."""
+    """Train an ensemble on data already read; return its members and the model."""
     plan = make_plan(data, choice)
     announce(plan, data, run)
     return train_plan(plan, data, choice.rule, budget_for(plan, data, run), run)
@@ -101,14 +101,14 @@ def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, Stor
 def budget_for(
     plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
 ) -> ResourceBudget:
-    """Threads for this plan, as many as its work is worth and the run's memory allows."""
+    """Return the budget for this plan: threads as the work justifies and memory allows."""
     small = work_of(plan, data) < SMALL_WORK
     threads = 1 if small and run.jobs is None else run.workers()
     return training_budget(plan, data, run, threads, in_rounds=in_rounds)
 
 
 def work_of(plan: ModelPlan, data: PUData) -> float:
-    """About how many multiplications a training takes."""
+    """Estimate the number of multiplications needed for training."""
     row_length = data.summary_pos.n_nonzeros / len(data.positives)
     return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
 
@@ -143,7 +143,7 @@ def train_plan(
 
 
 def watch_members(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None]:
-    """Progress over ``total`` members that also says, once, when one takes very long."""
+    """Return a progress callback for ``total`` members that warns once if a member is very slow."""
     last_change, last_done, told = time.monotonic(), 0, False
 
     def tick(done: int) -> None:
@@ -169,7 +169,7 @@ def watch_members(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None
 
 
 def save(model: StoredModel, target: str, *, force: bool) -> dict[str, Any]:
-    """Write a model that was trained in memory, and return its manifest."""
+    """Write a model trained in memory, and return its manifest."""
     return save_model(
         target,
         format_members(model.ensemble),
@@ -180,7 +180,7 @@ def save(model: StoredModel, target: str, *, force: bool) -> dict[str, Any]:
 
 
 def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
-    """What to do about members that the solver gave up on."""
+    """Return advice about members that reached the solver's iteration limit."""
     if not n_unconverged:
         return []
     solver = plan.plans[0].solver
@@ -200,7 +200,7 @@ def _note_density(data: PUData, n_rows: int, run: Run) -> None:
         if megabytes >= 1:
             run.notice(
                 Message(
-                    "{scale:" + data.scaling.kind + "} moves zeros, so rows become dense: about"
+                    "{scale:" + data.scaling.kind + "} shifts zeros, so rows become dense: about"
                     " {megabytes:,.0f} MB; maxabs would keep them sparse",
                     megabytes=megabytes,
                 )
@@ -208,7 +208,7 @@ def _note_density(data: PUData, n_rows: int, run: Run) -> None:
 
 
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
-    """The manifest before members are trained. It holds no times, hosts or paths."""
+    """Return the manifest before members are trained. It contains no times, hosts or paths."""
     solvers = dict.fromkeys(each.solver for each in plan.plans)
     return {
         **plan.description(groups),
@@ -231,7 +231,7 @@ def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str
 def complete(
     description: dict[str, Any], summary: OutOfBagSummary, n_unconverged: int
 ) -> dict[str, Any]:
-    """The manifest with what follows from all members together."""
+    """Add everything that depends on all members to the manifest."""
     groups = [
         {**setting, "shift": group.shift, "scale": group.scale}
         for setting, group in zip(description["groups"], summary.groups, strict=True)
@@ -245,12 +245,12 @@ def complete(
 
 
 def _remarks(plan: ModelPlan) -> list[str]:
-    """Bags that hold more rows than there are."""
+    """Return notes about bags that are larger than their set."""
     if plan.method == "cwsvm":
         return []
     largest = max(plan.plans, key=lambda each: each.bag_size)
     return [
-        f"bags hold {name} = {size} rows of {which}, which has only {there}:"
+        f"bags contain {name} = {size} rows of {which}, which has only {there}:"
         " rows repeat (drawn with replacement)"
         for name, size, there, which in (
             ("n_pos", largest.n_pos, plan.rows_pos, "P"),
@@ -261,7 +261,7 @@ def _remarks(plan: ModelPlan) -> list[str]:
 
 
 def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
-    """The input, read as it was when the model was trained."""
+    """Return the input with the same reading options as when the model was trained."""
     if source.zero_based and not stored.zero_based:
         raise ParameterError(
             "the model was trained on features counted from 1, not with {zero_based:True}",
@@ -272,7 +272,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
-    """Refuse rows other than those the model was trained on, by number or digest."""
+    """Reject data other than the model's training data, by row count or digest."""
     trained: dict[str, Any] = stored.manifest["data"]
     _require_same_weights(trained, data, path)
     here_now = data.description()
@@ -281,15 +281,15 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
         there, here = trained[which], here_now[which]
         if there["rows"] != here["rows"]:
-            difference = f"{there['rows']:,} rows, and here there are {here['rows']:,}"
+            difference = f"{there['rows']:,} rows, but here there are {here['rows']:,}"
         elif there["sha256"] != here["sha256"]:
             difference = (
-                f"as many rows as here ({here['rows']:,}), but other rows or in another order"
+                f"as many rows as here ({here['rows']:,}), but different rows or a different order"
             )
         else:
             continue
         raise ModelError(
-            f"{path}: trained on other data: its {letter} has {difference}",
+            f"{path}: trained on different data: its {letter} has {difference}",
             Message("give the files it was trained on, or leave {model} out to train on these"),
         )
 
@@ -304,7 +304,7 @@ def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> N
             Message("{path}: was trained without {weights}", path=path),
             Message("leave {weights} out"),
         )
-    difference = "with {weights}" if weights is None else "with other {weights} than these"
+    difference = "with {weights}" if weights is None else "with different {weights}"
     raise ModelError(
         Message("{path}: was trained " + difference, path=path),
         Message("give the weights it was trained with"),
@@ -312,7 +312,7 @@ def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> N
 
 
 def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
-    """The description of these files if U is not checked."""
+    """Return the description that these files would have with an unchecked U."""
     source = data.input if isinstance(data, TrainingData) else None
     if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
         raise ModelError(

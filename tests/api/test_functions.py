@@ -282,7 +282,7 @@ def test_a_model_ranks_the_rows_it_was_trained_on_and_no_others(labelled, tmp_pa
     trained = resvm_cli.rank(labelled.X, labelled.y, n_models=9)
     for stored in (model, str(tmp_path / "m")):
         assert resvm_cli.rank(labelled.X, labelled.y, model=stored).text() == trained.text()
-    with pytest.raises(ModelError, match="trained on other data"):
+    with pytest.raises(ModelError, match="trained on different data"):
         resvm_cli.rank(labelled.X * 2, labelled.y, model=model)
     with pytest.raises(ValueError, match="n_models is for training"):
         resvm_cli.rank(labelled.X, labelled.y, model=model, n_models=3)
@@ -321,7 +321,7 @@ def test_progress_is_reported(labelled):
         ({"method": "bagging", "auto": True}, "auto=True scores out of bag"),
         ({"solver": "liblinear"}, 'set kernel="linear", or leave solver out'),
         ({"auto": True, "params": {}}, "give either auto or params, not both"),
-        ({"params": {}}, "params: holds no parameters"),
+        ({"params": {}}, "params: contains no parameters"),
         ({"seed": -1}, "^seed must be at least 0, got -1"),
         ({"groups": [1, 2]}, "groups has 2 values, and X has 130 rows"),
         ({"positive_label": 4}, "the labels are 0, 1; set positive_label"),

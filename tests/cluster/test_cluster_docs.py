@@ -146,7 +146,7 @@ def test_a_cancelled_task_is_named_and_goes_on(tmp_path):
     assert site.sh(f"sbatch --array={array[1]} train.sbatch").code == 0
     until(lambda: ended(site))
     logs = "".join(path.read_text() for path in tmp_path.glob("slurm-*_1.out"))
-    assert "members are kept in" in logs
+    assert "members are saved in" in logs
     assert f"0 to 999 of 4000, {1000 - kept} of them new" in logs
     assert site.sh("sh merge.sbatch").code == 0
     assert snapshot(tmp_path / "model") == site.whole()

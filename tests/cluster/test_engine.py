@@ -65,7 +65,7 @@ def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp
     [
         (None, "no such file"),
         ("", "not JSON"),
-        ('{"address": "tcp://127.0.0.1:9"}', "no Dask scheduler answers at tcp://127.0.0.1:9"),
+        ('{"address": "tcp://127.0.0.1:9"}', "no Dask scheduler answered at tcp://127.0.0.1:9"),
     ],
 )
 def test_a_scheduler_that_is_not_there_is_named_in_time(content, words, problem, tmp_path):
@@ -121,7 +121,7 @@ def test_workers_must_have_our_versions_and_another_cpu_is_announced(cluster, mo
     assert any("rounds differently" in note for note in notes)
     monkeypatch.setattr(engine, "identity", Identity({**own, "resvm": "0.0.0"}))
     with (
-        pytest.raises(ClusterError, match=r"other versions: resvm .*, here 0\.0\.0"),
+        pytest.raises(ClusterError, match=r"different versions: resvm .*, here 0\.0\.0"),
         engine.connected(cluster.address, 20),
     ):
         pass

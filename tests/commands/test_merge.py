@@ -147,9 +147,9 @@ def test_a_model_is_not_grown_where_that_makes_no_sense(problem, model, resvm, t
     shutil.copytree(model, tmp_path / "model")
     common = ["train", "-q", "-o", tmp_path / "model"]
     ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--grow", 9)
-    assert (ran.code, "--grow must be above 9, the members of the model" in ran.err) == (2, True)
+    assert (ran.code, "--grow must be above 9, the model's current size" in ran.err) == (2, True)
     ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "test.svm", "--grow", 20)
-    assert (ran.code, "trained on other data" in ran.err) == (4, True)
+    assert (ran.code, "trained on different data" in ran.err) == (4, True)
     pooled = (*train_arguments(problem), "--auto", "--seed", 5, "-o", tmp_path / "pooled")
     assert resvm(*pooled).code == 0
     ran = resvm(*train_arguments(problem), "--grow", 900, "-o", tmp_path / "pooled")
@@ -178,15 +178,15 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm,
         err = running.stderr.read().decode()
     assert running.returncode == (143 if number == signal.SIGTERM else -9)
     if number == signal.SIGTERM:
-        assert "members are kept in" in err
+        assert "members are saved in" in err
         assert "--resume continues" in err
     assert not target.exists()
     # whoever forgets --resume loses nothing
     ran = resvm(*common, "-q", "-o", target)
-    assert (ran.code, "an interrupted training is there" in ran.err) == (2, True)
+    assert (ran.code, "contains an interrupted training run" in ran.err) == (2, True)
     ran = resvm(*common, "--resume", "-o", target)
     assert ran.code == 0, ran.err
-    assert "members are there already" in ran.err
+    assert "members are already trained" in ran.err
     assert snapshot(target) == snapshot(whole)
     assert not (tmp_path / "model.part").exists()
 
@@ -355,5 +355,5 @@ def test_parts_of_another_model_are_kept(killed, problem, resvm, tmp_path):
     assert_exit(resvm(*command, "--n-models", 3, "--seed", 1, "--force"), 0)
     shutil.copytree(killed / "m.part", folder / "m.part", dirs_exist_ok=True)
     assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "is already there")
-    assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the members of the model")
+    assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the model's current size")
     assert len(list((folder / "m.part/members").iterdir())) == 6

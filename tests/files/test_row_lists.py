@@ -316,7 +316,7 @@ def test_rank_by_a_stored_model_needs_its_weights(problem, weights, resvm, tmp_p
     assert (ran.code, "trained with --weights" in ran.err) == (4, True)
     (tmp_path / "other").write_text("0.2\n" + "1\n" * (N_POS - 1))
     ran = resvm(*stored, "--weights", tmp_path / "other")
-    assert (ran.code, "with other --weights than these" in ran.err) == (4, True)
+    assert (ran.code, "with different --weights" in ran.err) == (4, True)
     assert resvm(*quick(problem), "-o", tmp_path / "plain").code == 0
     ran = resvm("rank", *train_arguments(problem)[1:], "--model", tmp_path / "plain", *given)
     assert (ran.code, "leave --weights out" in ran.err) == (4, True)

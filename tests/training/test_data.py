@@ -208,7 +208,7 @@ def test_unchecked_lines_that_turn_out_bad_are_refused_by_line(files):
     write_svm(files / "pos.svm", FEATURES[:20, :3])
     with opened(files, "unl.svm", unchecked=True, features=3) as data:
         assert data.n_features == 3  # asked for before any row of U has been seen
-        with pytest.raises(DataError, match="and features is 3"):
+        with pytest.raises(DataError, match="but features is 3"):
             data.fetch(np.array([0, 1, 2, 3]))
 
 
@@ -226,7 +226,7 @@ def test_declared_features_must_be_enough(files):
         assert data.n_features == 9
     with (
         opened(files, "unl.svm", features=5) as data,
-        pytest.raises(DataError, match="feature 6, and features is 5"),
+        pytest.raises(DataError, match="feature 6, but features is 5"),
     ):
         _ = data.n_features
 

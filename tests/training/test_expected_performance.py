@@ -60,7 +60,7 @@ def test_the_area_and_its_interval_are_those_of_delong():
 
 def test_sets_that_cannot_be_told_apart_are_named():
     _, notes = trained(*clouds(shift=0.0))
-    assert "can hardly be told from U" in notes
+    assert "are barely distinguishable from U" in notes
 
 
 def test_features_on_different_scales_are_named_until_they_are_scaled():

@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from resvm_cli.parameters import RuleName
     from resvm_cli.running.array_tasks import Share
 
-RULES: tuple[RuleName, ...] = ("votes", "mean")  # without importing numpy
+RULES: tuple[RuleName, ...] = ("votes", "mean")  # repeated here to avoid importing numpy
 
 
 @fold_options
 def predict(
     *,
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A directory that resvm train wrote.")
+        str, typer.Argument(metavar="MODEL", help="Model directory written by resvm train.")
     ],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Rows to judge (svmlight; - is stdin)."),
+        typer.Argument(metavar="[FILE]...", help="Rows to score (svmlight; - is stdin)."),
     ] = None,
     output: Annotated[
-        str, output_option("-o", "--output", metavar="FILE", help="Where to write (- is stdout).")
+        str, output_option("-o", "--output", metavar="FILE", help="Output file (- is stdout).")
     ] = "-",
     out_dir: Annotated[
         str | None,
         output_option(
             metavar="DIR",
-            help="An output for each file, FILE.pred; those that are finished are skipped.",
+            help="Write one output per input file, FILE.pred; finished outputs are skipped.",
         ),
     ] = None,
     form: Annotated[
@@ -51,7 +51,7 @@ def predict(
             "--format",
             metavar="NAME",
             autocompletion=offered("text", "tsv", "csv", "jsonl"),
-            help="text (label and decision value), or tsv, csv, jsonl with named columns.",
+            help="text (label and decision value), or tsv, csv or jsonl with named columns.",
         ),
     ] = "text",
     votes: Annotated[
@@ -62,7 +62,7 @@ def predict(
     ] = False,
     ids: Annotated[
         bool,
-        output_option("--ids", help="Carry each row's trailing comment (# name) to the output."),
+        output_option("--ids", help="Copy each row's trailing comment (# name) to the output."),
     ] = False,
     json: Json = False,
     threshold: Annotated[
@@ -72,7 +72,7 @@ def predict(
             "--threshold",
             metavar="T",
             autocompletion=offered("recall=", "top=", "fraction="),
-            help="Positive above this decision value; or recall=0.9, top=100, fraction=0.01.",
+            help="Positive above this decision value; or recall=0.9, top=100 or fraction=0.01.",
             show_default="the model's own",
         ),
     ] = None,
@@ -81,20 +81,20 @@ def predict(
         method_option(
             metavar="RULE",
             autocompletion=offered("votes", "mean"),
-            help="Decision values: votes (the paper's) or mean (the members' mean value).",
+            help="Decision rule: votes (as in the paper) or mean (the members' mean value).",
             show_default="the model's own",
         ),
     ] = None,
     contamination_pos: Annotated[
         float,
         method_option(
-            metavar="A", help="With -T recall: this share of the known positives is wrong."
+            metavar="A", help="With -T recall: the fraction of known positives that is mislabeled."
         ),
     ] = 0.0,
     break_ties: Annotated[
         bool,
         method_option(
-            "--break-ties", help="Order rows of equal votes by the sum of the members' values."
+            "--break-ties", help="Order rows with equal votes by the sum of the members' values."
         ),
     ] = False,
     zero_based: ZeroBased = False,
@@ -102,9 +102,9 @@ def predict(
     cluster: ClusterOptions,
     running: RunningOptions,
 ) -> None:
-    """Judge rows with a model: one line each, in order, as they arrive.
+    """Score rows with a model: one output line per row, in input order, as rows arrive.
 
-    Values are written so that they read back exactly, and do not depend on how rows were grouped.
+    Values are written with full precision and do not depend on how rows are batched.
 
     For example:
 
@@ -120,12 +120,12 @@ def predict(
         raise CommandLineError("--contamination-pos goes with -T recall=R")
     if not 0 <= contamination_pos < 1:
         raise CommandLineError(
-            f"--contamination-pos is {contamination_pos:g}; a share from 0 to below 1 is meant"
+            f"--contamination-pos is {contamination_pos:g}; a number in [0, 1) was expected"
         )
     if json and output == "-" and out_dir is None:
         raise CommandLineError(
-            "--json tells of the predictions on stdout, where they go themselves",
-            "say where they go: -o FILE or --out-dir DIR; or write them as JSON: --format jsonl",
+            "--json prints a summary on stdout, where the predictions go already",
+            "write the predictions to -o FILE or --out-dir DIR, or as JSON: --format jsonl",
         )
     share = None if task is None else parse_task(task)
     sources = files or ["-"]
@@ -168,22 +168,22 @@ def predict(
 def _check_outputs(
     sources: list[str], output: str, out_dir: str | None, share: Share | None
 ) -> None:
-    """Refuse several files with one place to go to."""
+    """Reject several input files when there is only one output path."""
     if out_dir is not None:
         if output != "-":
             raise CommandLineError("-o and --out-dir exclude each other")
         return
     if len(sources) > 1:
         raise CommandLineError(
-            f"{len(sources)} files: each needs an output of its own",
-            "say where: --out-dir DIR; or for one: resvm predict MODEL FILE -o OUTPUT",
+            f"{len(sources)} input files: each needs its own output",
+            "use --out-dir DIR; or, for one file, resvm predict MODEL FILE -o OUTPUT",
         )
     if share is not None:
-        raise CommandLineError("--task goes with --out-dir: tasks share files")
+        raise CommandLineError("--task needs --out-dir: tasks divide the input files")
 
 
 def _threshold(text: str) -> float | ThresholdRule:
-    """A number, or what the threshold is to reach."""
+    """Parse -T: a number, or the target that the threshold must reach."""
     option = "-T/--threshold"
     kind, equals, amount = text.partition("=")
     if not equals:
@@ -192,20 +192,20 @@ def _threshold(text: str) -> float | ThresholdRule:
 
     if kind == "top":
         if not (amount.isdecimal() and len(amount) < 17 and 0 < int(amount) < 2**53):
-            raise CommandLineError(f"{option} is '{text}'; a whole number of rows was expected")
+            raise CommandLineError(f"{option} is '{text}'; an integer number of rows was expected")
         return ThresholdRule("top", int(amount))
     if kind not in ("recall", "fraction"):
         raise CommandLineError(
             f"{option} is '{text}'; a number, recall=R, top=K or fraction=F was expected"
         )
-    share = parse_number(option, amount, "a share above 0, up to 1")
+    share = parse_number(option, amount, "a fraction in (0, 1]")
     if not 0 < share <= 1:
-        raise CommandLineError(f"{option} is '{text}'; a share above 0, up to 1, was expected")
+        raise CommandLineError(f"{option} is '{text}'; a fraction in (0, 1] was expected")
     return ThresholdRule(kind, share)  # type: ignore[arg-type]
 
 
 def _show_files(result: FilesResult) -> None:
-    """How many files were predicted, and how many were not."""
+    """Show how many files were predicted, skipped or left to other tasks."""
     text = f"{result.n_predicted:,} predicted"
     if result.n_skipped:
         text += f", {result.n_skipped:,} finished before"
@@ -216,7 +216,7 @@ def _show_files(result: FilesResult) -> None:
 
 
 def _print_prediction(result: PredictResult, request: PredictRequest) -> None:
-    """How many rows were predicted, and how many are unlike those of training."""
+    """Print, as JSON, how many rows were predicted and how many are unlike the training rows."""
     share = None if result.n_unlike is None else result.n_unlike / max(1, result.n_rows)
     print_json(
         "predict",

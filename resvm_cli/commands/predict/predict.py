@@ -1,4 +1,4 @@
-"""A model and rows to labels and decision values, block by block: one file, or many."""
+"""Predict labels and decision values block by block, for one file or many."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ from resvm_cli.running import parallel
 from resvm_cli.running.array_tasks import Share
 from resvm_cli.running.run import Run
 
-# A rare feature that training happened to miss does not mean that the data is different.
+# A few rows with features unseen in training do not mean that the data is different.
 FRACTION_NEW = 0.01
 MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
-# What a line of output does not depend on.
+# Fields that do not affect the lines of output.
 PATHS = ("model", "source", "target")
 
 
 @dataclass(frozen=True)
 class PredictResult:
-    """How many rows were scored, by which threshold, and how many of them are positive."""
+    """How many rows were scored, the threshold, and how many rows are predicted positive."""
 
     n_rows: int
     n_positive: int
     decision: RuleName
-    threshold: float | None  # None: the top rows are positive, as many as were asked for
-    n_unlike: int | None  # rows unlike those of training; None where the model cannot tell
+    threshold: float | None  # None: the requested number of top rows is positive
+    n_unlike: int | None  # rows unlike the training rows; None if the model cannot tell
     notes: tuple[Text, ...]
 
 
 @dataclass(frozen=True)
 class FilesResult:
-    """How many files were predicted, for the report."""
+    """How many files were predicted or skipped, for the report."""
 
     path: str
     n_predicted: int
     n_skipped: int  # finished before
-    n_elsewhere: int  # of other tasks
+    n_elsewhere: int  # left to other tasks
 
 
 def predict_files(
@@ -72,9 +72,9 @@ def predict_files(
     share: Share | None,
     run: Run,
 ) -> FilesResult:
-    """Predict every file, or a share of them, into a directory; finished outputs are skipped."""
+    """Predict all files, or one task's share, into a directory; skip finished outputs."""
     if STDIN in sources:
-        raise ParameterError("{out_dir} takes files: stdin has no name for its output")
+        raise ParameterError("{out_dir} needs input files: stdin has no name for an output")
     names = output_names(list(sources), SUFFIXES[request.form])
     model = load_model(request, run)
     outputs = OutputDirectory(target)
@@ -92,7 +92,7 @@ def predict_files(
 
 
 def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict[str, Any]:
-    """Everything that an output depends on: the model, the input and the options."""
+    """Return everything that an output depends on: the model, the input and the options."""
     options = {name: value for name, value in asdict(request).items() if name not in PATHS}
     return {
         "model": model.manifest["manifest_sha256"],
@@ -102,7 +102,7 @@ def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict
 
 
 def load_model(request: PredictRequest, run: Run) -> StoredModel:
-    """The model with its out-of-bag values, which a threshold for a recall requires."""
+    """Load the model with its out-of-bag values, which a recall threshold requires."""
     rule = request.threshold
     required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
     stored, table = load_with_out_of_bag(request.model, required=required, workers=run.threads)
@@ -110,9 +110,9 @@ def load_model(request: PredictRequest, run: Run) -> StoredModel:
 
 
 def predict(request: PredictRequest, run: Run, model: StoredModel | None = None) -> PredictResult:
-    """Score every row of the source and write one line for each, in order.
+    """Score every row of the source and write one line per row, in order.
 
-    The model is loaded unless it is given.
+    The model is loaded unless ``model`` is given.
     """
     if request.target != STDOUT and same_source(request.source, request.target):
         raise ParameterError(
@@ -124,7 +124,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
     if request.zero_based and not model.zero_based:
         raise ParameterError(
             "the model was trained on features counted from 1, not with {zero_based:True}",
-            "train it with {zero_based:True} too, or leave that out",
+            "train it with {zero_based:True} too, or leave {zero_based} out",
         )
     if request.decision == "mean" and model.ensemble.single:
         raise ParameterError("{decision:mean} has no meaning for cwsvm, which has one member")
@@ -156,7 +156,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
 
 
 class _Pass:
-    """One pass over the rows, scored block by block, with what is counted on the way."""
+    """One pass that scores all rows block by block and counts what to report."""
 
     def __init__(self, scorer: BlockScorer, run: Run) -> None:
         self._scorer = scorer
@@ -167,7 +167,7 @@ class _Pass:
         self.n_rows = self.n_positive = self.n_unlike = 0
 
     def blocks(self) -> Iterator[ScoredBlock]:
-        """Every block of rows with its scores, as they arrive."""
+        """Yield each block of rows with its scores, as rows arrive."""
         request, model = self._request, self._scorer.model
         multiple = self._scorer.predictor.rows_multiple
         for block, scored in map_blocks(
@@ -200,7 +200,7 @@ class _Pass:
         self.n_positive += int((block.labels == 1).sum())
 
     def finish(self) -> None:
-        """Tell the user what looked wrong."""
+        """Warn the user about rows that look wrong."""
         if self._n_new > FRACTION_NEW * self.n_rows:
             self._run.notice(
                 f"{self._n_new:,} of {self.n_rows:,} rows have features up to {self._max_index};"
@@ -209,29 +209,29 @@ class _Pass:
         if are_unlike(self.n_unlike, self.n_rows):
             self._run.notice(
                 f"{self.n_unlike:,} of {self.n_rows:,} rows are unlike the training rows: their"
-                " values lie outside the range of 99 % of the training rows out of bag, or they are"
-                " far from every support vector; were they prepared in the same way?"
+                " values lie outside the range of 99 % of the out-of-bag values, or they are"
+                " far from every support vector; were they preprocessed in the same way?"
             )
         if self._request.ids and not self._n_named:
-            self._run.notice("no row has a trailing comment (# name) to take its id from")
+            self._run.notice("no row has a trailing comment (# name) to use as its id")
 
 
 def _threshold_for_recall(
     request: PredictRequest, model: StoredModel, decision: RuleName, recall: float, run: Run
 ) -> float:
-    """The highest threshold that reaches this recall of the true positives, out of bag."""
+    """Return the highest threshold that reaches this recall of the true positives out of bag."""
     assert model.out_of_bag is not None
     values = model.out_of_bag.by(decision)
     if values is None:
         raise ModelError(
-            f"{request.model}: holds no out-of-bag values by the mean: an older version wrote it",
+            f"{request.model}: has no out-of-bag values for the mean: written by an older version",
             Message("train it again, or use {decision:votes}"),
         )
     known, unlabeled = values
     if request.contamination_pos and not len(unlabeled):
         raise ModelError(
             Message(
-                "{model}: holds no out-of-bag values of U, which {contamination_pos} needs",
+                "{model}: has no out-of-bag values of U, which {contamination_pos} needs",
                 model=request.model,
             ),
             "train it again",
@@ -239,7 +239,7 @@ def _threshold_for_recall(
     threshold = threshold_for_recall(known, unlabeled, recall, request.contamination_pos)
     above = round((threshold.recall or 0.0) * len(known))
     run.notice(
-        f"T = {threshold.value:.6g}: {above:,} of {len(known):,} known positives lie above it,"
+        f"T = {threshold.value:.6g}: {above:,} of {len(known):,} known positives score above it"
         " out of bag"
     )
     return threshold.value
@@ -248,7 +248,7 @@ def _threshold_for_recall(
 def _predict_top(
     job: _Pass, rule: ThresholdRule, write: Callable[[bytes], object], run: Run
 ) -> None:
-    """Predict the top rows of the file positive: all are scored before any is written."""
+    """Predict the top rows of the file positive; all rows are scored before any is written."""
     with BlockSpool() as spool:
         best: FloatArray = np.zeros(0)
         for scored in job.blocks():
@@ -275,7 +275,7 @@ def _predict_top(
 
 
 def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
-    """The ``count`` largest of both."""
+    """Return the ``count`` largest values of both arrays."""
     both = np.concatenate([kept, values])
     return both if len(both) <= count else np.partition(both, len(both) - count)[-count:]
 
@@ -283,5 +283,5 @@ def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
 def _not_finite(name: str, line: int) -> DataError:
     return DataError(
         f"{name}:{line}: the row's decision value is not finite",
-        "its values are far from those of the training rows: scale both in the same way",
+        "its values are far from those of the training rows; scale both in the same way",
     )

@@ -1,4 +1,4 @@
-"""Blocks of rows scored by a model, in threads here or on workers elsewhere."""
+"""Score blocks of rows with a model, in local threads or on cluster workers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
 
-# All support vectors together add less than this fraction of a member's constant.
+# A row is far away if all support vectors together add less than this fraction of the constant.
 NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
 class ThresholdRule:
-    """A threshold by what it is to reach: a recall, or how many rows are predicted positive."""
+    """A target for the threshold: a recall, or how many rows to predict positive."""
 
     kind: Literal["recall", "top", "fraction"]
     amount: float
@@ -34,7 +34,7 @@ class ThresholdRule:
 
 @dataclass(frozen=True)
 class PredictRequest:
-    """Which rows to predict by which model, and what to write about them."""
+    """The rows to predict, the model to use, and what to write."""
 
     model: str
     source: str = "-"
@@ -52,26 +52,26 @@ class PredictRequest:
 
 @dataclass(frozen=True, eq=False)
 class ScoredBlock:
-    """A block of rows with its output, as the worker that parsed it returns it."""
+    """A scored block of rows with its output, as returned by a worker."""
 
     predictions: PredictionBlock
     text: bytes
-    first_bad: int | None  # a row whose value is not finite
-    n_new_features: int  # rows with features that training did not see
-    n_unlike: int  # rows unlike those of training
+    first_bad: int | None  # the first row whose value is not finite
+    n_new_features: int  # rows with features absent from the training data
+    n_unlike: int  # rows unlike the training rows
     max_index: int
 
 
 @dataclass(frozen=True, eq=False)
 class BlockScorer:
-    """Scores blocks of rows; it may be sent to other processes."""
+    """Scores blocks of rows; can be sent to other processes."""
 
     request: PredictRequest
     model: StoredModel
     decision: RuleName
     threshold: float
     formatted: bool
-    usual: tuple[float, float] | None  # range of the mean values out of bag, without its tails
+    usual: tuple[float, float] | None  # range of out-of-bag mean values, without the tails
 
     @classmethod
     def for_model(
@@ -83,7 +83,7 @@ class BlockScorer:
         *,
         formatted: bool,
     ) -> BlockScorer:
-        """With the range of values that the model's out-of-bag table tells."""
+        """Make a scorer for a model, with the usual range from its out-of-bag table."""
         usual = None
         if model.out_of_bag is not None and not model.ensemble.single:
             means = model.out_of_bag.by("mean")
@@ -99,7 +99,7 @@ class BlockScorer:
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def reference(self) -> ModelReference:
-        """The same for workers that read the model by its path."""
+        """Return a reference for workers, which load the model by its path."""
         path = os.path.realpath(self.request.model)
         options = (self.request, self.decision, self.threshold, self.formatted, self.usual)
         return ModelReference(path, self.model.manifest["manifest_sha256"], options)
@@ -127,14 +127,14 @@ class BlockScorer:
 
     @cached_property
     def _rho(self) -> FloatArray | None:
-        """What members say of rows that are far from every support vector."""
+        """The members' rho: minus their values far from every support vector."""
         ensemble = self.model.ensemble
         if ensemble.groups[0].kernel.name != "rbf":
             return None
         return np.array([member.rho for member in ensemble.members])
 
     def _count_unlike(self, decisions: Decisions, member_values: FloatArray) -> int:
-        """Rows outside the usual range, or so far away that no support vector counts."""
+        """Count rows outside the usual range or far from every support vector."""
         if self.usual is None:
             return 0
         low, high = self.usual
@@ -145,20 +145,20 @@ class BlockScorer:
         return int(np.count_nonzero(unlike))
 
     def _require_kernel_values(self, block: Block) -> None:
-        """Refuse rows of features; which serial number a row has makes no difference here."""
+        """Reject rows that are not kernel values; their serial numbers are not used here."""
         unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
         if len(unnumbered):
             raise DataError(
                 f"{name_of(self.request.source)}:{block.lines[unnumbered[0]]}: the model has a"
-                " precomputed kernel, and index 0 is missing",
-                f"{kernels.ROW_FORMAT}; here any number will do as serial",
+                " precomputed kernel, but index 0 is missing",
+                f"{kernels.ROW_FORMAT}; for prediction, any serial number will do",
             )
 
     def _predictions(
         self, decisions: Decisions, member_values: FloatArray, block: Block
     ) -> PredictionBlock:
         request, values = self.request, decisions.by(self.decision)
-        # means, and one SVM's own values, have no ties
+        # means and a single SVM's values have no ties
         if request.break_ties and self.decision == "votes" and not self.model.ensemble.single:
             values = decisions.values_without_ties()
         return PredictionBlock(
@@ -172,16 +172,16 @@ class BlockScorer:
 
 @dataclass(frozen=True)
 class ModelReference:
-    """A scorer by the path of its model."""
+    """A scorer identified by the path of its model."""
 
     path: str
     digest: str
     options: tuple[PredictRequest, RuleName, float, bool, tuple[float, float] | None]
 
     def load(self) -> BlockScorer:
-        """The scorer; ModelError where there is no model at the path, or another one."""
+        """Load the scorer; raise ModelError if the path has no model, or a different one."""
         model = load_model(self.path)
         if model.manifest["manifest_sha256"] != self.digest:
-            raise ModelError(f"{self.path}: is another model than the one to predict with")
+            raise ModelError(f"{self.path}: is not the model to predict with")
         request, decision, threshold, formatted, usual = self.options
         return BlockScorer(request, model, decision, threshold, formatted, usual)

@@ -44,26 +44,26 @@ def train(
         bool,
         data_option(
             "--no-check",
-            help="Count the lines of U without reading them: for files known to be sound.",
+            help="Count the lines of U without parsing them; only for files known to be valid.",
         ),
     ] = False,
     groups: Groups = None,
     method: MethodOptions,
     output: Annotated[
-        str, output_option("-o", "--output", metavar="DIR", help="Where the model goes.")
+        str, output_option("-o", "--output", metavar="DIR", help="Model directory to write.")
     ] = "resvm-model",
     force: Force = False,
     json: Json = False,
     resume: Annotated[
         bool,
         output_option(
-            "--resume", help="Go on with an interrupted training; its members are kept beside -o."
+            "--resume", help="Resume an interrupted training; finished members are next to -o."
         ),
     ] = False,
     grow: Annotated[
         int | None,
         method_option(
-            metavar="N", help="Make the model in -o one of N members: those it has stay."
+            metavar="N", help="Extend the model in -o to N members; existing members are kept."
         ),
     ] = None,
     task: Task = None,
@@ -74,8 +74,8 @@ def train(
 ) -> None:
     """Learn from known positives and unlabeled rows; write a model directory.
 
-    Without any parameter a robust ensemble of 50 rbf SVMs is trained, with bag sizes and gamma
-    derived from the data; what was chosen is printed.
+    By default, trains a robust ensemble of 50 rbf SVMs, with bag sizes and gamma derived from the
+    data, and prints the values chosen.
 
     For example:
 
@@ -112,7 +112,7 @@ def train(
 
 
 def _check_together(explicit: set[str]) -> None:
-    """Refuse options that contradict each other, or a place that every task would write to."""
+    """Reject contradictory options, and an output path that all tasks would share."""
     modes = [name for name in ("grow", "task", "members") if name in explicit]
     if len(modes) > 1:
         raise CommandLineError(f"--{modes[0]} and --{modes[1]} exclude each other")
@@ -121,19 +121,19 @@ def _check_together(explicit: set[str]) -> None:
     (mode,) = modes
     unneeded = {"force", "resume"}
     if mode == "grow":
-        # the model says how it was trained
+        # the model records how it was trained
         unneeded = {*names_of(MethodOptions), "scale", "seed", "force", "no_check", "resume"}
     for name in sorted(unneeded & explicit):
         option = name.replace("_", "-")
         raise CommandLineError(
             f"--{mode} and --{option} exclude each other",
-            "the model says how it was trained"
+            "the model records how it was trained"
             if mode == "grow"
-            else "the same command goes on with a part that was interrupted",
+            else "rerun the same command to resume an interrupted part",
         )
     if mode != "grow" and "output" not in explicit:
         raise CommandLineError(
-            f"--{mode} needs -o: every part goes to a place of its own", "such as -o part-3"
+            f"--{mode} needs -o: every part needs its own directory", "such as -o part-3"
         )
 
 
@@ -145,7 +145,7 @@ def _show(result: TrainResult, json: bool, running: TrainingRunOptions) -> None:
 
 
 def _show_part(part: PartResult) -> None:
-    """Which members a part holds, and what comes next."""
+    """Show which members a part contains, and its path."""
     if not part.members:
         return
     first, last = part.members[0], part.members[-1]

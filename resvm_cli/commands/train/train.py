@@ -1,7 +1,7 @@
-"""P and U from files to a model directory, or to a part of one; models resumed and grown.
+"""Train a model directory, or a part of one, from files; resume and grow models.
 
-What takes long, and what is resumed, is kept member by member in a part beside the target until the
-model is complete. A part in a directory of its own is a task of an array job.
+Long or resumed runs save finished members in a part directory next to the target until the model is
+complete. The tasks of an array job each write a part to a directory of their own.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ from resvm_cli.training.train import (
     work_of,
 )
 
-# Multiplications; one to two and a half minutes on one core. From here on members are kept as they
-# are finished.
+# Multiplications: 1 to 2.5 minutes on one core. Longer runs save members as they are finished.
 LONG_WORK = 3e11
 
 
@@ -73,8 +72,8 @@ class PartResult:
 
     path: str
     members: range
-    n_trained: int  # the others were there
-    n_models: int  # of the whole model
+    n_trained: int  # the other members existed already
+    n_models: int  # in the complete model
 
 
 def train(
@@ -86,7 +85,7 @@ def train(
     force: bool = False,
     resume: bool = False,
 ) -> TrainResult:
-    """Read P and U, train the ensemble, write the model."""
+    """Read P and U, train the ensemble and write the model."""
     check(source, choice)
     _discard_finished_part(target)
     check_model_target(target, force=force)
@@ -108,7 +107,7 @@ def train(
 
 @contextmanager
 def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[TrainingData]:
-    """P and U, open while members are trained."""
+    """Read P and U, and keep the files open while members are trained."""
     keep_all = choice.params.method == "cwsvm"
     with (
         parallel.inner_threads_held(),
@@ -119,10 +118,10 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
 
 
 def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """The choice with its settings found by tuning, where it leaves them open."""
+    """Return the choice, with its settings found by tuning if ``auto`` is set."""
     if choice.auto is None:
         return choice
-    from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
+    from resvm_cli.tuning.auto import choose_settings  # slow to import
 
     return choose_settings(data, choice, run)
 
@@ -134,12 +133,12 @@ def train_share(
     target: str,
     run: Run,
 ) -> PartResult:
-    """Train some members of a model into a part; those that are there already are left alone."""
+    """Train some members of a model into a part; existing members are kept."""
     check(source, choice)
     check_part_target(target)
     if choice.auto is not None:
         run.notice(
-            Message("every task repeats the search of {auto:True}: tune once, then use {params}")
+            Message("every task repeats the search of {auto:True}; tune once, then use {params}")
         )
     with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
         choice = _choose(data, choice, run)
@@ -163,7 +162,7 @@ def train_share(
         budget = budget_for(plan, data, run, in_rounds=not plan.single)
         part = open_part(target, plan, data, choice.rule, members, share)
         n_before = len(members) - len(part.unfinished())
-        with _say_what_is_kept(part, run, "the same command continues"):
+        with _say_what_is_kept(part, run, "rerun the same command to continue"):
             for _ in train_missing(part, plan, budget, data, run):
                 pass
     return PartResult(target, members, len(members) - n_before, plan.n_models)
@@ -171,14 +170,14 @@ def train_share(
 
 @contextmanager
 def _say_what_is_kept(part: PartDirectory, run: Run, advice: Text) -> Iterator[None]:
-    """Where the program is interrupted, say how much is kept and how to continue."""
+    """If interrupted, report how many members are saved and how to continue."""
     try:
         yield
     except Interrupted:
         n_members = len(part.members)
         run.notice(
             Message(
-                "{kept:,} of {total:,} members are kept in {path}; {advice}",
+                "{kept:,} of {total:,} members are saved in {path}; {advice}",
                 kept=n_members - len(part.missing()),
                 total=n_members,
                 path=part.path,
@@ -189,14 +188,14 @@ def _say_what_is_kept(part: PartDirectory, run: Run, advice: Text) -> Iterator[N
 
 
 def _part_path(target: str) -> str:
-    """Where the members of a training that may be interrupted are kept."""
+    """Return the path of the part directory where a training run saves its members."""
     return f"{target.rstrip(os.sep)}.part"
 
 
 def _discard_finished_part(target: str) -> None:
-    """Remove what a killed training left that holds nothing the model does not have.
+    """Remove a killed run's leftover part if it is empty or its model is complete.
 
-    The same command again would find the model there, and stop.
+    The check for an existing model would otherwise end the run before the part is removed.
     """
     path = _part_path(target)
     if not os.path.lexists(path):
@@ -209,7 +208,7 @@ def _discard_finished_part(target: str) -> None:
 
 
 def _is_part_of_model(path: str, target: str) -> bool:
-    """Whether a part would become the model that is there, whatever members it has left."""
+    """Whether a part belongs to the existing model, whichever members the part still has."""
     try:
         description = PartDirectory.read(path).description
         manifest = read_manifest(target)
@@ -220,14 +219,14 @@ def _is_part_of_model(path: str, target: str) -> bool:
 
 
 def _check_unfinished_part(target: str, *, resume: bool, force: bool) -> None:
-    """Refuse to forget an interrupted training; with ``force`` it is removed."""
+    """Refuse to discard an interrupted training run; with ``force``, remove it."""
     path = _part_path(target)
     if resume or not os.path.lexists(path):
         return
     if not force:
         raise ParameterError(
-            "{path}: an interrupted training is there",
-            "continue it with {resume:True}, or start again with {force:True}",
+            "{path}: contains an interrupted training run",
+            "continue it with {resume:True}, or start over with {force:True}",
             path=path,
         )
     remove_part(path)
@@ -243,12 +242,12 @@ def _finish(
     *,
     force: bool,
 ) -> TrainResult:
-    """Train what a part beside the target lacks, and turn it into the model."""
+    """Train the members missing from the target's part, and turn it into the model."""
     last: Part | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
-        run.notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are there already")
-    advice = Message("the same command with {resume:True} continues")
+        run.notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are already trained")
+    advice = Message("rerun the same command with {resume:True} to continue")
     with _say_what_is_kept(part, run, advice):
         for trained in train_missing(part, plan, budget, data, run):
             last = trained
@@ -300,10 +299,10 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
             n=len(plan.plans),
         )
     if plan.single:
-        raise ParameterError("{target}: cwsvm is one model, so it cannot grow", target=target)
+        raise ParameterError("{target}: cwsvm has one member, so it cannot grow", target=target)
     if not plan.n_models < n_models <= MAX_MEMBERS:
         raise ParameterError(
-            "{grow} must be above {n}, the members of the model, and at most {most:,}, got {value}",
+            "{grow} must be above {n}, the model's current size, and at most {most:,}, got {value}",
             n=plan.n_models,
             most=MAX_MEMBERS,
             value=n_models,
@@ -312,20 +311,20 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
 
 
 def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
-    """Refuse to add members that this model would not have had."""
+    """Refuse to add members if training them again would not give the same model."""
     for name in ("scaling", "n_features", "labels", "versions", "numeric_fingerprint"):
         here, there = part.description[name], stored.manifest.get(name)
         if here == there:
             continue
         if name == "numeric_fingerprint":
             run.notice(
-                "the model was trained on another kind of machine: its bytes are not those of one"
-                " run"
+                "the model was trained on a machine that rounds differently: the result is not"
+                " byte-for-byte identical to a single run"
             )
             continue
         remove_part(part.path)
         raise ModelError(
-            f"{target}: was trained with other {name}: {there} then, {here} now",
+            f"{target}: was trained with different {name}: {there} then, {here} now",
             Message("train it again with a larger {n_models}"),
         )
 
@@ -333,7 +332,7 @@ def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, r
 def _adopt_members(
     part: PartDirectory, stored: StoredModel, target: str, plan: ModelPlan, data: PUData
 ) -> None:
-    """Put a model's members into a part of the larger one."""
+    """Copy a model's members into the part of the larger model."""
     entries = stored.manifest["members"]
     if not set(part.unfinished()) & set(range(len(entries))):
         return
@@ -357,13 +356,13 @@ def _adopt_members(
         )
     for number, entry in enumerate(entries):
         text = read_member(target, number, entry)
-        # a manifest counts unconverged members without naming them, and so does the new one
+        # a manifest stores only the number of unconverged members, so which ones does not matter
         converged = number >= stored.manifest["unconverged"]
         part.add(number, text, converged, values[number])
 
 
 def _only(ensemble: Ensemble, number: int) -> Ensemble:
-    """One member, its support vectors in the order of training: sums round by their order."""
+    """Return one member with its support vectors in training order, which affects rounding."""
     alone = ensemble.part(number, number + 1)
     (member,) = alone.members
     own = replace(member, support=np.arange(len(member.support)))

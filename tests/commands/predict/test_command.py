@@ -436,7 +436,7 @@ def test_a_recall_is_placed_by_out_of_bag_values(model, problem, resvm):
     ran = resvm("predict", model, problem / "test.svm", "-T", "recall=0.8")
     labels, values = called(ran)
     assert np.array_equal(labels == 1, values >= stored[23])  # 24 of 30
-    assert "24 of 30 known positives lie above it, out of bag" in ran.err
+    assert "24 of 30 known positives score above it out of bag" in ran.err
 
 
 def test_the_known_positive_that_sets_a_recall_lies_above_the_threshold(problem, resvm, tmp_path):
@@ -569,7 +569,7 @@ def test_json_counts_the_rows_unlike_those_of_training(scale, problem, model, re
 
 def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):
     ran = resvm("predict", model, "--json", stdin=b"1 1:2\n")
-    assert (ran.code, "say where they go" in ran.err) == (2, True)
+    assert (ran.code, "write the predictions to -o FILE" in ran.err) == (2, True)
     (tmp_path / "a.svm").write_text("1 1:2\n")
     ran = resvm("predict", model, tmp_path / "a.svm", "--out-dir", tmp_path / "out", "--json")
     assert ran.code == 0, ran.err
@@ -583,7 +583,7 @@ def test_json_has_the_threshold_unless_the_best_are_called(problem, model, resvm
     assert (told["threshold"], told["n_positive"] >= 7) == (None, True)
     told = json.loads(resvm(*command, "recall=0.5").out)
     assert isinstance(told["threshold"], float)
-    assert any("known positives lie above it" in text for text in told["notes"])
+    assert any("known positives score above it" in text for text in told["notes"])
 
 
 def test_the_next_run_removes_what_a_killed_predict_left(problem, model, resvm, tmp_path):

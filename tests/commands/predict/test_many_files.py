@@ -76,8 +76,8 @@ def test_a_bad_file_leaves_the_finished_ones_and_no_half_output(model, files, re
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["{0}", "{1}"], "each needs an output of its own"),
-        (["{0}", "--task", "1/2"], "--task goes with --out-dir"),
+        (["{0}", "{1}"], "each needs its own output"),
+        (["{0}", "--task", "1/2"], "--task needs --out-dir"),
         (["{0}", "--out-dir", "preds", "-o", "x"], "exclude each other"),
         (["-", "--out-dir", "preds"], "stdin has no name"),
         (["{0}", "copy/rows-0.svm", "--out-dir", "preds"], "would both be written to"),

@@ -395,12 +395,12 @@ def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm,
     arguments = ("--model", model, "-q")
     ran = resvm("rank", *data(tmp_path), *arguments)
     assert ran.code == 4
-    assert "but other rows or in another order" in ran.err
+    assert "but different rows or a different order" in ran.err
     assert "leave --model out" in ran.err
     (tmp_path / "pos.svm").write_text("1 1:1\n")
     ran = resvm("rank", *data(tmp_path), *arguments)
     assert ran.code == 4
-    assert "its P has 30 rows, and here there are 1" in ran.err
+    assert "its P has 30 rows, but here there are 1" in ran.err
 
 
 def test_a_model_that_was_trained_unchecked_knows_its_files(problem, resvm, tmp_path):

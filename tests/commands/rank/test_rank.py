@@ -52,7 +52,7 @@ def test_groups_are_looked_at_before_anything_is_trained(problem, monkeypatch, t
         str(problem / "pos.svm"), str(problem / "unl.svm"), groups=str(tmp_path / "groups")
     )
     monkeypatch.setattr("resvm_cli.commands.rank.rank.train_on", None)
-    with pytest.raises(DataError, match="1 lines, and the data has 130 rows"):
+    with pytest.raises(DataError, match="1 lines, but the data has 130 rows"):
         rank(RankRequest(source=source), Run())
 
 

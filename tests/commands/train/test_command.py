@@ -406,7 +406,7 @@ def test_a_copy_of_p_as_u_is_remarked_on(problem, resvm, tmp_path):
     (tmp_path / "copy.svm").write_bytes((problem / "pos.svm").read_bytes() + b"# end\n")
     ran = resvm("train", "-P", problem / "pos.svm", "-U", "copy.svm", cwd=tmp_path)
     assert ran.code == 0
-    assert "P and U hold the same rows" in ran.err
+    assert "P and U contain the same rows" in ran.err
 
 
 def test_more_jobs_than_cores_are_no_trouble(problem, resvm, tmp_path):

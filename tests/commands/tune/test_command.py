@@ -238,7 +238,7 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
     [
         ("[]", "not JSON written by resvm"),
         ("x", "not JSON written by resvm"),
-        ('{"kind": "else"}', "holds no parameters"),
+        ('{"kind": "else"}', "contains no parameters"),
         ('{"kind": "resvm-params", "format": 9}', "format 9"),
         (
             '{"kind": "resvm-params", "format": 1, "method": "resvm", "kernel": "rbf",'
@@ -302,7 +302,7 @@ def test_groups_and_folds_of_ones_own(problem, resvm, tmp_path):
     short.write_text("a\nb\n")
     ran = resvm(*quick(problem, tmp_path / "d", "--groups", short))
     assert ran.code == 3
-    assert f"2 lines, and the data has {pos + unl:,} rows" in ran.err
+    assert f"2 lines, but the data has {pos + unl:,} rows" in ran.err
     ran = resvm(*quick(problem, tmp_path / "e", "--groups", "qid"))
     assert ran.code == 3
     assert "no qid" in ran.err
