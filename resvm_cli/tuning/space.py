@@ -180,7 +180,7 @@ def _check(axis: Axis, text: str) -> None:
     if axis.name in WHOLE_AXES and any(
         value != round(value) for value in (axis.low, axis.high, *axis.values)
     ):
-        raise _range_error(axis.name, text, "values must be whole numbers")
+        raise _range_error(axis.name, text, "values must be integers")
 
 
 @dataclass(frozen=True)

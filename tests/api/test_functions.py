@@ -306,7 +306,7 @@ def test_progress_is_reported(labelled):
     ("keywords", "message"),
     [
         ({"n_pos": 0}, "^n_pos must be at least 1, got 0"),
-        ({"n_pos": 2.5}, "n_pos must be a whole number, got 2.5"),
+        ({"n_pos": 2.5}, "n_pos must be an integer, got 2.5"),
         ({"c_unl": "x"}, "c_unl must be a number, got 'x'"),
         (
             {"kernel": "rbg"},

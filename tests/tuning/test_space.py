@@ -42,7 +42,7 @@ def test_lists_ranges_and_single_values(name, text, low, high, log, values):
         ("gamma", "1..inf", "is not a number"),
         ("gamma", "0..1", "must be positive"),
         ("gamma", "1..2:lg", "neither :log nor :linear"),
-        ("n_pos", "2.5,3", "whole numbers"),
+        ("n_pos", "2.5,3", "values must be integers"),
         ("c_unl", "1,1", "listed twice"),
         ("coef0", "-1..1:log", "logarithmic range must be positive"),
     ],
