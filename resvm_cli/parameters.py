@@ -250,7 +250,8 @@ class MethodParameters:
     solver: SolverName | Literal["auto"] = _choice(
         "auto",
         ("auto", *SOLVER_NAMES),
-        "auto, libsvm or liblinear; auto uses LIBLINEAR for linear kernels and bags above 5,000 rows.",
+        "auto, libsvm or liblinear; auto uses LIBLINEAR for linear members with bags of more than"
+        " 5,000 rows.",
         advanced=True,
     )
     bias: float | None = _number(
@@ -300,7 +301,7 @@ class MethodParameters:
                     raise ParameterError(
                         "{"
                         + name
-                        + "} does not apply to {method:"
+                        + "} has no meaning for {method:"
                         + self.method
                         + "}: "
                         + parameter.unused[self.method],
@@ -364,8 +365,8 @@ class TuningParameters:
     )
     outer: int = _integer(
         0,
-        "Nested cross-validation for an unbiased estimate: repeat the search without each of N outer"
-        " folds.",
+        "Nested cross-validation for an unbiased estimate: repeat the search without each of N"
+        " outer folds.",
         low=2,
         also=0,
         shown="none",
@@ -492,8 +493,8 @@ class RankingParameters:
                 parameter.convert(getattr(self, name))
         if self.audit and self.with_known:
             raise ParameterError(
-                "{audit:True} lists only known positives, {with_known:True} lists them among rows of"
-                " U: choose one"
+                "{audit:True} lists only known positives, {with_known:True} lists them among rows"
+                " of U: choose one"
             )
         if self.fdr is not None and (self.audit or self.with_known):
             other = "{audit:True} lists" if self.audit else "{with_known:True} adds"

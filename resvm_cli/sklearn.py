@@ -215,7 +215,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return X, numbers.astype(str), "1"  # a manifest stores only numbers
 
     def _positive_last(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Move the positive label to ``classes_[1]`` and return each row's index in ``classes_``."""
+        """Move the positive label to ``classes_[1]`` and return each row's class index."""
         chosen = self.get_params(deep=False)["positive_label"]
         if chosen is None:
             if self.classes_.dtype.kind in "OSU" and 2 * numbers.sum() > len(numbers):

@@ -133,7 +133,8 @@ class TrainingRunOptions(RunningOptions):
         running_option(
             metavar="MB",
             min=1,
-            help="Limit memory by using fewer threads, smaller caches and several rounds of members.",
+            help="Limit memory by using fewer threads and smaller caches and by training members in"
+            " rounds.",
             show_default="no limit",
         ),
     ] = None

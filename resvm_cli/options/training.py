@@ -130,7 +130,7 @@ class MethodOptions:
     def choice(
         self, others: Mapping[str, Any], explicit: Collection[str]
     ) -> tuple[TrainingChoice, ScaleChoice | None]:
-        """Return what to train and how to scale, from these and other options that the user gave."""
+        """Return what to train and how to scale, from these options and ``others``."""
         from resvm_cli.training.choice import training_choice
 
         return training_choice(given_values({**vars(self), **others}, explicit))

@@ -175,8 +175,8 @@ def _reject_training(context: typer.Context, explicit: set[str]) -> None:
         if name in explicit:
             option = option_text(context, name)
             raise CommandLineError(
-                f"{option} is for training, and --model is trained already",
-                f"leave {option} out, or --model",
+                f"{option} is for training, but --model is already trained",
+                f"leave out {option} or --model",
             )
 
 
