@@ -300,7 +300,7 @@ def test_the_positive_label_may_be_the_smaller_one(rows):
     np.testing.assert_array_equal(fitted.decision_function(X), expected.decision_function(X))
     np.testing.assert_array_equal(fitted.predict(X) == "hit", expected.decision_function(X) > 0)
     assert pu_score(fitted, X, names) == pu_score(expected, X, y)
-    with pytest.raises(ValueError, match="positive_label is 'hits', and y has 'hit' and 'unknown'"):
+    with pytest.raises(ValueError, match="positive_label is 'hits', but y has 'hit' and 'unknown'"):
         RESVMClassifier(positive_label="hits").fit(X, names)
 
 

@@ -217,7 +217,7 @@ class TuningSample:
         return max(resolve_defaults(each, *sizes, 1, lambda: 1.0).bag_size for each in params)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
-        """Return ranges that suit the smallest sets on which this method's candidates are trained."""
+        """Return ranges for the smallest sets on which this method's candidates are trained."""
         n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
             line = self.folds.parts[0]

@@ -236,7 +236,7 @@ class Space:
         return Candidate(self.method, tuple(values))
 
     def largest(self, *, extended: bool) -> Candidate:
-        """Return the candidate with the largest bags; if ``extended``, with ranges at their limits."""
+        """Return the candidate with the largest bags, from ranges as they are or fully extended."""
         bags = ("n_pos", "unl_per_pos")
         values = [
             (

@@ -323,7 +323,7 @@ class OpenSearch:
     def first_open_round(
         self, settings: TuningSettings, known: KnownTrials, log: TrialLog
     ) -> tuple[str, list[ScoringTask]] | None:
-        """Return the label and tasks of the first unfinished round; None if the search has ended."""
+        """Return the label and tasks of the first open round; None if the search has ended."""
         going = rounds(self.sample, self.method, settings)
         number = 0
         try:

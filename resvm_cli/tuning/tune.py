@@ -148,7 +148,7 @@ def tune(
             except Interrupted:
                 run.notice(
                     Message(
-                        "{n:,} trials are saved; run the same command with {resume:True} to continue",
+                        "{n:,} trials are saved; continue with the same command and {resume:True}",
                         n=len(log.trials),
                     )
                 )

@@ -340,7 +340,7 @@ def test_rows_that_cannot_be_used_are_refused(labelled):
         (X, y[:5], "y has 5 labels, but X has 130 rows"),
         (X[0], y, "X has 1 dimensions"),
         (np.where(X[3, 1] == X, np.nan, X), y, "row 3, column 1 of X: nan; every value"),
-        (X, np.ones(130), "none is left as unlabeled"),
+        (X, np.ones(130), "there are no unlabeled rows"),
     ):
         with pytest.raises(ValueError, match=message):
             resvm_cli.fit(bad, labels)
@@ -424,7 +424,7 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
     X = labelled.X.astype(object)
     X[2, 4] = "high"
     with pytest.raises(
-        ValueError, match=r"^column 'e' of X holds values that are not numbers\nleave texts"
+        ValueError, match=r"^column 'e' of X holds values that are not numbers\nleave out"
     ):
         resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
     with pytest.raises(ValueError, match=r"^X is not a matrix of numbers: .*'high'"):

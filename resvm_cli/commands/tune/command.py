@@ -80,7 +80,7 @@ def tune(
     tuning: TuningOptions,
     resume: Annotated[
         bool,
-        output_option("--resume", help="Continue the run in -o, or start it if there is none."),
+        output_option("--resume", help="Continue the run in -o, or start a new one."),
     ] = False,
     plot: Annotated[
         str | None,
