@@ -336,7 +336,7 @@ class TrustedNegatives:
 
 
 def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """Return for each p-value the lowest false discovery rate that lists its row, or nan for nan."""
+    """Return q-values: the lowest false discovery rate that lists each row; nan stays nan."""
     result = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
     order = known[np.argsort(p_values[known], kind="stable")]

@@ -58,9 +58,7 @@ from resvm_cli.training.train import (
     train_on,
 )
 
-SEEN_BY_ALL = (
-    "bagging trains every member on all of P, so none can score a known positive out of bag"
-)
+SEEN_BY_ALL = "bagging trains every member on all of P, so none can score known positives"
 
 ONE_MODEL = "cwsvm is one model that has seen every row: nothing is out of bag"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RECOVERED_FRACTIONS = (
     0.5,
     0.9,
-)  # of the known positives, for the ranks by which they would be found
+)  # of known positives, whose ranks are reported
 RANKED_DEPTHS = (10, 100, 1000)
 MAX_SHOWN = 20  # rows whose reasons are printed
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
