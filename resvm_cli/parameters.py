@@ -1,8 +1,8 @@
-"""Every parameter of the methods and of tuning, declared once: type, range, default, help.
+"""Every parameter of training, tuning and ranking, declared once: type, range, default, help.
 
-The fields of ``MethodParameters`` and ``TuningParameters`` are the table. Options, estimators,
-checks, messages and the reference page are derived from it. Nothing here imports numpy, so that
-``--help`` stays fast.
+The fields of ``MethodParameters``, ``TuningParameters`` and ``RankingParameters`` form the table.
+Options, estimators, checks, messages and the reference page are generated from it. Nothing here
+imports numpy, so that ``--help`` stays fast.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Kind: TypeAlias = Literal["integer", "number", "choice", "text", "flag"]
 class Parameter:
     """One row of the table.
 
-    ``help`` and ``shown`` are templates of ``errors.Message``: ``{w_pos}`` names a parameter.
+    ``help`` and ``shown`` are ``errors.Message`` templates: ``{w_pos}`` refers to a parameter.
     """
 
     kind: Kind
@@ -70,20 +70,20 @@ class Parameter:
     low: float = -math.inf
     high: float = math.inf
     positive: bool = False  # above 0 and finite
-    below: float = math.inf  # an upper bound that is itself too large
-    also: float | None = None  # a value outside the range that has a meaning of its own
-    choices: tuple[str, ...] = ()  # the names; of a number: words that may stand for it
-    shown: str | None = None  # how the default is described; None: as it is
-    letter: str | None = None  # LIBSVM's
+    below: float = math.inf  # an exclusive upper bound
+    also: float | None = None  # a special value outside the range
+    choices: tuple[str, ...] = ()  # allowed names; for a number, words allowed instead
+    shown: str | None = None  # text shown for the default; None: the value itself
+    letter: str | None = None  # the short option, as in LIBSVM
     metavar: str | None = None
     panel: str = "Method"  # the heading under which --help lists it
     advanced: bool = False  # listed last in --help
-    shared: bool = False  # tune takes it, and gives it to all candidates
-    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it has no use for this
+    shared: bool = False  # tune accepts it and uses it for all candidates
+    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it does not use this
     name: str = ""
 
     def convert(self, value: Any) -> Any:
-        """The value as the engine takes it; ParameterError if it is none."""
+        """Return the value as the engine expects it; raise ParameterError if it is invalid."""
         if self.kind == "choice" or (self.choices and isinstance(value, str)):
             return self._choice(value)
         if self.kind == "integer":
@@ -105,7 +105,7 @@ class Parameter:
         try:
             return operator.index(value)
         except TypeError:
-            raise self._error("must be a whole number, got {value!r}", value) from None
+            raise self._error("must be an integer, got {value!r}", value) from None
 
     def _number(self, value: Any) -> float:
         try:
@@ -154,7 +154,7 @@ def _declared(kind: Kind, default: Any, text: str, **more: Any) -> Any:
 
 
 def table(declared: Any) -> dict[str, Parameter]:
-    """The parameters that a class declares, by name."""
+    """Return the parameters that a class declares, by name."""
     return {
         each.name: replace(each.metadata["parameter"], name=each.name)
         for each in fields(declared)
@@ -166,20 +166,20 @@ def table(declared: Any) -> dict[str, Parameter]:
 BASE_MODELS, ESTIMATE, SEARCH, RANKING = "Base models", "Estimate", "Search", "Ranking"
 SEARCH_SPACE = "Search space: a number, a list 1,10 or a range 1..10[:log|:linear]"
 ALL_OF_P = "bagging trains every member on all of P"
-ONE_MODEL = "cwsvm is one model of all of P against all of U"
+ONE_MODEL = "cwsvm trains one model on all of P and all of U"
 
 
 @dataclass(frozen=True)
 class MethodParameters:
-    """What the user asked for; None where the default is derived from the data."""
+    """A method and its parameters; None means that the default is derived from the data."""
 
     method: MethodName = _choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
     n_models: int | None = _integer(
         None,
-        "Members of the ensemble.",
+        "Number of ensemble members.",
         low=1,
         high=MAX_MEMBERS,
-        shown="50; with {auto} 20 for each further setting",
+        shown="50; with {auto}, 20 more for each additional setting",
         unused={"cwsvm": ONE_MODEL},
     )
     n_pos: int | None = _integer(
@@ -187,7 +187,7 @@ class MethodParameters:
         "Rows of P per bag.",
         low=1,
         high=MAX_BAG_ROWS,
-        shown="|P|, from 5 to 200",
+        shown="|P|, clamped to 5..200",
         unused={"bagging": ALL_OF_P, "cwsvm": ONE_MODEL},
     )
     n_unl: int | None = _integer(
@@ -203,13 +203,13 @@ class MethodParameters:
         "Weight of P relative to U, after correcting for class sizes.",
         positive=True,
         metavar="W",
-        shown="0.7; cwsvm 1",
+        shown="0.7; 1 for cwsvm",
         unused={"bagging": "bagging fixes it at 1"},
     )
-    c_unl: float = _number(1.0, "Penalty of rows of U.", positive=True, letter="c", metavar="C")
+    c_unl: float = _number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
     c_pos: float | None = _number(
         None,
-        "cwsvm: penalty of rows of P, instead of {w_pos}.",
+        "cwsvm only: penalty C for rows of P, instead of {w_pos}.",
         positive=True,
         metavar="C",
         unused={
@@ -220,15 +220,15 @@ class MethodParameters:
     kernel: KernelName = _choice(
         "rbf",
         KERNEL_NAMES,
-        "linear, poly, rbf, sigmoid or precomputed (rows are 0:serial 1:K(x,x1) ...), or LIBSVM's"
-        " number 0 to 4; for fingerprints tanimoto (bits) or minmax (counts).",
+        "linear, poly, rbf, sigmoid, precomputed (rows are 0:serial 1:K(x,x1) ...) or LIBSVM's"
+        " number (0 to 4); for fingerprints, tanimoto (bits) or minmax (counts).",
         letter="t",
         panel=BASE_MODELS,
         shared=True,
     )
     gamma: float | Literal["scale", "auto"] = _number(
         "scale",
-        "A number, scale = 1/(features x variance), or auto = 1/features.",
+        "Kernel coefficient: a number, scale = 1/(features x variance), or auto = 1/features.",
         positive=True,
         choices=("scale", "auto"),
         letter="g",
@@ -237,7 +237,7 @@ class MethodParameters:
     )
     degree: int = _integer(
         3,
-        "Degree of poly.",
+        "Degree of the poly kernel.",
         low=1,
         high=MAX_DEGREE,
         letter="d",
@@ -245,22 +245,23 @@ class MethodParameters:
         panel=BASE_MODELS,
     )
     coef0: float = _number(
-        0.0, "coef0 of poly and sigmoid.", letter="r", metavar="R", panel=BASE_MODELS
+        0.0, "coef0 of the poly and sigmoid kernels.", letter="r", metavar="R", panel=BASE_MODELS
     )
     solver: SolverName | Literal["auto"] = _choice(
         "auto",
         ("auto", *SOLVER_NAMES),
-        "auto, libsvm or liblinear; auto uses LIBLINEAR for linear bags above 5,000 rows.",
+        "auto, libsvm or liblinear; auto uses LIBLINEAR for linear members with bags of more than"
+        " 5,000 rows.",
         advanced=True,
     )
     bias: float | None = _number(
         None,
-        "LIBLINEAR's bias feature; -1 for none.",
+        "Value of LIBLINEAR's bias feature; -1 for no bias.",
         positive=True,
         also=NO_BIAS,
         letter="B",
         metavar="B",
-        shown="mean row norm of the bag",
+        shown="the mean row norm of the bag",
         advanced=True,
     )
     tolerance: float | None = _number(
@@ -269,13 +270,13 @@ class MethodParameters:
         positive=True,
         letter="e",
         metavar="E",
-        shown="0.001; LIBLINEAR 0.01",
+        shown="0.001; 0.01 for LIBLINEAR",
         advanced=True,
         shared=True,
     )
     cache_mb: float = _number(
         100.0,
-        "LIBSVM's kernel cache, per thread.",
+        "Size of LIBSVM's kernel cache per thread.",
         positive=True,
         letter="m",
         metavar="MB",
@@ -283,11 +284,15 @@ class MethodParameters:
         shared=True,
     )
     seed: int = _integer(
-        0, "Same seed and data, same model, byte for byte.", low=0, panel="Running", shared=True
+        0,
+        "Random seed; the same seed and data give a byte-for-byte identical model.",
+        low=0,
+        panel="Running",
+        shared=True,
     )
 
     def check(self) -> None:
-        """Reject what cannot work or would be silently ignored, before any file is read."""
+        """Reject values that cannot work or would be silently ignored, before any file is read."""
         for name, parameter in METHOD_TABLE.items():
             value = getattr(self, name)
             if value is not None:
@@ -304,13 +309,13 @@ class MethodParameters:
                     )
         if self.solver == "liblinear" and self.kernel != "linear":
             raise ParameterError(
-                "{solver:liblinear} trains linear members only, and {kernel} is {value}",
+                "{solver:liblinear} trains only linear members, but {kernel} is {value}",
                 "set {kernel:linear}, or leave {solver} out",
                 value=self.kernel,
             )
         if self.bias is not None and (self.kernel != "linear" or self.solver == "libsvm"):
             raise ParameterError(
-                "{bias} is for LIBLINEAR, which penalizes it; LIBSVM's bias is free",
+                "{bias} applies to LIBLINEAR only; LIBSVM does not penalize the bias",
                 "leave {bias} out, or set {kernel:linear} and {solver:liblinear}",
             )
         if self.c_pos is not None and self.w_pos is not None:
@@ -319,7 +324,7 @@ class MethodParameters:
 
 @dataclass(frozen=True)
 class Setting:
-    """The parameters of some of a model's members, and the weight of their mean value."""
+    """Parameters shared by some members of a model, and the weight of their mean value."""
 
     params: MethodParameters
     weight: float = 1.0
@@ -327,19 +332,19 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class TuningParameters:
-    """How candidates are found and scored; None where that follows from the rest."""
+    """How candidates are found and scored; None means that other parameters set the default."""
 
     metric: MetricName = _choice(
         "roc_areas",
         METRIC_NAMES,
-        "roc_areas (the mean of four ROC areas: whole and partial, of votes and of means),"
-        " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with _of_mean),"
-        " pu_score (the paper's) or pu_score_pooled.",
+        "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
+        " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
+        " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
         panel=ESTIMATE,
     )
     up_to: float = _number(
         0.2,
-        "Fraction of U that partial_roc_auc covers.",
+        "Fraction of U covered by partial_roc_auc.",
         positive=True,
         high=1,
         metavar="F",
@@ -348,17 +353,20 @@ class TuningParameters:
     oob: bool = _declared(
         "flag",
         False,
-        "Score out of bag: ten times cheaper than ten folds (resvm only).",
-        shown="unless folds are given",
+        "Score out of bag, which is ten times cheaper than ten folds (resvm only).",
+        shown="on for resvm, unless folds are given",
         panel=ESTIMATE,
     )
     folds: int = _integer(
         10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
     )
-    repeats: int = _integer(1, "Repeat N times with other folds.", low=1, advanced=True)
+    repeats: int = _integer(
+        1, "Repeat cross-validation N times with different folds.", low=1, advanced=True
+    )
     outer: int = _integer(
         0,
-        "An unbiased estimate: repeat the search without each of N outer folds.",
+        "Nested cross-validation for an unbiased estimate: repeat the search without each of N"
+        " outer folds.",
         low=2,
         also=0,
         shown="none",
@@ -367,46 +375,54 @@ class TuningParameters:
     search: SearchName = _choice(
         "random",
         SEARCH_NAMES,
-        "informed (settings that do well on most data), random, grid or halving.",
-        shown="informed out of bag without ranges, else random",
+        "informed (settings that work well on most data), random, grid or halving.",
+        shown="informed if out of bag and without ranges, else random",
         panel=SEARCH,
     )
     committee: int = _integer(
-        1, "Pool the K best settings.", low=1, metavar="K", shown="informed 4, else 1", panel=SEARCH
+        1,
+        "Pool the K best settings.",
+        low=1,
+        metavar="K",
+        shown="4 if informed, else 1",
+        panel=SEARCH,
     )
     trials: int = _integer(
-        100, "Number of candidates that random and halving draw.", low=1, panel=SEARCH
+        100, "Number of candidates drawn by random and halving.", low=1, panel=SEARCH
     )
     max_extensions: int = _integer(
-        3, "How often to extend a range whose edge wins.", low=0, advanced=True
+        3,
+        "How many times to extend a range if the best value lies on its edge.",
+        low=0,
+        advanced=True,
     )
     n_models: int | Literal["auto"] | None = _integer(
         None,
-        "Members; auto grows the winner until two halves of it agree.",
+        "Number of members; auto adds members to the winner until its two halves agree.",
         low=1,
         high=MAX_MEMBERS,
         choices=("auto",),
         metavar="N|auto",
-        shown="50; of a committee 20 for each further setting",
+        shown="50; in a committee, 20 more for each additional setting",
     )
     max_unl: int = _integer(
         5000,
         "Score candidates on at most N rows of U, drawn at random.",
         low=10,
-        shown="5000; informed 1500",
+        shown="5000; 1500 if informed",
         advanced=True,
     )
     gram_mb: float = _number(
         1024.0,
-        "Memory for kernel values that candidates share.",
+        "Memory for kernel values shared by candidates.",
         low=0,
         metavar="MB",
-        shown="1024; informed 150",
+        shown="1024; 150 if informed",
         advanced=True,
     )
     contamination_pos: float | None = _number(
         None,
-        "Fraction of P believed to be negative: narrows the default ranges.",
+        "Fraction of P believed to be negative; narrows the default ranges.",
         low=0,
         below=1,
         metavar="A",
@@ -414,7 +430,7 @@ class TuningParameters:
     )
     contamination_unl: float | None = _number(
         None,
-        "Fraction of U believed to be positive: narrows the default ranges.",
+        "Fraction of U believed to be positive; narrows the default ranges.",
         low=0,
         below=1,
         metavar="B",
@@ -424,7 +440,7 @@ class TuningParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class RankingParameters:
-    """Which rows a ranking lists, and what it says about each."""
+    """Which rows a ranking lists, and what it reports about each."""
 
     audit: bool = _declared(
         "flag", False, "List the known positives instead, most suspicious first.", panel=RANKING
@@ -456,10 +472,10 @@ class RankingParameters:
         panel=RANKING,
     )
     with_known: bool = _declared(
-        "flag", False, "Rank the rows of P among those of U.", panel=RANKING
+        "flag", False, "Rank the rows of P together with the rows of U.", panel=RANKING
     )
     top: int | None = _integer(
-        None, "Write the first N rows only.", low=1, letter="k", panel=RANKING
+        None, "Write only the first N rows.", low=1, letter="k", panel=RANKING
     )
     why: int | None = _integer(
         None,
@@ -471,18 +487,18 @@ class RankingParameters:
     )
 
     def check_list(self) -> None:
-        """Reject a list that cannot be made, whatever the rows are."""
+        """Reject combinations that are invalid whatever the data."""
         for name, parameter in RANKING_TABLE.items():
             if getattr(self, name) is not None:
                 parameter.convert(getattr(self, name))
         if self.audit and self.with_known:
             raise ParameterError(
-                "{audit:True} lists known positives alone, {with_known:True} among others:"
-                " choose one"
+                "{audit:True} lists only known positives, {with_known:True} lists them among rows"
+                " of U: choose one"
             )
         if self.fdr is not None and (self.audit or self.with_known):
             other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
-            raise ParameterError("{fdr} selects rows of U, and " + other + " known positives")
+            raise ParameterError("{fdr} selects rows of U, but " + other + " known positives")
         if self.fdr is not None and self.top is not None:
             raise ParameterError("{fdr} and {top} each set the length of the list: choose one")
         if (self.contamination_pos or 0.0) + (self.contamination_unl or 0.0) >= 1:
@@ -495,7 +511,7 @@ class RankingParameters:
 METHOD_TABLE = table(MethodParameters)
 RANKING_TABLE = table(RankingParameters)
 TUNING_TABLE = table(TuningParameters)
-# Parameters that a tuning chooses, as best.json has them.
+# Parameters chosen by tuning and stored in best.json.
 TUNED_NAMES = tuple(
     name
     for name, parameter in METHOD_TABLE.items()
@@ -504,20 +520,20 @@ TUNED_NAMES = tuple(
     and name not in ("c_pos", "bias")
 )
 SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
-# Parameters of training that are not a method's own.
+# Parameters of training that do not belong to a method.
 TRAINING_TABLE = {
     "params": Parameter(
         "text",
         None,
-        "Parameters that resvm tune chose (best.json). Parameters given here win.",
+        "Parameters chosen by resvm tune (best.json). Explicit parameters take precedence.",
         metavar="FILE",
         name="params",
     ),
     "auto": Parameter(
         "choice",
         None,
-        "First score a dozen settings out of bag (seconds) and pool the best of them, or take the"
-        " single best. Parameters given here stay as they are.",
+        "First score a dozen settings out of bag (takes seconds), then pool the best of them, or"
+        " with single use only the best one. Explicit parameters are not changed.",
         choices=AUTO_NAMES,
         metavar="[single]",
         name="auto",
@@ -525,8 +541,8 @@ TRAINING_TABLE = {
     "decision": Parameter(
         "choice",
         None,
-        "Decision values: votes (the paper's) or mean (the members' mean value, which ranks"
-        " better).",
+        "How decision values are computed: votes (as in the paper) or mean (the members' mean"
+        " value, which ranks better).",
         choices=RULE_NAMES,
         metavar="RULE",
         shown="votes; mean with {auto} and in rank",
@@ -535,21 +551,21 @@ TRAINING_TABLE = {
     "scale": Parameter(
         "choice",
         "none",
-        "none, minmax, maxabs, standard, or auto: as resvm check advises. Learned from P and U,"
-        " applied by predict.",
+        "none, minmax, maxabs, standard, or auto (as resvm check recommends). Learned from P and U"
+        " and applied by predict.",
         choices=("none", *SCALING_NAMES, "auto"),
         metavar="NAME",
         panel="Data",
         name="scale",
     ),
 }
-# What tune searches: ranges of a method's parameters, and of one that only tuning has.
+# Parameters that tune searches: those of the methods, and unl_per_pos, which only tuning has.
 RANGE_HELP = {
     "c_unl": METHOD_TABLE["c_unl"].help,
     "w_pos": METHOD_TABLE["w_pos"].help,
     "n_pos": METHOD_TABLE["n_pos"].help,
-    "unl_per_pos": "Rows of U per row of P in a bag (bagging: per row of all P).",
-    "gamma": "gamma of rbf, poly and sigmoid.",
+    "unl_per_pos": "Rows of U per row of P in a bag (bagging: relative to all of P).",
+    "gamma": "gamma of the rbf, poly and sigmoid kernels.",
     "degree": METHOD_TABLE["degree"].help,
     "coef0": METHOD_TABLE["coef0"].help,
 }

@@ -1,9 +1,9 @@
-"""Estimators for scikit-learn (1.6 and later) on the engine of the commands.
+"""Estimators for scikit-learn (1.6 and later) that use the same engine as the commands.
 
-``classes_[1]`` is the label of known positives and ``classes_[0]`` that of unlabeled rows: 1 and 0,
-1 and -1, True and False, or any two with ``positive_label``. The parameters are the options of
-``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same rows give the
-same model, byte for byte.
+``classes_[1]`` is the label of known positives and ``classes_[0]`` the label of unlabeled rows: 1
+and 0, 1 and -1, True and False, or any two labels if ``positive_label`` is set. The parameters are
+the options of ``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same
+rows give a byte-for-byte identical model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ModuleNotFoundError as problem:
         raise
     raise ModuleNotFoundError(
         "resvm_cli.sklearn needs scikit-learn, which is not installed: pip install"
-        " 'resvm-cli[sklearn]'; resvm_cli.fit, rank and tune do without",
+        " 'resvm-cli[sklearn]'; resvm_cli.fit, rank and tune work without it",
         name="sklearn",
     ) from None
 from sklearn.exceptions import ConvergenceWarning
@@ -43,14 +43,14 @@ from resvm_cli.rows import FloatArray
 from resvm_cli.training import best_json
 
 MAX_SEED = 2**31 - 1
-# Parameters of the estimators that the engine does not have.
+# Estimator parameters that the engine does not have.
 ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label")
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
 
 
 def _constructor(method: MethodName, **more: Any) -> Any:
-    """The ``__init__`` of an estimator: its parameters are those of the method, from the table."""
+    """Return the ``__init__`` of an estimator, with the method's parameters from the table."""
     defaults = {
         name: parameter.default
         for name, parameter in METHOD_TABLE.items()
@@ -76,7 +76,7 @@ def _constructor(method: MethodName, **more: Any) -> Any:
 
 
 class _PUClassifier(ClassifierMixin, BaseEstimator):
-    """What the three methods have in common."""
+    """Base class of the three estimators."""
 
     method: ClassVar[MethodName]
 
@@ -90,7 +90,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """Learn from known positives and unlabeled rows; see ``resvm_cli.fit``.
 
         Rows of one group are never split between a bag and the rows that it scores. ``weights``
-        say how certain known positives are, from 0 to 1, one number per row of X (resvm only).
+        gives the confidence in known positives, from 0 to 1, one number per row of X (resvm only).
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
@@ -126,7 +126,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     ) -> Estimator:
         """Choose parameters without negatives and set ``params`` to them, for ``fit`` to use.
 
-        ``options`` are those of ``resvm_cli.tune``; ``tuning_`` keeps the trials.
+        ``options`` are the parameters of ``resvm_cli.tune``; ``tuning_`` holds the trials.
         """
         X, labels, label = self._validated(X, y)
         given = self._options()
@@ -144,21 +144,21 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> FloatArray:
-        """The decision value minus the threshold."""
+        """Return the decision values minus the threshold."""
         return self.decision_values(X) - self.threshold_
 
     def decision_values(self, X: Any) -> FloatArray:
-        """The decision values that ``resvm predict`` writes."""
+        """Return the decision values that ``resvm predict`` writes."""
         return self._decisions(X).by(self.model_.decision)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The label of each row: ``classes_[1]`` where its decision value exceeds the threshold."""
+        """Return labels: ``classes_[1]`` if the decision value exceeds the threshold."""
         positive = self.decision_function(X) > 0
         labels: npt.NDArray[Any] = self.classes_[positive.astype(int)]
         return labels
 
     def predict_votes(self, X: Any) -> FloatArray:
-        """The fraction of members that predict each row positive."""
+        """Return the fraction of members that predict each row positive."""
         return self._decisions(X).votes
 
     def save(self, path: PathName, *, force: bool = False) -> None:
@@ -170,7 +170,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
         """Load a model that ``save`` or ``resvm train`` wrote.
 
-        Models store no labels: ``classes`` names them. Fitting the same rows gives the same model.
+        Models do not store labels, so give them as ``classes``. Fitting the estimator again on
+        the same rows gives the same model.
         """
         model = api.load(path)
         if model.method != cls.method:
@@ -191,13 +192,13 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self.n_models_ = model.n_models
         self.notes_ = model.notes
         for name in ("oob_decision_values_", "oob_members_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # from an earlier fit
         if model.oob is not None:
             self.oob_decision_values_ = model.oob.decision_values
             self.oob_members_ = model.oob.members
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
-        """The rows, their labels, and the label of known positives."""
+        """Return the rows, their labels, and the label of known positives."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
@@ -214,14 +215,14 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return X, numbers.astype(str), "1"  # a manifest stores only numbers
 
     def _positive_last(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Each row's index in ``classes_``, after the positive label was made the second."""
+        """Move the positive label to ``classes_[1]`` and return each row's class index."""
         chosen = self.get_params(deep=False)["positive_label"]
         if chosen is None:
             if self.classes_.dtype.kind in "OSU" and 2 * numbers.sum() > len(numbers):
                 other, taken = self.classes_.tolist()
                 warnings.warn(
-                    f"{taken!r} is taken as the label of known positives, and most rows have it:"
-                    f" if it is {other!r}, set positive_label",
+                    f"{taken!r} is taken as the label of known positives, but most rows have it:"
+                    f" if it should be {other!r}, set positive_label",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -229,7 +230,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if chosen not in self.classes_.tolist():
             there = " and ".join(map(repr, self.classes_.tolist()))
             raise ParameterError(
-                "{positive_label} is {value!r}, and y has {there}", value=chosen, there=there
+                "{positive_label} is {value!r}, but y has {there}", value=chosen, there=there
             )
         if chosen == self.classes_[0]:
             self.classes_ = self.classes_[::-1]
@@ -253,7 +254,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             raise ParameterError("{random_state}: {error}", error=error) from None
 
     def _options(self) -> dict[str, Any]:
-        """The parameters that differ from their defaults, without those of the estimator."""
+        """Return the engine parameters that differ from their defaults."""
         declared = signature(type(self).__init__).parameters
         return {
             name: value
@@ -263,7 +264,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         }
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")  # tune sets other attributes
+        return hasattr(self, "model_")  # tune sets attributes without fitting a model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -275,10 +276,11 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 class RESVMClassifier(_PUClassifier):
     """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
 
-    Parameters are those of ``resvm train``, and: ``auto``, True to score settings out of bag and
-    pool the best, or "single" for the single best (parameters other than their defaults are kept);
-    ``params``, the result of ``tune``; ``oob``, whether to keep ``oob_decision_values_`` and
-    ``oob_members_``; ``positive_label``, ``jobs`` and ``random_state``.
+    The parameters are those of ``resvm train``, plus ``auto`` (True to score settings out of bag
+    and pool the best, or "single" to use only the best one; parameters that differ from their
+    defaults are not changed), ``params`` (the result of ``tune``), ``oob`` (whether to set
+    ``oob_decision_values_`` and ``oob_members_``), ``positive_label``, ``jobs`` and
+    ``random_state``.
     """
 
     method: ClassVar[MethodName] = "resvm"
@@ -288,7 +290,7 @@ class RESVMClassifier(_PUClassifier):
 class BaggingSVMClassifier(_PUClassifier):
     """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
 
-    No row of P is out of bag: their ``oob_decision_values_`` are nan.
+    No row of P is out of bag, so ``oob_decision_values_`` is nan for known positives.
     """
 
     method: ClassVar[MethodName] = "bagging"
@@ -296,14 +298,14 @@ class BaggingSVMClassifier(_PUClassifier):
 
 
 class ClassWeightedSVMClassifier(_PUClassifier):
-    """Class-weighted SVM: one model of all of P against all of U, with a penalty for each."""
+    """Class-weighted SVM: one model trained on all of P and U, with a penalty for each class."""
 
     method: ClassVar[MethodName] = "cwsvm"
     __init__ = _constructor("cwsvm")
 
 
 class _Chosen(dict[str, Any]):
-    """Parameters that a tuning chose, with a short repr: digests would fill a page."""
+    """Parameters chosen by ``tune``, with a short repr that leaves out digests."""
 
     def __repr__(self) -> str:
         chosen = [
@@ -315,14 +317,14 @@ class _Chosen(dict[str, Any]):
 
 
 def pu_score(estimator: Any, X: Any, y: npt.ArrayLike) -> float:
-    """A scorer without negatives: recall² of known positives / fraction predicted positive."""
+    """Score without negatives: recall² of known positives / fraction predicted positive."""
     positive = estimator.classes_[1]
     known, predicted = np.asarray(y) == positive, estimator.predict(X) == positive
     return float(pu_score_of(predicted[known].mean(), predicted.mean())) if known.any() else np.nan
 
 
 def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
-    """The parameters with which an estimator of this kind would fit the same model again."""
+    """Return the parameters with which this estimator class would fit the same model again."""
     plan, scaling = model.stored.plan, model.stored.scaling
     if plan is None:
         return {}
@@ -340,7 +342,7 @@ def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str,
 
 
 def _planned_parameters(plan: Plan) -> MethodParameters:
-    """The parameters of one setting of a model, apart from its seed and cache."""
+    """Return the parameters of one setting of a model, except its seed and cache size."""
     values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
     values["gamma"] = plan.kernel.gamma or "scale"  # linear members have none
     if plan.w_pos is not None:

@@ -242,7 +242,7 @@ def test_a_parameter_that_is_not_the_default_wins_over_params(rows):
         ({"n_pos": 0}, "^n_pos must be at least 1, got 0"),
         ({"random_state": -1}, "^random_state must be at least 0, got -1"),
         ({"kernel": "x"}, "^kernel must be .* got 'x'"),
-        ({"auto": True, "n_unl": 5}, "auto=True with n_unl needs n_pos too"),
+        ({"auto": True, "n_unl": 5}, "auto=True with n_unl also needs n_pos"),
     ],
     ids=str,
 )
@@ -300,7 +300,7 @@ def test_the_positive_label_may_be_the_smaller_one(rows):
     np.testing.assert_array_equal(fitted.decision_function(X), expected.decision_function(X))
     np.testing.assert_array_equal(fitted.predict(X) == "hit", expected.decision_function(X) > 0)
     assert pu_score(fitted, X, names) == pu_score(expected, X, y)
-    with pytest.raises(ValueError, match="positive_label is 'hits', and y has 'hit' and 'unknown'"):
+    with pytest.raises(ValueError, match="positive_label is 'hits', but y has 'hit' and 'unknown'"):
         RESVMClassifier(positive_label="hits").fit(X, names)
 
 

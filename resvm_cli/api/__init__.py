@@ -1,4 +1,4 @@
-"""What ``import resvm_cli`` offers: functions, results, matrices."""
+"""The Python API of ``import resvm_cli``: functions and their results."""
 
 from resvm_cli.api.functions import fit, load, rank, read_svmlight, tune
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning

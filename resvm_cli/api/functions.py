@@ -1,8 +1,8 @@
-"""The functions of ``import resvm_cli``: what the commands do, on matrices in memory.
+"""The functions of ``import resvm_cli``: the commands for matrices in memory.
 
-They use the engine of the commands: a fitted model equals, byte for byte, the one that
+They use the same engine as the commands: a saved model is byte-for-byte identical to the one that
 ``resvm train --data`` writes for the same rows, parameters and seed. Column 0 of a matrix is
-feature 1 of a file.
+feature 1 in a file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
 
-JOBS = Parameter("integer", None, "Number of threads; the result is the same.", low=1, name="jobs")
+JOBS = Parameter(
+    "integer", None, "Number of threads; does not affect the result.", low=1, name="jobs"
+)
 
 
 def fit(
@@ -57,24 +59,24 @@ def fit(
     y : array of labels
         Rows with ``positive_label`` are known positives, all others are unlabeled.
     groups : sequence, optional
-        One name per row. Rows of one group are never split between a bag and the rows that it
-        scores.
+        One group name per row. Rows of one group are never split between a bag and the rows that
+        it scores.
     weights : array, optional
-        How certain each known positive is, from 0 to 1; one number per row of X, of which only
-        those of known positives are used. Bags draw rows of P in proportion.
+        Confidence in each known positive, from 0 to 1. One number per row of X; numbers of
+        unlabeled rows are ignored. Bags draw rows of P in proportion to it.
     positive_label : number or str, default=1
         The label of known positives.
     oob : bool, default=False
         Keep the out-of-bag decision values of the training rows in ``Model.oob``.
     jobs : int, optional
-        Number of threads; the result is the same. Default: as many as the work can use.
+        Number of threads; does not affect the result. Default: as many as the work can use.
     progress : callable, optional
-        Called with the stage, the steps done and their total (None while unknown).
+        Called with the stage, the number of steps done and their total (None while unknown).
     notice : callable, optional
-        Called with each notice, a str; ``Model.notes`` keeps them all.
+        Called with the text of each notice; ``Model.notes`` holds all of them.
     **parameters
-        The parameters of the method, such as ``kernel``, ``n_models`` or ``auto``, by the names of
-        the options of ``resvm train``: see ``resvm_cli.parameters`` and docs/commands/train.md.
+        Parameters of the method, such as ``kernel``, ``n_models`` or ``auto``, named like the
+        options of ``resvm train``; see ``resvm_cli.parameters`` and docs/commands/train.md.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def fit(
     Raises
     ------
     ValueError
-        If a parameter or the data makes no sense.
+        If a parameter or the data is invalid.
     """
     with parallel.inner_threads_held():
         _require_known(parameters, TRAINING_NAMES, "fit")
@@ -108,16 +110,16 @@ def tune(
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
-    """Choose hyperparameters without negatives; ``fit(X, y, params=tuning)`` trains them.
+    """Choose hyperparameters without negatives; ``fit(X, y, params=tuning)`` uses them.
 
     Parameters
     ----------
     X, y, groups, weights, positive_label, jobs, progress, notice
         As for ``fit``.
     **parameters
-        How to search, by the names of the options of ``resvm tune``: see
+        How to search, named like the options of ``resvm tune``; see
         ``resvm_cli.parameters.TuningParameters`` and docs/commands/tune.md. Ranges are numbers,
-        lists of numbers, or texts such as ``"1..100:log"``.
+        lists of numbers, or strings such as ``"1..100:log"``.
 
     Returns
     -------
@@ -163,17 +165,17 @@ def rank(
     X, y, groups, weights, positive_label, jobs, progress, notice
         As for ``fit``.
     ids : iterable, optional
-        One name per row of X. Default: the numbers of the rows, from 1.
+        One name per row of X. Default: row numbers, starting at 1.
     model : Model or path, optional
-        A model trained on the same rows. Default: one is trained here.
+        A model trained on the same rows. Default: train one.
     negatives : matrix, optional
-        Trusted negatives, which are scored and not trained on: adds conformal p-values.
+        Trusted negatives. They are scored but not trained on, and add conformal p-values.
     intervals : bool, default=True
-        Whether to resample members for ``rank_low`` and ``rank_high``.
+        Whether to resample members to compute ``rank_low`` and ``rank_high``.
     **parameters
         ``audit``, ``with_known``, ``top``, ``fdr``, ``why``, ``contamination_pos`` and
         ``contamination_unl`` (see ``resvm_cli.parameters.RankingParameters`` and
-        docs/commands/rank.md); without ``model`` also the parameters of ``fit``.
+        docs/commands/rank.md); without ``model``, also the parameters of ``fit``.
 
     Returns
     -------
@@ -190,7 +192,7 @@ def rank(
         training = {name: parameters[name] for name in parameters if name not in RANKING_TABLE}
         if model is not None and set(training) - {"decision"}:
             name = sorted(set(training) - {"decision"})[0]
-            raise ParameterError("{" + name + "} is for training, and {model} is trained already")
+            raise ParameterError("{" + name + "} is for training, but {model} is already trained")
         choice, scale = training_choice(training)
         stored = _stored(model)
         request = RankRequest(
@@ -226,7 +228,7 @@ def load(path: PathName) -> Model:
     Parameters
     ----------
     path : str or path-like
-        The directory of the model.
+        The model directory.
 
     Returns
     -------
@@ -238,7 +240,7 @@ def load(path: PathName) -> Model:
 def read_svmlight(
     path: PathName, *, zero_based: bool = False, features: int | None = None
 ) -> SvmlightData:
-    """Read a svmlight file, plain or compressed.
+    """Read an svmlight file, plain or compressed.
 
     Parameters
     ----------
@@ -247,7 +249,7 @@ def read_svmlight(
     zero_based : bool, default=False
         Whether features are numbered from 0.
     features : int, optional
-        Number of columns. Default: as many as the file has.
+        Number of columns. Default: the largest feature index in the file.
 
     Returns
     -------
@@ -273,7 +275,7 @@ def read_svmlight(
 def _run(
     jobs: int | None, on_progress: Progress | None, on_notice: Callable[[str], None] | None
 ) -> Run:
-    """The run of a call; its notices are worded for Python."""
+    """Return the run for a call, with notices worded for Python."""
 
     def notice(text: Text) -> None:
         if on_notice is not None:
@@ -283,12 +285,12 @@ def _run(
 
 
 def _notes(run: Run) -> tuple[str, ...]:
-    """All notices of a run, worded for Python."""
+    """Return all notices of a run, worded for Python."""
     return tuple(str(text) for text in run.notes)
 
 
 def _require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
-    """Reject unknown parameters, as Python does."""
+    """Reject unknown parameters with the same message as Python."""
     for name in given:
         if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
@@ -315,7 +317,7 @@ def _name_of(model: Model | PathName) -> str:
 def _out_of_bag(
     part: Part, stored: StoredModel, data: MemoryData, labeled: LabeledMatrix, run: Run
 ) -> OutOfBagRows | None:
-    """Decision values of the training rows from members that have not seen them."""
+    """Return decision values of the training rows by members that have not seen them."""
     plan, table = part.plan, stored.out_of_bag
     if plan.method == "cwsvm":
         return None  # it has seen every row

@@ -1,4 +1,4 @@
-"""Matrices in memory, checked and converted to the P and U of the engine."""
+"""Check matrices in memory and convert them to P and U for the engine."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.training.input import TrainingInput
 
-Matrix: TypeAlias = Any  # numpy's, scipy's sparse ones, or rows as lists
+Matrix: TypeAlias = Any  # a numpy array, a scipy sparse matrix, a DataFrame or a list of rows
 Label: TypeAlias = float | int | str
 PathName: TypeAlias = str | os.PathLike[str]
 
-ENCODE = "leave texts out, or encode them as numbers, one column per value"
-FILL_IN = "leave such rows out, or fill in a number such as the mean of the column"
+ENCODE = "leave out text columns, or encode them as numbers, one column per value"
+FILL_IN = "leave such rows out, or fill in a number such as the column mean"
 
 
 def as_matrix(X: Matrix, name: str = "X") -> Any:
-    """A numpy or scipy matrix, every value a finite number."""
+    """Return a numpy or scipy matrix of finite numbers."""
     matrix = X if hasattr(X, "tocsr") else _dense(X, name)
     if len(matrix.shape) != 2:
-        raise DataError(f"{name} has {len(matrix.shape)} dimensions; rows and columns are 2")
+        raise DataError(f"{name} has {len(matrix.shape)} dimensions; 2 were expected")
     finite = np.isfinite(matrix.data if hasattr(matrix, "tocsr") else matrix)
     if not finite.all():
         if not hasattr(matrix, "tocsr"):
@@ -49,7 +49,7 @@ def _dense(X: Matrix, name: str) -> FloatArray:
                     np.asarray(X.iloc[:, column], np.float64)
                 except (TypeError, ValueError):
                     where = f"column {_column_name(X, column)} of {name}"
-                    raise DataError(f"{where} holds more than numbers", ENCODE) from None
+                    raise DataError(f"{where} holds values that are not numbers", ENCODE) from None
         raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
 
 
@@ -58,7 +58,7 @@ def _column_name(X: Matrix, column: int) -> str:
 
 
 def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
-    """One text per row of X; a Series is taken in order, whatever its index."""
+    """Return one string per row of X; the index of a Series is ignored."""
     if values is None:
         return None
     try:
@@ -69,7 +69,7 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
         ) from None
     if len(names) != n_rows:
         raise ParameterError(
-            "{" + name + "} has {found:,} values, and X has {n_rows:,} rows",
+            "{" + name + "} has {found:,} values, but X has {n_rows:,} rows",
             found=len(names),
             n_rows=n_rows,
         )
@@ -89,23 +89,23 @@ class LabeledMatrix:
         matrix, labels = as_matrix(X), np.asarray(y)
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
-            raise DataError(f"y has {shape} labels, and X has {matrix.shape[0]:,} rows")
+            raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
         if np.ndim(label):
             raise ParameterError("{positive_label} must be one label, got {value!r}", value=label)
         positive = np.asarray(labels == label, bool)
         if not positive.any():
             there = ", ".join(sorted({str(value) for value in labels.tolist()})[:20])
             raise DataError(
-                f"no row has the label {label}, which known positives have",
+                f"no row has the label of known positives, {label}",
                 Message("the labels are {there}; set {positive_label}", there=there),
             )
         if positive.all():
-            raise DataError(f"every row has the label {label}; none is left as unlabeled")
+            raise DataError(f"every row has the label {label}; there are no unlabeled rows")
         return cls(matrix, positive, label)
 
     @property
     def order(self) -> IntArray:
-        """The numbers of all rows, P before U."""
+        """The indices of all rows, P before U."""
         return np.concatenate([np.flatnonzero(self.positive), np.flatnonzero(~self.positive)])
 
     def data(
@@ -117,21 +117,21 @@ class LabeledMatrix:
         zero_based: bool = False,
         weights: npt.ArrayLike | None = None,
     ) -> MemoryData:
-        """P and U for the engine."""
+        """Return P and U for the engine."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
         n_rows, n_columns = self.matrix.shape
         if source.precomputed and n_rows != n_columns:
             raise DataError(
-                f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel has the"
-                " values of all rows with all: a square matrix"
+                f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel"
+                " matrix must be square"
             )
-        # as texts, like in a file: folds are drawn in their order
+        # as strings, like in a file: folds are drawn in the order of the sorted names
         names = checked_names("groups", groups, n_rows)
         of_rows = None if names is None else np.array(names, object)[self.order]
         if weights is not None:
             weights = np.asarray(weights, np.float64)
             if weights.shape != self.positive.shape:
-                raise DataError(f"{weights.size:,} weights, and X has {n_rows:,} rows")
+                raise DataError(f"{weights.size:,} weights, but X has {n_rows:,} rows")
             weights = weights[self.positive]
         return MemoryData.from_matrix(
             self.matrix,

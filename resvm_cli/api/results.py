@@ -1,4 +1,4 @@
-"""What the functions return: models, tunings, rankings and the content of files."""
+"""Results of the API functions: models, tuning results, rankings and file contents."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
 ROWS_AT_ONCE = 1 << 13
-# Entries of a manifest that describe its files, not the model.
+# Manifest entries that describe its files, not the model.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
 
 class SvmlightData(NamedTuple):
-    """The content of a svmlight file."""
+    """The contents of an svmlight file."""
 
     X: Any  # scipy's CSR matrix
-    y: FloatArray  # nan where a line has no label
-    ids: list[str]  # trailing comments, empty where there is none
+    y: FloatArray  # nan if a line has no label
+    ids: list[str]  # trailing comments, empty if there is none
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagRows:
-    """Decisions about the training rows by members that have not seen them."""
+    """Decision values of the training rows by members that have not seen them."""
 
-    decision_values: FloatArray  # nan where every member has seen the row
+    decision_values: FloatArray  # nan if every member has seen the row
     members: IntArray  # how many members have not seen the row
 
 
@@ -51,7 +51,7 @@ class Model:
     """A trained ensemble, which predicts rows and can be saved for the command line."""
 
     stored: StoredModel
-    table: OutOfBag | None  # stored with it on disk
+    table: OutOfBag | None  # saved with the model
     oob: OutOfBagRows | None = None
     notes: tuple[str, ...] = ()
     jobs: int | None = None
@@ -64,7 +64,7 @@ class Model:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the cached predictor."""
+        """Return everything except the cached predictor."""
         return {name: value for name, value in vars(self).items() if name != "_predictor"}
 
     @property
@@ -110,13 +110,13 @@ class Model:
     def _each_block(self, X: Matrix, apply: Callable[[Rows], Any]) -> list[Any]:
         counted_from_0 = self.stored.zero_based and not self.stored.ensemble.is_precomputed
         matrix = as_matrix(X)
-        # sparse rows may leave out features, an array has them all
+        # sparse rows may omit features, but an array must have all of them
         whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.is_precomputed)
         if whole and matrix.shape[1] < self.n_features:
             raise DataError(
-                f"X has {matrix.shape[1]:,} columns, and the model was trained on"
+                f"X has {matrix.shape[1]:,} columns, but the model was trained on"
                 f" {self.n_features:,}",
-                "give the columns of the training rows, in their order",
+                "give the same columns as in training, in the same order",
             )
         rows = Rows.from_matrix(matrix, 0 if counted_from_0 else 1)
         blocks = [
@@ -127,7 +127,7 @@ class Model:
             return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
 
     def decisions(self, X: Matrix) -> Decisions:
-        """Votes, sums, decision values and means of each row."""
+        """Return the votes, sums, decision values and means of each row."""
         parts = self._each_block(X, self._predictor.decisions)
         names = ("votes", "sums", "values", "means", "n_members")
         joined = Decisions(
@@ -137,33 +137,33 @@ class Model:
         if len(bad):
             raise DataError(
                 f"row {bad[0]} of X: its decision value is not finite",
-                "its values are far from those of the training rows: scale them in the same way",
+                "its values are far from those of the training rows: scale them the same way",
             )
         return joined
 
     def decision_values(self, X: Matrix) -> FloatArray:
-        """Decision values by the model's rule, as ``resvm predict`` writes them."""
+        """Return decision values by the model's rule, as ``resvm predict`` writes them."""
         return self.decisions(X).by(self.decision)
 
     def predict(self, X: Matrix, threshold: float | None = None) -> IntArray:
-        """1 where the decision value exceeds the threshold (default: the model's own), else -1."""
+        """Return 1 if the decision value exceeds the threshold (default: the model's), else -1."""
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
 
     def votes(self, X: Matrix) -> FloatArray:
-        """The fraction of members that predict each row positive."""
+        """Return the fraction of members that predict each row positive."""
         return self.decisions(X).votes
 
     def member_values(self, X: Matrix) -> FloatArray:
-        """The decision value of each member: rows x members."""
+        """Return the decision value of each member: rows x members."""
         return np.concatenate(self._each_block(X, self._predictor.member_values))
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
-        """Write a model directory for the commands, and return its manifest."""
+        """Write a model directory for the commands and return its manifest."""
         if self.stored.manifest.get("format", FORMAT) != FORMAT:
             raise ModelError(
-                f"the model has format {self.stored.manifest['format']}, and format"
-                f" {FORMAT} is written",
+                f"the model has format {self.stored.manifest['format']}, but this version writes"
+                f" format {FORMAT}",
                 "copy its directory, or fit it again",
             )
         check_model_target(os.fspath(path), force=force)
@@ -178,7 +178,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """The result of a search; ``fit(X, y, params=tuning)`` trains it."""
+    """The result of a search; ``fit(X, y, params=tuning)`` uses it."""
 
     params: dict[str, Any]  # as in best.json
     trials: list[dict[str, Any]]  # as in trials.jsonl
@@ -191,14 +191,14 @@ class Tuning:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Rows in the order of their ranks; nan where every member has seen a row."""
+    """Rows in order of rank; values are nan if every member has seen the row."""
 
-    rows: IntArray  # their numbers in X, from 0
+    rows: IntArray  # row indices in X
     listing: Listing
     n_suspects: int | None  # known positives that look false
     notes: tuple[str, ...]
     promise: FdrEstimate | None = None  # contamination of P and U, precision of the list
-    reasons: tuple[Reasons, ...] = ()  # of the first ``why`` rows; ids number rows from 1
+    reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows; ids are row numbers from 1
 
     def __len__(self) -> int:
         return len(self.listing)
@@ -209,7 +209,7 @@ class Ranking:
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """The columns that ``resvm rank`` prints: ``pandas.DataFrame(ranking.columns)``."""
+        """The columns that ``resvm rank`` prints, for ``pandas.DataFrame(ranking.columns)``."""
         records = list(self.listing.records())
         names = enumerate(self.listing.columns)
         return {name: [record[index] for record in records] for index, name in names}
@@ -245,19 +245,19 @@ class Ranking:
 
     @property
     def expected_false(self) -> FloatArray | None:
-        """Of an audit: false positives expected down to each row."""
+        """The expected number of false positives down to each row; None unless ``audit``."""
         return self.listing.expected_false
 
     @property
     def precision(self) -> FloatArray | None:
-        """Of a ranking of U: the fraction of positives expected down to each row."""
+        """The expected fraction of positives down to each row; None for an audit."""
         return self.listing.further.get("precision")
 
     @property
     def further(self) -> dict[str, FloatArray]:
-        """Those columns with their bounds, p-values and q-values, named as by ``resvm rank``."""
+        """Additional columns by name, as in ``resvm rank``: estimates, bounds, p- and q-values."""
         return dict(self.listing.further)
 
     def text(self, form: RankingFormat = "tsv") -> str:
-        """The text that ``resvm rank`` writes: tsv, csv or jsonl."""
+        """Return the text that ``resvm rank`` writes, as tsv, csv or jsonl."""
         return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")

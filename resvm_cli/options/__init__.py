@@ -1,1 +1,1 @@
-"""How options become values."""
+"""Command-line options and how they are parsed."""

@@ -1,8 +1,9 @@
-"""A command takes a group of options as one argument; the command line sees each of them.
+"""Groups of options: a command takes a group as one argument, and each field is an option.
 
-Typer reads one option from each parameter of a command's signature. A group is expanded there
-field by field, and the values are collected into the group when the command is called. Options of
-the parameter table are made from its rows. ``--help`` lists the most needed options first.
+Typer creates one option for each parameter of a command's signature. So a group is replaced by its
+fields in the signature, and the values are collected into the group when the command is called.
+Options for the parameter table are generated from its rows. ``--help`` lists the most important
+options first.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from resvm_cli.report.terminal import in_options
 
 Command: TypeAlias = Callable[..., None]
 LARGEST_NUMBER = 2**53
-# Every start of the program pays for it, and nothing compares or prints a group.
+# Without eq and repr, which nothing uses and which would slow down every start of the program.
 option_group = dataclass(frozen=True, eq=False, repr=False)
 FIRST = ("Columns", "Data", "Ranking", "Output")
 RUNNING, ADVANCED = "Running", "Advanced"
 LAST = (RUNNING, ADVANCED)
-# Rarely needed options outside the parameter table, which marks its own as advanced.
+# Rarely needed options that are not in the parameter table, which marks its own as advanced.
 RARELY_NEEDED = {
     *("zero_based", "features", "no_check", "allow_missing"),
     *("grow", "task", "members", "cluster", "cluster_timeout", "member_timeout"),
@@ -38,7 +39,7 @@ TYPES = {"integer": int, "number": float, "choice": str, "text": str, "flag": bo
 
 
 def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Callable[[type], Any]:
-    """Give a group one option per parameter of the table, before or after its own options."""
+    """Add one option per parameter of the table to a group, before or after its own options."""
 
     def add(group: type) -> Any:
         made = {name: annotation(parameter) for name, parameter in table.items()}
@@ -52,7 +53,7 @@ def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Call
 
 
 def annotation(parameter: Parameter) -> Any:
-    """The option of a parameter, in the form that typer reads."""
+    """Return the typer annotation of a parameter's option."""
     option = "--" + parameter.name.replace("_", "-")
     more: dict[str, Any] = {}
     if parameter.shown is not None:
@@ -61,7 +62,7 @@ def annotation(parameter: Parameter) -> Any:
         more["autocompletion"] = offered(*parameter.choices)
     names = [option] if parameter.letter is None else [f"-{parameter.letter}", option]
     kind: Any = TYPES[parameter.kind]
-    if parameter.choices:  # a name, or a number
+    if parameter.choices:  # a name, or a number as text
         kind = str
     if parameter.default is None:
         kind = kind | None
@@ -78,7 +79,7 @@ def annotation(parameter: Parameter) -> Any:
 
 
 def fold_options(command: Command) -> Command:
-    """Let a command take groups of options, each field an option of its own."""
+    """Let a command take groups of options; each field of a group becomes an option."""
     declared = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
         name: parameter.annotation
@@ -103,7 +104,7 @@ def fold_options(command: Command) -> Command:
 
 
 def _reject_huge(values: dict[str, Any]) -> None:
-    """Reject whole numbers that no count can have and C could not hold."""
+    """Reject integers that are too large for any count and for the C code."""
     for name, value in values.items():
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             option = name.replace("_", "-")
@@ -111,7 +112,7 @@ def _reject_huge(values: dict[str, Any]) -> None:
 
 
 def place_option(name: str, *, before: str) -> Callable[[Command], Command]:
-    """Let --help list an option before another of the same command, not where it was declared."""
+    """Move an option in front of another one in the command's --help."""
 
     def place(command: Command) -> Command:
         options = dict(inspect.signature(command).parameters)
@@ -125,18 +126,18 @@ def place_option(name: str, *, before: str) -> Callable[[Command], Command]:
 
 
 def explicit_options(context: typer.Context) -> set[str]:
-    """The names of the options that the user gave, and did not leave at their defaults."""
+    """Return the names of the options that the user gave explicitly."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return {name for name, source in sources.items() if source and source.name != "DEFAULT"}
 
 
 def option_text(context: typer.Context, name: str) -> str:
-    """An option as messages call it, such as -c/--c-unl."""
+    """Return an option as messages show it, such as -c/--c-unl."""
     return next("/".join(option.opts) for option in context.command.params if option.name == name)
 
 
 def names_of(group: Any) -> tuple[str, ...]:
-    """The names of a group's options."""
+    """Return the names of a group's options."""
     return tuple(field.name for field in fields(group))
 
 
@@ -161,7 +162,7 @@ def _set_options(command: Command, options: list[inspect.Parameter]) -> None:
 
 
 def arrange(options: MutableSequence[Any]) -> None:
-    """Sort a command's options for its help, rarely needed ones last."""
+    """Sort a command's options for --help, with rarely needed ones last."""
     declared: list[str] = []
     for option in options:
         if option.param_type_name == "argument":
@@ -176,12 +177,12 @@ def arrange(options: MutableSequence[Any]) -> None:
 
 
 def _usage(argument: Any, context: Any) -> list[str]:
-    """An argument as manuals write it; typer puts required ones in braces."""
+    """Return an argument in the usual notation; typer would put required ones in braces."""
     del context
     name = str(argument.metavar)
     return [name if argument.required or name.startswith("[") else f"[{name}]"]
 
 
 def panel_of(option: Any) -> str:
-    """The heading under which --help lists an option; empty for an argument."""
+    """Return the heading under which --help lists an option; empty for an argument."""
     return getattr(option, "rich_help_panel", None) or ""

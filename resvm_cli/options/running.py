@@ -1,4 +1,4 @@
-"""The options of how a command runs and what it prints, and the Run that they make."""
+"""Options that control how a command runs and what it prints, and the Run built from them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ Task = Annotated[
     str | None,
     running_option(
         metavar="I/N|auto[/N]",
-        help="Do only part I of N, I from 1; auto reads it from the array job"
+        help="Do only part I of N (I starts at 1); auto reads the part from the array job"
         " (SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, SGE_TASK_ID).",
     ),
 ]
 Members = Annotated[
     str | None,
-    running_option(metavar="A:B", help="Train only members A to B - 1, counted from 0."),
+    running_option(metavar="A:B", help="Train only members A to B - 1, numbered from 0."),
 ]
 Quiet = Annotated[
-    bool, running_option("-q", "--quiet", help="No progress, no summary; errors only.")
+    bool, running_option("-q", "--quiet", help="Print only errors, no progress or summary.")
 ]
 
 
 @contextmanager
 def command_run(quiet: bool) -> Iterator[Run]:
-    """A run that reports to the terminal, unless it is quiet."""
+    """Yield a run that reports to the terminal unless ``quiet``."""
     note = None if quiet else terminal.note
     with terminal.Progress(quiet) as progress:
         yield Run(on_progress=progress, on_notice=note, on_announce=note)
@@ -68,11 +68,11 @@ class ClusterOptions:
 
     @contextmanager
     def connected(self, run: Run) -> Iterator[Run]:
-        """The run, with its tasks sent to the cluster if one was given."""
+        """Yield the run, with its tasks sent to the cluster if one was given."""
         if self.cluster is None:
             yield run
             return
-        if run.on_wait is not None:  # it watches the solvers of this process
+        if run.on_wait is not None:  # the timeout only covers solvers in this process
             raise CommandLineError(
                 "give either --member-timeout or --cluster, not both",
                 "limit the workers instead: dask worker --lifetime",
@@ -85,7 +85,7 @@ class ClusterOptions:
 
 @option_group
 class RunningOptions:
-    """How a command runs; none of it changes a result."""
+    """How a command runs; none of these options affects the result."""
 
     jobs: Annotated[
         int | None,
@@ -94,7 +94,7 @@ class RunningOptions:
             "--jobs",
             metavar="N",
             min=1,
-            help="Number of threads; the result is the same.",
+            help="Number of threads; does not affect the result.",
             show_default="as many as the work can use",
         ),
     ] = None
@@ -102,7 +102,7 @@ class RunningOptions:
 
     @contextmanager
     def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
-        """The command's run, on the cluster if one was given."""
+        """Yield the command's run, on the cluster if one was given."""
         with command_run(self.quiet) as plain:
             limited = self._limited(plain)
             if cluster is None:
@@ -117,13 +117,13 @@ class RunningOptions:
 
 @option_group
 class TrainingRunOptions(RunningOptions):
-    """How a command that trains runs."""
+    """How a command that trains members runs."""
 
     member_timeout: Annotated[
         float | None,
         running_option(
             metavar="SECONDS",
-            help="Stop, and write nothing, if the solver takes longer for one member.",
+            help="Stop without writing anything if training one member takes longer.",
             show_default="no limit",
         ),
     ] = None
@@ -133,18 +133,19 @@ class TrainingRunOptions(RunningOptions):
         running_option(
             metavar="MB",
             min=1,
-            help="Limit memory: fewer threads, smaller caches, members in rounds.",
+            help="Limit memory by using fewer threads and smaller caches and by training members in"
+            " rounds.",
             show_default="no limit",
         ),
     ] = None
 
     def _limited(self, run: Run) -> Run:
-        """The run with its limits of threads, memory and time per member."""
+        """Return the run with limits on threads, memory and time per member."""
         run = replace(run, jobs=self.jobs, memory_mb=self.memory_mb)
         if self.member_timeout is None:
             return run
         if not self.member_timeout > 0:
-            raise CommandLineError("--member-timeout must be above 0")
+            raise CommandLineError("--member-timeout must be positive")
         from resvm_cli.svm.problem import limit_members
 
         return replace(run, on_wait=limit_members(self.member_timeout))

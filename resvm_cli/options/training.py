@@ -1,4 +1,4 @@
-"""P and U, and the method that is trained on them: the options that train, tune and rank share."""
+"""Options shared by train, tune and rank: the data (P and U) and the method."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ data_option = partial(typer.Option, rich_help_panel="Data")
 method_option = partial(typer.Option, rich_help_panel="Method")
 
 ZeroBased = Annotated[
-    bool, data_option("--zero-based", help="Features are numbered from 0 in the files.")
+    bool, data_option("--zero-based", help="Feature indices in the files start at 0.")
 ]
 Groups = Annotated[
     str | None,
     data_option(
         metavar="FILE|qid",
-        help="Rows of one group are never split between a bag and the rows that it scores: a file"
-        " with one name per row, or the qid: of the data.",
+        help="A file with one group name per row, or qid to use the qid: fields of the data. Rows"
+        " of one group are never split between a bag and the rows that it scores.",
     ),
 ]
 
 
 @table_options({"scale": TRAINING_TABLE["scale"]}, last=True)
 class DataOptions:
-    """P and U, as two files or one; each field is named as in TrainingInput."""
+    """P and U, as two files or one; the fields have the same names as in TrainingInput."""
 
     positives: Annotated[
         str | None,
@@ -50,36 +50,38 @@ class DataOptions:
     ] = None
     positive_label: Annotated[
         float | None,
-        data_option(metavar="LABEL", help="With --data: rows of this label are P, all others U."),
+        data_option(
+            metavar="LABEL", help="With --data: rows with this label are P, all others are U."
+        ),
     ] = None
     positive_ids: Annotated[
         str | None,
         data_option(
             metavar="FILE",
-            help="With --data: rows whose ids are listed in this file, one per line, are P, all"
-            " others U.",
+            help="With --data: rows whose ids are listed in this file, one per line, are P; all"
+            " others are U.",
         ),
     ] = None
     ids_file: Annotated[
         str | None,
         data_option(
             metavar="FILE",
-            help="The ids of all rows, in order, one per line.",
+            help="Ids of all rows in order, one per line.",
             show_default="trailing comments, # name",
         ),
     ] = None
     allow_missing: Annotated[
         bool,
         data_option(
-            "--allow-missing", help="Continue if some ids of --positive-ids are not in the data."
+            "--allow-missing", help="Continue if some ids in --positive-ids are not in the data."
         ),
     ] = False
     weights: Annotated[
         str | None,
         data_option(
             metavar="FILE",
-            help="How certain each known positive is: a number from 0 to 1 per row of P (with"
-            " --positive-ids after its id); bags draw rows of P in proportion.",
+            help="Confidence in each known positive: one number from 0 to 1 per row of P (with"
+            " --positive-ids: after each id). Bags draw rows of P in proportion to it.",
         ),
     ] = None
     zero_based: ZeroBased = False
@@ -89,7 +91,7 @@ class DataOptions:
     ] = None
 
     def chosen_scale(self) -> ScaleChoice | None:
-        """The scaling of --scale."""
+        """Return the scaling chosen by --scale."""
         name = TRAINING_TABLE["scale"].convert(vars(self)["scale"])
         return None if name == "none" else name
 
@@ -101,7 +103,7 @@ class DataOptions:
         unchecked: bool = False,
         keep_ids: bool = False,
     ) -> TrainingInput:
-        """The data to train on, with this scaling, which --params may have chosen."""
+        """Return the data to train on; ``scale`` may come from --params instead of --scale."""
         from resvm_cli.training.input import TrainingInput
 
         declared = {**vars(self), "scale": scale}
@@ -113,7 +115,7 @@ METHOD_OPTIONS = {
     for name, row in {**TRAINING_TABLE, **METHOD_TABLE}.items()
     if row.panel not in ("Data", "Running")
 }
-# A number or a word: typer hands over a text.
+# Parameters that take a number or a word; typer passes both as text.
 NUMBERS_OR_WORDS = {
     name
     for name, row in {**METHOD_TABLE, **TUNING_TABLE}.items()
@@ -128,14 +130,14 @@ class MethodOptions:
     def choice(
         self, others: Mapping[str, Any], explicit: Collection[str]
     ) -> tuple[TrainingChoice, ScaleChoice | None]:
-        """What to train and how to scale, from these options and others that the user gave."""
+        """Return what to train and how to scale, from these options and ``others``."""
         from resvm_cli.training.choice import training_choice
 
         return training_choice(given_values({**vars(self), **others}, explicit))
 
 
 def given_values(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
-    """The values that the user gave, as the engine takes them."""
+    """Return the values that the user gave, converted for the engine."""
     given = {name: value for name, value in values.items() if name in explicit}
     if "kernel" in given:
         given["kernel"] = parse_kernel(given["kernel"])

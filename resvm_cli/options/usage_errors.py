@@ -1,4 +1,4 @@
-"""Errors of typer, reworded as our own, with what to do instead."""
+"""Reword typer's usage errors and suggest what to do instead."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import typer
 
 from resvm_cli.errors import CommandLineError
 
-# Typer carries its own Click, whose names it does not export: the parent of one that it does.
+# Typer bundles its own Click without exporting UsageError, the parent of BadParameter.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# Options of LIBSVM, and what replaces them here.
+# LIBSVM options, and what replaces them here.
 OF_LIBSVM = {
-    "-s": "all members are C-SVMs; resvm, bagging or cwsvm is chosen by --method",
-    "-w": "instead of -w1 the weight of P is --w-pos, and -c is the penalty of U",
+    "-s": "all members are C-SVMs; --method chooses resvm, bagging or cwsvm",
+    "-w": "--w-pos replaces -w1 as the weight of P, and -c is the penalty for U",
     "-b": "there are no probabilities; resvm predict -T recall=0.9 chooses a threshold",
     "-v": "resvm tune -v N scores by cross-validation",
     "-n": "all members are C-SVMs, which have no nu",
     "-p": "all members are C-SVMs, which have no epsilon",
-    "-l": "resvm train --scale minmax scales, and the model remembers how",
+    "-l": "use resvm train --scale minmax; the model stores the scaling",
 }
-# Options of its grid.py, of which typer sees only the first letter.
+# Options of LIBSVM's grid.py; typer sees only their first letter.
 OF_GRID = {
-    "-log2c": "-c takes values and ranges themselves: -c 0.03125..32768, or -c 0.5,2,8",
-    "-log2g": "-g takes values and ranges themselves: -g 0.0001..10, or -g 0.01,0.1",
+    "-log2c": "-c takes values and ranges, not logarithms: -c 0.03125..32768, or -c 0.5,2,8",
+    "-log2g": "-g takes values and ranges, not logarithms: -g 0.0001..10, or -g 0.01,0.1",
 }
-# A text instead of a number: the file is probably a table.
+# Text instead of a number: the file is probably a table.
 OF_TABLES = {
-    "--positive-label": "labels of svmlight text are numbers; if the file is a table:"
+    "--positive-label": "labels in svmlight files are numbers; if the file is a table:"
     " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm",
 }
 EXPECTED = {
-    "integer": "a whole number",
-    "int": "a whole number",
-    "int range": "a whole number",
+    "integer": "an integer",
+    "int": "an integer",
+    "int range": "an integer",
     "float": "a number",
     "float range": "a number",
     "boolean": "yes or no",
@@ -45,7 +45,7 @@ EXPECTED = {
 
 
 def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> CommandLineError:
-    """The error of typer in our words, with what to do instead."""
+    """Return typer's error in our own words, with a hint."""
     context = error.ctx
     if context is not None:
         command = context.command_path
@@ -103,7 +103,7 @@ def _surplus(command: str, words: Sequence[str], every: str) -> CommandLineError
     # svm-train train.svm model
     where = f" -o {words[1]}" if len(words) > 1 else ""
     return CommandLineError(
-        f"{command} takes its files by options, got {named} without one",
+        f"{command} takes its files as options, but got {named} without one",
         f"one labeled file: --data {words[0]} --positive-label 1{where};"
         " two files: -P pos.svm -U unl.svm",
     )

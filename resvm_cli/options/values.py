@@ -1,4 +1,4 @@
-"""From the text of an option to its value, or an error."""
+"""Parse the text of an option into its value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Name = TypeVar("Name", bound=str)
 
 
 def offered(*names: str) -> Callable[[str], list[str]]:
-    """The values that the shell completes when the user presses Tab."""
+    """Return a function that completes these names when the user presses Tab."""
 
     def offer(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
@@ -24,7 +24,7 @@ def offered(*names: str) -> Callable[[str], list[str]]:
 
 
 def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
-    """The text, if it is one of these names."""
+    """Return the text if it is one of these names."""
     for name in names:
         if name == text:
             return name
@@ -33,7 +33,7 @@ def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
 
 
 def parse_kernel(text: str) -> KernelName:
-    """A kernel by name or by LIBSVM's number."""
+    """Return a kernel given by name or by LIBSVM's number."""
     kernels: dict[str, KernelName] = {name: name for name in KERNEL_NAMES}
     kernels |= {"polynomial": "poly"}
     kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
@@ -46,7 +46,7 @@ def parse_kernel(text: str) -> KernelName:
 
 
 def number_or_text(text: str) -> float | str:
-    """A number where the text is one."""
+    """Return a number if the text is one, else the text."""
     try:
         return int(text) if text.isdecimal() and len(text) < 16 else float(text)
     except ValueError:
@@ -54,7 +54,7 @@ def number_or_text(text: str) -> float | str:
 
 
 def parse_number(option: str, text: str, expected: str = "a number") -> float:
-    """A decimal from the command line."""
+    """Return a number from the command line; nan is rejected."""
     try:
         number = float(text)
         if number != number:
@@ -68,7 +68,7 @@ AUTO = "auto"
 
 
 def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
-    """The part of an array job: I/N, or auto, which reads it from the batch system."""
+    """Return the part of an array job: I/N, or auto to read it from the batch system."""
     word, slash, after = text.partition("/")
     expected = CommandLineError(f"--task is '{text}'; I/N, auto or auto/N was expected, I from 1")
     count = None
@@ -85,13 +85,13 @@ def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
 
 
 def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
-    """The part that the variables of a batch system name."""
+    """Return the part given by the batch system's environment variables."""
     name, number = _array_index(environment)
     if count is not None:
-        # a rerun of some tasks has another first number and another count; only numbers stay
+        # a rerun of some tasks has a different first number and count, but tasks keep their numbers
         if not 1 <= number <= count:
             raise CommandLineError(
-                f"{name} is {number}, and the tasks are 1 to {count}",
+                f"{name} is {number}, but the tasks are 1 to {count}",
                 f"number the array from 1: --array=1-{count}",
             )
         return Share(number, count)
@@ -115,22 +115,22 @@ def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
 def _array_index(environment: Mapping[str, str]) -> tuple[str, int]:
     for name in ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "SGE_TASK_ID"):
         number = _number(environment.get(name))
-        if number is not None:  # SGE says undefined where there is no array
+        if number is not None:  # SGE sets it to undefined outside array jobs
             return name, number
     raise CommandLineError(
         "--task auto, but this is not a task of an array job:"
         " neither SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX nor SGE_TASK_ID is set",
-        "give the task itself: --task 3/16",
+        "give the task explicitly: --task 3/16",
     )
 
 
 def _number(text: str | None) -> int | None:
-    """A whole number of at most nine digits, or None."""
+    """Return an integer of at most nine digits, or None."""
     return int(text) if text is not None and re.fullmatch("[0-9]{1,9}", text) else None
 
 
 def parse_members(text: str) -> range:
-    """A:B: members A to B - 1."""
+    """Parse A:B, which means members A to B - 1."""
     matched = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if matched is None or not int(matched[1]) < int(matched[2]):
         raise CommandLineError(

@@ -1,4 +1,4 @@
-"""``train --auto``: informed settings scored out of bag, on rows that are in memory."""
+"""``train --auto``: score informed settings out of bag, on rows in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resvm_cli.tuning.validation import CandidateScorer
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """The choice with settings found out of bag, where it leaves them to ``auto``."""
+    """Return the choice, with settings found out of bag if it asks for ``auto``."""
     if choice.auto is None:
         return choice
     settle_scaling(data, choice.params, run)
@@ -46,13 +46,13 @@ def tune_quickly(
     *,
     single: bool,
 ) -> Winner:
-    """Score informed settings out of bag, on rows that are in memory.
+    """Score informed settings out of bag, on rows in memory.
 
-    The parameters named in ``kept`` stay as they are.
+    Parameters named in ``kept`` are not changed.
     """
     if params.method != "resvm":
         raise ParameterError(
-            "{auto:True} scores out of bag, which {method:" + params.method + "} cannot",
+            "{auto:True} scores out of bag, which {method:" + params.method + "} cannot do",
             "use tune, which can also use cross-validation",
         )
     if not data.checked:
@@ -79,7 +79,10 @@ def tune_quickly(
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
-    """Where features differ in scale and none was chosen, score the untuned setting both ways."""
+    """Choose whether to scale features by scoring the untuned setting both ways.
+
+    Nothing is done if the user chose a scaling or the features have similar scales.
+    """
     if not data.scaling_is_open or data.scaling is None:
         return
     if not Kernel(params.kernel).takes_scaling:
@@ -111,19 +114,19 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
             metric=settings.metric,
             scaled=scores[0],
             plain=scores[1],
-            what="scaled" if helps else "left as they are",
+            what="they are scaled" if helps else "they are not scaled",
         )
     )
 
 
 def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]:
-    """Axes of one value, for parameters that the user has chosen."""
+    """Yield an axis with a single value for each parameter that the user has chosen."""
     for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
         value = getattr(params, name)
         if name in kept and isinstance(value, (int, float)):
             yield Axis(name, float(value), float(value))
     if "n_unl" in kept and params.n_unl:
         if "n_pos" not in kept or not params.n_pos:
-            raise ParameterError("{auto:True} with {n_unl} needs {n_pos} too, or neither")
+            raise ParameterError("{auto:True} with {n_unl} also needs {n_pos}")
         ratio = params.n_unl / params.n_pos
         yield Axis("unl_per_pos", ratio, ratio)

@@ -1,8 +1,8 @@
-"""Informed candidates, and several of them pooled instead of one winner.
+"""Informed candidates, and committees that pool several of them instead of choosing one.
 
-No single setting is best on all data, and the one that looks best out of bag often does so by
-chance. So a fixed list of sensible settings is scored with few members each, and the best are
-pooled with weights by their scores (docs/quality.md has the figures).
+No single setting is best on all data, and the setting with the best out-of-bag score is often the
+best by chance. So a fixed list of sensible settings is scored with few members each, and the best
+are pooled, weighted by their scores (see docs/quality.md for the figures).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.search import ScoredTask, best_first
 from resvm_cli.tuning.space import Candidate, Space
 
-MAX_SETTINGS = 4  # of a committee; more cost time and gained nothing
-TEMPERATURE = 0.03  # of the criterion; smaller values favor the best more
-# The untuned setting gets this weight on top of that for its score, less where others are far
-# better: what is chosen from few rows should not be trusted alone.
+MAX_SETTINGS = 4  # per committee; more take longer and are no better
+TEMPERATURE = 0.03  # for the criterion; smaller values favor the best more
+# The untuned setting gets this weight in addition to the weight for its score, and less if others
+# are far better: a choice based on few rows should not be trusted alone.
 UNTUNED_WEIGHT = 0.6
 UNTUNED_FADES = 0.03
 UNTUNED_MEMBERS, OTHER_MEMBERS = 50, 20
-SINGLE_ERRORS = 3.0  # by which the single best must beat the untuned setting
+SINGLE_ERRORS = 3.0  # standard errors by which the best must beat the untuned setting
 # Rows of U that informed settings are scored on, and memory for their kernel values.
 QUICK_MAX_UNL = 1500
 QUICK_GRAM_MB = 150.0
@@ -37,12 +37,12 @@ QUICK_GRAM_MB = 150.0
 
 @dataclass(frozen=True)
 class Informed:
-    """A setting relative to the data: to |P|, n_pos and gamma="scale"."""
+    """A setting expressed relative to |P|, n_pos and gamma="scale"."""
 
-    fraction: float  # of |P|: rows of P per bag
+    fraction: float  # rows of P per bag, as a fraction of |P|
     ratio: float  # rows of U per row of P
     w_pos: float
-    gamma: float  # times "scale"
+    gamma: float  # a multiple of "scale"
     c_unl: float
 
 
@@ -56,7 +56,7 @@ _OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
 
 
 def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
-    """Settings worth trying, the untuned one first."""
+    """Return settings worth trying, the untuned one first."""
     if kernel.uses_gamma:
         pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
         found = [
@@ -79,14 +79,14 @@ def informed_candidates(
     gamma_scale: float,
     given: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Settings as candidates of this space, without repetition; the first stays first.
+    """Return the settings as distinct candidates of this space; the first stays first.
 
-    Where the user gave an axis, values are moved to its nearest one.
+    If the user gave an axis, values are replaced by the nearest value on that axis.
     """
     candidates: dict[Candidate, None] = {}
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)
-        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # so that rows of U stay out of bag
+        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # leave rows of U out of bag
         values = {
             "gamma": setting.gamma * gamma_scale,
             "degree": 3.0,
@@ -108,14 +108,14 @@ def informed_candidates(
 
 
 def _by_kernel(candidates: list[Candidate]) -> list[Candidate]:
-    """Candidates of one kernel together, so that they share its matrix; the first stays first."""
+    """Group candidates by kernel, so that they share its matrix; the first stays first."""
     kernels = list(dict.fromkeys(candidate.kernel_key for candidate in candidates))
     return sorted(candidates, key=lambda candidate: kernels.index(candidate.kernel_key))
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """A candidate of a committee, its weight and its members."""
+    """A candidate of a committee, its weight and its number of members."""
 
     result: ScoredTask
     weight: float
@@ -129,9 +129,9 @@ def pooled(
     max_settings: int = MAX_SETTINGS,
     fades: float = UNTUNED_FADES,
 ) -> list[Pooled]:
-    """The untuned candidate and the best of those that beat it, weighted by their scores.
+    """Return the untuned candidate and the best of those that beat it, weighted by their scores.
 
-    Where the untuned one has no score, the best of all.
+    If the untuned candidate has no score, return the best of all candidates.
     """
     scored = best_first(results)
     own = [result for result in scored if result.task.candidate == untuned]
@@ -149,7 +149,10 @@ def pooled(
 def single(
     results: Sequence[ScoredTask], untuned: Candidate | None, n_models: int, error: float
 ) -> Pooled:
-    """The best one if it beats the untuned one by several standard errors, else the untuned one."""
+    """Return the best candidate if it clearly beats the untuned one, else the untuned one.
+
+    Clearly means by at least ``SINGLE_ERRORS`` standard errors.
+    """
     scored = best_first(results)
     best = scored[0]
     own = next((result for result in scored if result.task.candidate == untuned), None)
@@ -163,7 +166,7 @@ def _score(result: ScoredTask) -> float:
 
 
 def _members(total: int | None, n_groups: int, has_untuned: bool) -> list[int]:
-    """Members per setting, more for the untuned one; ``total`` in all where it is given."""
+    """Return members per setting, more for the untuned one; they add up to ``total`` if given."""
     usual = [OTHER_MEMBERS] * n_groups
     if has_untuned:
         usual[0] = UNTUNED_MEMBERS

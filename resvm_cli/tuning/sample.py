@@ -1,4 +1,4 @@
-"""The rows that candidates are scored on: P, some of U, their folds and the ranges they suggest."""
+"""The rows that candidates are scored on (P and a sample of U), their folds and default ranges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Settings = TypeVar("Settings", bound=TuningSettings)
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """The fold in which each row is held out, P before U; one line per repeat."""
+    """The fold in which each row is held out, P before U, once per repeat."""
 
     parts: IntArray  # repeats x rows
     n_folds: int
@@ -51,7 +51,7 @@ class Folds:
         *,
         stream: int = randomness.FOLDS,
     ) -> Folds:
-        """Random folds with equal parts of P and of U; a group is never split."""
+        """Draw random folds with equal parts of P and of U; groups are never split."""
         units, which = n_positives, "rows of P"
         if groups is not None:
             units, which = len(np.unique(groups[:n_positives])), "groups among the rows of P"
@@ -76,7 +76,10 @@ class Folds:
 
     @classmethod
     def given(cls, parts: IntArray, n_positives: int, groups: IntArray | None, name: str) -> Folds:
-        """The user's folds, 0 to n - 1; each must hold a row of P and leave another."""
+        """Check and return the user's folds, numbered from 0.
+
+        Each fold must hold a row of P, and leave rows of P and of U to train on.
+        """
         n_folds = int(parts.max(initial=-1)) + 1
         for part in range(n_folds):
             held = parts[:n_positives] == part
@@ -94,7 +97,7 @@ class Folds:
 
 
 def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
-    """Assign whole groups, largest first, each to the fold with the least of P, then of U."""
+    """Assign groups, largest first, each to the fold with the fewest rows of P, then of U."""
     _, index = np.unique(groups, return_inverse=True)
     index = index.reshape(-1)
     sizes_pos = np.bincount(index[:n_positives], minlength=index.max() + 1)
@@ -113,11 +116,11 @@ def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.
 
 @dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are scored on, scaled as members see them."""
+    """The rows that candidates are scored on, already scaled."""
 
     kernels: SharedKernels
     folds: Folds
-    gamma: float  # "scale"
+    gamma: float  # the value of "scale"
     positive_weights: PositiveWeights | None = None
 
     @classmethod
@@ -129,7 +132,7 @@ class TuningSample:
         given_folds: IntArray | None = None,
         folds_name: str = "",
     ) -> TuningSample:
-        """All of P and rows drawn from U; ``given_folds`` has a number for each row, P before U."""
+        """Take all of P and draw rows of U; ``given_folds`` has one number per row, P before U."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
         n_pos, n_unl = len(data.positives), data.n_unlabeled
@@ -139,8 +142,8 @@ class TuningSample:
         if len(unlabeled) < n_unl:
             run.notice(
                 Message(
-                    "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets how"
-                    " many",
+                    "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets"
+                    " this number",
                     n=len(unlabeled),
                     n_unl=n_unl,
                 )
@@ -165,7 +168,7 @@ class TuningSample:
         return len(self.kernels.unlabeled)
 
     def outer_folds(self, settings: TuningSettings) -> Folds:
-        """Folds for an unbiased estimate, drawn apart from those that score candidates."""
+        """Draw folds for an unbiased estimate, independent of the folds that score candidates."""
         return Folds.drawn(
             self.rows_pos,
             self.rows_unl,
@@ -176,14 +179,14 @@ class TuningSample:
         )
 
     def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[int, TuningSample]]:
-        """Each outer fold with the sample of all other rows."""
+        """Yield each outer fold with the sample of all other rows."""
         if settings.outer:
             line = self.outer_folds(settings).parts[0]
             for fold in range(settings.outer):
                 yield fold, self.without(line, fold, settings)
 
     def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
-        """The sample without the rows of an outer fold, with folds of its own."""
+        """Return the sample without the rows of an outer fold, with its own inner folds."""
         kept = np.flatnonzero(line != fold)
         in_pos = kept[kept < self.rows_pos]
         in_unl = kept[kept >= self.rows_pos] - self.rows_pos
@@ -200,7 +203,7 @@ class TuningSample:
         return TuningSample(kernels, folds, self.gamma, weights)
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
-        """The most rows that a candidate's bag can have, with ranges as they are or extended."""
+        """Return the largest number of rows in any candidate's bag; ranges may be ``extended``."""
         if settings.search == "informed":
             candidates = self.informed(settings)
         else:
@@ -214,7 +217,7 @@ class TuningSample:
         return max(resolve_defaults(each, *sizes, 1, lambda: 1.0).bag_size for each in params)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
-        """Ranges for the smallest sets that a candidate of this method is trained on."""
+        """Return ranges for the smallest sets on which this method's candidates are trained."""
         n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
             line = self.folds.parts[0]
@@ -235,7 +238,7 @@ class TuningSample:
         )
 
     def informed(self, settings: TuningSettings) -> list[Candidate]:
-        """Settings that do well on most data, the untuned one first."""
+        """Return settings that work well on most data, the untuned one first."""
         return informed_candidates(
             informed_settings(Kernel(settings.base.kernel)),
             self.space("resvm", settings),
@@ -250,7 +253,7 @@ def _drawn_folds(
     n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
 ) -> Folds:
     n_folds = settings.folds
-    if settings.oob:  # they only show how much the criterion varies
+    if settings.oob:  # folds only show how much the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
     return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)
 
@@ -258,7 +261,7 @@ def _drawn_folds(
 def within_memory(
     data: PUData, sample: TuningSample, settings: Settings, run: Run
 ) -> tuple[TuningSample, Settings, Run]:
-    """The sample, settings and threads that fit into the run's memory."""
+    """Return the sample, settings and run, reduced to fit into the run's memory."""
     kernels = sample.kernels
     if run.memory_mb is None:
         return sample, settings, replace(run, jobs=run.workers())
@@ -278,8 +281,8 @@ def within_memory(
     if kernels.shares_kernels:
         run.notice(
             Message(
-                "{memory_mb} leaves no room for kernel values that candidates share: each bag has"
-                " its own, which takes longer, and scores may differ in their last digits"
+                "{memory_mb} leaves no room to share kernel values between candidates: each bag"
+                " computes its own, which takes longer, and scores may differ in the last digits"
             )
         )
         kernels = SharedKernels(kernels.positives, kernels.unlabeled, 0.0)

@@ -1,4 +1,4 @@
-"""Grid, random search and successive halving; ranges whose edge wins are extended.
+"""Grid search, random search and successive halving, all of which can extend their ranges.
 
 A search is a generator: it yields tasks and is sent their scores. Nothing here trains, reads or
 writes, so a search is resumed by replaying its scores. Paper, section 4: an optimum on the edge of
@@ -18,14 +18,14 @@ from resvm_cli.errors import Message
 from resvm_cli.parameters import SearchName
 from resvm_cli.tuning.space import Axis, Candidate, Space
 
-HALVING_FACTOR = 3  # one candidate in three goes on, with three times the members
+HALVING_FACTOR = 3  # one candidate in three continues, with three times the members
 ROUNDS = 3
-EXTENSION_TRIALS = 5  # for each edge, this fraction (1/5) of the first trials
+EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
 
 
 @dataclass(frozen=True)
 class ScoringTask:
-    """A candidate to be scored with a number of members."""
+    """A candidate to be scored with a given number of members."""
 
     candidate: Candidate
     n_models: int
@@ -44,7 +44,7 @@ Round: TypeAlias = Generator[list[ScoringTask], list[ScoredTask], list[ScoredTas
 
 
 def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
-    """Candidates drawn uniformly, or log-uniformly on logarithmic axes, without repetition."""
+    """Draw distinct candidates uniformly, or log-uniformly on logarithmic axes."""
     bits = randomness.run_bits(seed, randomness.CANDIDATES, stage)
     candidates: dict[Candidate, None] = {}
     for _ in range(20 * count):
@@ -56,7 +56,7 @@ def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
 
 
 def all_at_once(candidates: Sequence[Candidate], n_models: int) -> Round:
-    """Every candidate at once, with all members."""
+    """Score every candidate in one round, with all members."""
     return (yield [ScoringTask(candidate, n_models) for candidate in candidates])
 
 
@@ -65,7 +65,7 @@ def halving(
     n_models: int,
     order: Callable[[ScoredTask], tuple[float, ...]],
 ) -> Round:
-    """Few members first; the best third goes on with three times as many."""
+    """Start with few members; in each round the best third gets three times as many."""
     remaining = list(candidates)
     for step in range(ROUNDS - 1, -1, -1):
         members = max(1, round(n_models / HALVING_FACTOR**step))
@@ -73,7 +73,7 @@ def halving(
         if step == 0 or members == n_models:
             return results
         kept = sorted(results, key=order)[: max(1, -(-len(results) // HALVING_FACTOR))]
-        # in the order in which they were drawn: candidates of one kernel stay together
+        # in the order in which they were drawn, so that candidates of one kernel stay together
         kept.sort(key=lambda result: result.number)
         remaining = [result.task.candidate for result in kept]
     raise AssertionError("the last round returns")
@@ -81,7 +81,7 @@ def halving(
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How to search."""
+    """How to search for candidates."""
 
     search: SearchName
     trials: int
@@ -92,12 +92,12 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a search."""
+    """The result of a search."""
 
     best: ScoredTask
     results: tuple[ScoredTask, ...]  # with all members
-    space: Space  # with its extensions
-    edges: tuple[Message, ...]  # a remark for each edge that the best one lies on
+    space: Space  # including extensions
+    edges: tuple[Message, ...]  # a remark for each edge on which the best candidate lies
     extensions: int
 
 
@@ -107,7 +107,7 @@ Search: TypeAlias = Generator[list[ScoringTask], list[ScoredTask], "Outcome | No
 def search(space: Space, settings: SearchSettings, informed: Sequence[Candidate] = ()) -> Search:
     """Yield tasks, receive their scores, return the outcome; None if nothing could be scored.
 
-    An informed search scores the given candidates, and nothing else.
+    An informed search scores only the given candidates.
     """
     if settings.search == "informed":
         results = yield from all_at_once(informed, settings.n_models)
@@ -157,17 +157,17 @@ def _compete(candidates: list[Candidate], settings: SearchSettings) -> Round:
 
 
 def winner(results: Sequence[ScoredTask]) -> ScoredTask | None:
-    """The best one, if any could be scored."""
+    """Return the best result, or None if no candidate could be scored."""
     return next(iter(best_first(results)), None)
 
 
 def best_first(results: Sequence[ScoredTask]) -> list[ScoredTask]:
-    """Those that could be scored, best first."""
+    """Return the results that have a score, best first."""
     return sorted((result for result in results if result.score is not None), key=_order)
 
 
 def _order(result: ScoredTask) -> tuple[float, ...]:
-    """Ascending: the best score first, then the cheapest."""
+    """Return a sort key: the best score first, then the cheapest candidate."""
     score = math.inf if result.score is None else -result.score
     candidate = result.task.candidate
     bag = (candidate["n_pos"] or 1.0) * (1.0 + (candidate["unl_per_pos"] or 0.0))
@@ -176,5 +176,5 @@ def _order(result: ScoredTask) -> tuple[float, ...]:
 
 def _remark(axis: Axis, side: int, at_limit: bool) -> Message:
     text = "{" + axis.name + "}: the best value lies on the {end} edge of {axis}"
-    text += ", which is as far as it goes" if at_limit else ""
+    text += ", which cannot be extended" if at_limit else ""
     return Message(text, end="lower" if side < 0 else "upper", axis=axis)

@@ -1,4 +1,4 @@
-"""How candidates are found and scored, independent of the data and of where results go."""
+"""How candidates are found and scored, independent of the data and the output directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from resvm_cli.tuning.search import SearchSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 DEFAULT_MEMBERS = 50
-SCREENING_MEMBERS = 10  # of an informed candidate while it is scored
+SCREENING_MEMBERS = 10  # with which an informed candidate is scored
 METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
 TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
@@ -49,34 +49,34 @@ class TuningSettings(TuningParameters):
         )
 
     def check(self) -> None:
-        """Reject what cannot work, before any file is read."""
+        """Reject settings that cannot work, before any file is read."""
         self.base.check()
         for name, parameter in TUNING_TABLE.items():
             if getattr(self, name) is not None:
                 parameter.convert(getattr(self, name))
         if self.oob and set(self.methods) != {"resvm"}:
             raise ParameterError(
-                "{oob:True} scores resvm only: bagging and cwsvm hold every known positive in"
+                "{oob:True} works only for resvm: bagging and cwsvm have every known positive in"
                 " every bag",
                 "leave {oob} out to use cross-validation",
             )
         if self.oob and self.repeats > 1:
-            raise ParameterError("{repeats} goes with folds, not with {oob:True}")
+            raise ParameterError("{repeats} applies to folds, not to {oob:True}")
         if self.search == "informed" and set(self.methods) != {"resvm"}:
             raise ParameterError(
-                "{search:informed} knows settings of resvm only",
+                "{search:informed} has settings for resvm only",
                 "use {search:random}, grid or halving",
             )
         if self.committee > 1 and self.n_models == "auto":
             raise ParameterError("give either {committee} or {n_models:auto}, not both")
         if self.n_models == "auto" and "resvm" not in self.methods:
             raise ParameterError(
-                "{n_models:auto} grows by out-of-bag values, which only {method:resvm} has"
+                "{n_models:auto} needs out-of-bag values, which only {method:resvm} has"
             )
 
 
 def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of TuningSettings; ``given`` holds only what the user set."""
+    """Return the fields of TuningSettings; ``given`` holds only what the user set."""
     given = {name: value for name, value in given.items() if value is not None}
     tuning = {
         name: parameter.convert(given[name])
@@ -88,7 +88,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     methods = METHOD_NAMES if method == "all" else (method,)
     base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
     by_folds = bool({"folds", "repeats", "folds_file"} & set(given))
-    # the list of informed settings has no use for ranges, trials or members
+    # informed settings do not use ranges, trials or a number of members
     narrowed = bool(axes or {"trials", "n_models"} & set(given))
     oob = tuning.get("oob", False) or (methods == ("resvm",) and not by_folds)
     informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
@@ -107,7 +107,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _axis(name: str, value: Any) -> Axis:
-    """The values to try: a number, a list, or a text such as ``1..100:log``."""
+    """Return the values to try, given as a number, a list, or a string such as ``1..100:log``."""
     if isinstance(value, str):
         return parse_axis(name, value)
     numbers = [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())

@@ -1,7 +1,7 @@
-"""The search space: one axis per hyperparameter, from the user's text or from the data.
+"""The search space: one axis per hyperparameter, given by the user or derived from the data.
 
 An axis is a list of values or an interval. It knows where its edges are and how to extend beyond
-them, within limits: a bag cannot usefully hold more rows than there are.
+them, within limits: a bag cannot usefully hold more rows than the data has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import KernelName, MethodName, MethodParameters
 from resvm_cli.svm.kernels import Kernel
 
-# The order in which they are sampled and varied; the last varies fastest in a grid.
+# The order in which axes are sampled; in a grid the last one varies fastest.
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 LOG_AXES = ("gamma", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 WHOLE_AXES = ("degree", "n_pos")
@@ -28,13 +28,13 @@ EXTENSION = 1 / 3  # of the width of an interval
 
 @dataclass(frozen=True)
 class Axis:
-    """The values of one hyperparameter: a list, or from low to high."""
+    """The values of one hyperparameter: a list, or an interval from low to high."""
 
     name: str
     low: float
     high: float
     log: bool = False
-    values: tuple[float, ...] = ()  # of a list
+    values: tuple[float, ...] = ()  # if this axis is a list
     floor: float = 0.0
     ceiling: float = math.inf
 
@@ -43,11 +43,11 @@ class Axis:
         return self.low == self.high
 
     def limited(self, floor: float, ceiling: float) -> Axis:
-        """The same axis, extended no further than this."""
+        """Return the same axis with limits on how far it can be extended."""
         return replace(self, floor=floor, ceiling=ceiling)
 
     def at(self, fraction: float) -> float:
-        """The value at this fraction of the way from low to high."""
+        """Return the value at this fraction of the way from low to high."""
         if self.values:
             return self.values[min(int(fraction * len(self.values)), len(self.values) - 1)]
         if self.log:
@@ -61,7 +61,7 @@ class Axis:
         return float(round(value)) if self.name in WHOLE_AXES else value
 
     def points(self) -> tuple[float, ...]:
-        """The values on a grid."""
+        """Return the values for a grid search."""
         if self.values:
             return self.values
         if self.fixed:
@@ -70,13 +70,13 @@ class Axis:
         return tuple(dict.fromkeys(self.at(step / steps) for step in range(steps + 1)))
 
     def nearest(self, value: float) -> float:
-        """The value of this axis that is nearest to another."""
+        """Return the value on this axis that is nearest to the given one."""
         if self.values:
             return min(self.values, key=lambda listed: abs(listed - value))
         return self._kept(value)
 
     def edge(self, value: float) -> int:
-        """-1 or 1 where the value lies on the lower or the upper edge, else 0."""
+        """Return -1 or 1 if the value lies on the lower or the upper edge, else 0."""
         if self.fixed:
             return 0
         if self.values:
@@ -90,7 +90,7 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def beyond(self, side: int) -> Axis | None:
-        """The adjoining part on one side, or None at the limit."""
+        """Return the adjacent part on one side, or None at the limit."""
         if self.values:
             last, before = (self.values[0], self.values[1]) if side < 0 else self.values[:-3:-1]
             value = last * last / before if self.log else 2 * last - before
@@ -113,7 +113,7 @@ class Axis:
         return part
 
     def joined(self, part: Axis) -> Axis:
-        """This axis and the part beyond it."""
+        """Return this axis joined with the part beyond it."""
         return replace(
             self,
             low=min(self.low, part.low),
@@ -128,7 +128,7 @@ class Axis:
 
 
 def parse_axis(name: str, text: str) -> Axis:
-    """``1``, ``0.1,1,10``, ``1..100``, ``1..100:log`` or ``1..100:linear``."""
+    """Parse ``1``, ``0.1,1,10``, ``1..100``, ``1..100:log`` or ``1..100:linear``."""
     body, _, kind = text.partition(":")
     if kind not in ("", "log", "linear"):
         raise _range_error(name, text, "':{kind}' is neither :log nor :linear", kind=kind)
@@ -180,7 +180,7 @@ def _check(axis: Axis, text: str) -> None:
     if axis.name in WHOLE_AXES and any(
         value != round(value) for value in (axis.low, axis.high, *axis.values)
     ):
-        raise _range_error(axis.name, text, "values must be whole numbers")
+        raise _range_error(axis.name, text, "values must be integers")
 
 
 @dataclass(frozen=True)
@@ -195,13 +195,16 @@ class Candidate:
 
     @property
     def kernel_key(self) -> tuple[float | None, ...]:
-        """Equal where kernel matrices are."""
+        """A key that is equal for candidates with the same kernel matrix."""
         return self["gamma"], self["degree"], self["coef0"]
 
     def parameters(
         self, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
     ) -> MethodParameters:
-        """The parameters of an ensemble on this many rows of P and U; ``base`` has the others."""
+        """Return the parameters of an ensemble trained on this many rows of P and U.
+
+        ``base`` provides the parameters that the candidate does not set.
+        """
         n_pos = n_unl = None
         if self.method == "resvm":
             n_pos = min(int(self["n_pos"] or 1), rows_pos)
@@ -225,7 +228,7 @@ class Space:
     axes: tuple[Axis, ...]
 
     def candidate(self, fractions: Sequence[float]) -> Candidate:
-        """The candidate at these fractions of each axis."""
+        """Return the candidate at these fractions of each axis."""
         values = [
             (axis.name, axis.at(fraction))
             for axis, fraction in zip(self.axes, fractions, strict=True)
@@ -233,7 +236,7 @@ class Space:
         return Candidate(self.method, tuple(values))
 
     def largest(self, *, extended: bool) -> Candidate:
-        """The candidate with the largest bags; extended: with ranges at their limits."""
+        """Return the candidate with the largest bags, from ranges as they are or fully extended."""
         bags = ("n_pos", "unl_per_pos")
         values = [
             (
@@ -245,7 +248,7 @@ class Space:
         return Candidate(self.method, tuple(values))
 
     def grid(self) -> list[Candidate]:
-        """Every combination, those of one kernel next to each other."""
+        """Return all combinations, with those of one kernel next to each other."""
         names = [axis.name for axis in self.axes]
         combinations = itertools.product(*(axis.points() for axis in self.axes))
         return [
@@ -254,7 +257,7 @@ class Space:
         ]
 
     def edges(self, candidate: Candidate) -> list[tuple[Axis, int]]:
-        """The axes on whose edge a candidate lies, and on which side."""
+        """Return the axes on whose edge a candidate lies, and on which side."""
         values = dict(candidate.values)
         sides = [(axis, axis.edge(values[axis.name])) for axis in self.axes]
         return [(axis, side) for axis, side in sides if side]
@@ -265,7 +268,7 @@ class Space:
 
 
 def axes_of(method: MethodName) -> tuple[str, ...]:
-    """The axes of a method, with any kernel."""
+    """Return the axes of a method for any kernel."""
     own = {"resvm": ("n_pos", "unl_per_pos", "w_pos"), "bagging": ("unl_per_pos",)}
     return ("c_unl", "gamma", "degree", "coef0", *own.get(method, ("w_pos",)))
 
@@ -280,9 +283,9 @@ def default_space(
     contamination_pos: float | None = None,
     contamination_unl: float | None = None,
 ) -> Space:
-    """The user's axes, and ranges suggested by the data for all others.
+    """Return the user's axes, and ranges derived from the data for all others.
 
-    Sizes are those of the smallest sets that a candidate is trained on.
+    The sizes are those of the smallest sets on which a candidate is trained.
     """
     axes = {axis.name: axis for axis in given}
     kernel_has = Kernel(kernel)
@@ -311,8 +314,8 @@ def default_space(
         axis = axis.limited(default.floor, default.ceiling)
         if axis.low < axis.floor or axis.high > axis.ceiling:
             raise ParameterError(
-                "{" + axis.name + "} {axis} reaches beyond {floor:.4g}..{ceiling:.4g},"
-                " which is all that the data allows",
+                "{" + axis.name + "} {axis} is not within {floor:.4g}..{ceiling:.4g},"
+                " the widest range that the data allows",
                 axis=axis,
                 floor=axis.floor,
                 ceiling=axis.ceiling,
@@ -324,7 +327,7 @@ def default_space(
 def _defaults(
     n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
 ) -> dict[str, Axis]:
-    """Ranges that include the best values on the paper's data (docs/tuning.md)."""
+    """Return ranges that include the best values on the paper's data (docs/tuning.md)."""
     max_pos = float(n_positives)
     low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
     high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))
@@ -347,10 +350,10 @@ def _defaults(
 
 
 def _narrowed(defaults: dict[str, Axis], n_positives: int) -> dict[str, Axis]:
-    """Ranges for contaminated sets: those that did well on the paper's contaminated data.
+    """Return ranges for contaminated sets, which did well on the paper's contaminated data.
 
-    Small bags of P have too few true positives where some are false, and extreme weights follow
-    the wrong set; no narrowing of the ratio of U to P was found to help (docs/tuning.md).
+    If some positives are false, small bags contain too few true ones, and extreme weights follow
+    the wrong set. Narrowing the ratio of U to P was not found to help (docs/tuning.md).
     """
     n_pos, w_pos = defaults["n_pos"], defaults["w_pos"]
     low = min(max(n_pos.low, float(n_positives // 10)), n_pos.high)

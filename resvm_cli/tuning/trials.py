@@ -1,8 +1,8 @@
-"""The trials of a tuning: candidates scored in threads, logged in order, replayed on resuming.
+"""Run trials: score candidates in threads, log them in order, and replay them on resume.
 
-The tasks of an array job divide a round of candidates: what the search can propose before it must
-know scores. Each writes its trials to a file of its own, so that no two nodes write to one, and the
-tuning reads them from there instead of scoring again.
+The tasks of an array job share a round: the candidates that the search can propose before it needs
+scores. Each task writes its trials to its own file, so that no two nodes write to the same file.
+The final run reads these trials instead of scoring the candidates again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Trial:
 
 
 def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
-    """The scores of a logged line; None where they are not numbers."""
+    """Return the scores of a logged trial; None if they are not numbers."""
     values = record.get("values")
     if not isinstance(values, dict) or metric not in values:
         return None
@@ -70,11 +70,11 @@ def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not abs(value) > 2**53  # nan is one
+    return isinstance(value, int | float) and not abs(value) > 2**53  # nan is allowed
 
 
 def is_known_trial(record: Any, metric: str) -> bool:
-    """Whether this is a trial as a task of an array job stores it, complete and sound."""
+    """Return whether this is a complete, valid trial as stored by a task of an array job."""
     if not isinstance(record, dict) or not _is_number(record.get("seconds")):
         return False
     trial = record.get("trial")
@@ -86,14 +86,14 @@ def is_known_trial(record: Any, metric: str) -> bool:
 
 
 class KnownTrials:
-    """Trials scored by tasks of an array job, found by what was scored."""
+    """Trials scored by tasks of an array job, looked up by candidate."""
 
     def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
         self._records = {_key(record["trial"]): record for record in records}
 
     @staticmethod
     def stored(trial: Trial, seconds: float) -> dict[str, Any]:
-        """As a task stores it: only the search knows its number."""
+        """Return the record that a task stores, without the number, which only the search knows."""
         record = {name: value for name, value in trial.record.items() if name != "trial"}
         return {"trial": record, "seconds": round(seconds, 4)}
 
@@ -115,9 +115,9 @@ Watch: TypeAlias = Callable[[int, int, "Trial | None"], None]
 
 
 class TrialLog:
-    """Trials as they finish, in task order; those of an earlier run are not repeated.
+    """A log of finished trials in task order; trials of an earlier run are not repeated.
 
-    Without a directory they are only kept in memory.
+    Without a directory, trials are only kept in memory.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class TrialLog:
         self._watch(len(self.trials), self._expected, self._best)
 
     def recorded(self, task: ScoringTask, outer: int | None) -> Trial | None:
-        """The next trial, if an earlier run has it."""
+        """Return the next trial if an earlier run has logged it, else None."""
         number = len(self.trials)
         if number >= len(self._records):
             return None
@@ -163,7 +163,7 @@ class TrialLog:
         return trial
 
     def taken(self, known: KnownTrials, task: ScoringTask, outer: int | None) -> Trial:
-        """The next trial, which a task of an array job has scored."""
+        """Return the next trial, which a task of an array job has scored."""
         record = known.find(task, outer)
         assert record is not None
         trial = self._trial(task, record["trial"], outer)
@@ -171,7 +171,7 @@ class TrialLog:
         return trial
 
     def _trial(self, task: ScoringTask, record: dict[str, Any], outer: int | None) -> Trial:
-        """The next trial, from its record."""
+        """Return the next trial, built from its record."""
         scores = None if "error" in record else _recorded_scores(record, self._metric)
         return Trial(len(self.trials), task, scores, record.get("error"), outer)
 
@@ -197,7 +197,7 @@ class TrialLog:
 def rounds(
     sample: TuningSample, method: MethodName, settings: TuningSettings
 ) -> Generator[list[ScoringTask], list[Trial], Outcome | None]:
-    """The search for one method: yields the tasks of a round, receives their trials."""
+    """Search for one method: yield the tasks of each round and receive their trials."""
     space = sample.space(method, settings)
     informed = sample.informed(settings) if settings.search == "informed" else ()
     going: Search = search(space, settings.search_settings, informed)
@@ -225,7 +225,7 @@ def run_search(
     run: Run,
     outer: int | None = None,
 ) -> Outcome:
-    """Drive the search for one method to its end."""
+    """Run the search for one method to its end."""
     scorer = CandidateScorer(sample, settings)
     going = rounds(sample, method, settings)
     try:
@@ -247,7 +247,7 @@ def run_search(
 def _trials(
     scorer: CandidateScorer, tasks: list[ScoringTask], log: TrialLog, run: Run, outer: int | None
 ) -> list[Trial]:
-    """The trials of these tasks: from the log, from an array job, or scored now."""
+    """Return the trials of these tasks, from the log, from an array job, or scored now."""
     log.expect(len(tasks))
     trials: list[Trial] = []
     while len(trials) < len(tasks) and (logged := log.recorded(tasks[len(trials)], outer)):
@@ -273,7 +273,7 @@ def scored_trials(
     run: Run,
     outer: int | None,
 ) -> Iterator[tuple[Trial, float]]:
-    """Each task's trial, numbered as the next of the log, and the seconds it took."""
+    """Yield each task's trial, numbered as the next in the log, and the seconds it took."""
     batches = list(_batches(tasks))
 
     def name(number: int) -> str:
@@ -292,14 +292,14 @@ def scored_trials(
 def _score_batch(
     scorer: CandidateScorer, batch: list[ScoringTask]
 ) -> tuple[list[Scores | ResvmError], float]:
-    """The scores of each task, and the mean seconds per task: they are scored together."""
+    """Score tasks together; return the scores of each task and the mean seconds per task."""
     started = time.perf_counter()
     found = scorer.scores(batch, Run(jobs=1))
     return found, (time.perf_counter() - started) / len(batch)
 
 
 def _batches(tasks: Sequence[ScoringTask]) -> Iterator[list[ScoringTask]]:
-    """Consecutive tasks of one kernel, a few at a time."""
+    """Yield consecutive tasks of one kernel, a few at a time."""
     batch: list[ScoringTask] = []
     for task in tasks:
         key = task.candidate.kernel_key
@@ -313,7 +313,7 @@ def _batches(tasks: Sequence[ScoringTask]) -> Iterator[list[ScoringTask]]:
 
 @dataclass(frozen=True)
 class OpenSearch:
-    """One of the searches that the tasks of an array job divide."""
+    """One of the searches that the tasks of an array job share."""
 
     name: str
     sample: TuningSample
@@ -323,7 +323,7 @@ class OpenSearch:
     def first_open_round(
         self, settings: TuningSettings, known: KnownTrials, log: TrialLog
     ) -> tuple[str, list[ScoringTask]] | None:
-        """The first round with unknown trials, and its label; None when the search has ended."""
+        """Return the label and tasks of the first open round; None if the search has ended."""
         going = rounds(self.sample, self.method, settings)
         number = 0
         try:
@@ -347,7 +347,7 @@ def run_array_task(
 ) -> tuple[int, int, tuple[int, ...]]:
     """Score this task's part of the open round of each search.
 
-    Returns how many candidates it scored, how many the rounds have, and which tasks are missing.
+    Return the number of candidates scored, the number in all open rounds, and the missing tasks.
     """
     known = KnownTrials(files.read())
     n_scored = n_candidates = 0

@@ -1,4 +1,4 @@
-"""``tune``: from P and U to the hyperparameters that score best; logged and resumable."""
+"""``tune``: find the hyperparameters that score best on P and U, with a log to resume from."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from resvm_cli.tuning.trials import (
     run_array_task,
     run_search,
 )
-from resvm_cli.tuning.validation import CandidateScorer, ScoredRows
+from resvm_cli.tuning.validation import CandidateScorer, ScoredSample
 
 # Members are added until two halves of the ensemble agree (paper, section 3.1).
 MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
-SCORE_TOLERANCE = 0.02  # between the halves' criteria
+SCORE_TOLERANCE = 0.02  # largest difference between the halves' criteria
 TOP_FRACTION = 0.05  # of U
-MIN_OVERLAP = 0.8  # of the rows that the halves put on top
+MIN_OVERLAP = 0.8  # between the top rows of the two halves
 
 
 @dataclass(frozen=True)
 class TuneRequest(TuningSettings):
-    """What to tune, how, and where the log goes."""
+    """What to tune, how, and where to write the log."""
 
     source: TrainingInput
     target: str
@@ -63,7 +63,7 @@ class TuneRequest(TuningSettings):
     task: Share | None = None  # of an array job: score only this part of the candidates
 
     def check(self) -> None:
-        """Reject what cannot work, before any file is read."""
+        """Reject requests that cannot work, before any file is read."""
         self.source.check()
         super().check()
         for method in self.methods if self.source.weights is not None else ():
@@ -72,13 +72,13 @@ class TuneRequest(TuningSettings):
             raise ParameterError("give either {folds_file} or {repeats}, not both")
 
     def for_its_kernel(self) -> TuneRequest:
-        """The request with its input read as the kernel needs it."""
+        """Return the request with its input read as the kernel needs it."""
         return replace(self, source=self.source.for_kernel(self.base.kernel))
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The best of one method, ready to be trained."""
+    """The best settings of one method, ready to be trained."""
 
     trial: Trial  # of the best setting
     settings: tuple[Setting, ...]
@@ -89,12 +89,12 @@ class Winner:
 
 @dataclass(frozen=True)
 class EnsembleSize:
-    """How well, and how stably, a number of members does."""
+    """The score of an ensemble of this size, and how well its two halves agree."""
 
     n_models: int
     score: float
-    difference: float  # of the criterion between halves
-    overlap: float  # of the rows of U that halves put on top
+    difference: float  # between the criteria of the two halves
+    overlap: float  # between the top rows of U of the two halves
 
     @property
     def stable(self) -> bool:
@@ -103,19 +103,19 @@ class EnsembleSize:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of all searches of a tuning."""
+    """The result of all searches of a tuning run."""
 
     best: Winner
     winners: tuple[Winner, ...]  # one for each method, best first
     trials: tuple[Trial, ...]
     n_repeated: int  # trials taken from an earlier run
-    outer: tuple[float, ...]  # the criterion on outer folds, each after a search of its own
+    outer: tuple[float, ...]  # the criterion on each outer fold, after its own search
     sizes: tuple[EnsembleSize, ...]  # those tried with n_models="auto"
     n_scored: tuple[int, int]  # rows of P and of U
 
     @property
     def params(self) -> dict[str, Any]:
-        """As in best.json."""
+        """The parameters as written to best.json."""
         return best_json.joined([winner.params for winner in self.winners])
 
 
@@ -130,11 +130,11 @@ class TuneResult(SearchResult):
 def tune(
     request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
 ) -> TuneResult:
-    """Search, log every trial, write the best."""
+    """Search, log every trial, and write the best parameters."""
     assert request.task is None
     request.check()
     request = request.for_its_kernel()
-    # an existing directory is rejected before hours of reading
+    # reject an existing directory before reading the data, which can take hours
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
     with _prepared(request, run) as ready:
         request, data, sample = ready.request, ready.data, ready.sample
@@ -148,7 +148,7 @@ def tune(
             except Interrupted:
                 run.notice(
                     Message(
-                        "{n:,} trials are kept; the same command with {resume:True} continues",
+                        "{n:,} trials are saved; continue with the same command and {resume:True}",
                         n=len(log.trials),
                     )
                 )
@@ -158,7 +158,7 @@ def tune(
 
 
 def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
-    """Search on sets that are read already; nothing is written."""
+    """Search on data that is already in memory, without writing anything."""
     for text in data.notes:
         run.notice(text)
     sample = TuningSample.from_data(data, settings, run)
@@ -202,7 +202,7 @@ def tune_task(
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """The rows, read and drawn, and the request and run as memory allows them."""
+    """The data and the sample, with the request and run reduced to fit into memory."""
 
     request: TuneRequest
     data: TrainingData
@@ -239,7 +239,7 @@ def _sample(request: TuneRequest, data: TrainingData, run: Run) -> TuningSample:
 
 
 def _fold_numbers(path: str) -> IntArray:
-    """The fold of each row: any names, numbered from 0 in sorted order."""
+    """Return the fold of each row; fold names are numbered from 0 in sorted order."""
     names = np.array(read_names(path), object)
     return np.unique(names, return_inverse=True)[1].reshape(-1)
 
@@ -247,7 +247,7 @@ def _fold_numbers(path: str) -> IntArray:
 def _search_all(
     settings: TuningSettings, data: PUData, sample: TuningSample, log: TrialLog, run: Run
 ) -> SearchResult:
-    """The search of every method, then what follows from them."""
+    """Search for every method, then compute outer estimates and the ensemble size."""
     scale = None if data.scaling is None else data.scaling.kind
     winners = []
     for method in settings.methods:
@@ -283,7 +283,7 @@ def winner_of(
     data: PUData,
     scale: str | None,
 ) -> Winner:
-    """The outcome of a search as it is trained and written."""
+    """Return the outcome of a search as settings to train and content for best.json."""
     chosen = _chosen(outcome, sample, settings, log)
     best = chosen[0].result if len(chosen) == 1 else outcome.best
     trial = log.trials[best.number]
@@ -313,7 +313,7 @@ def winner_of(
 def _chosen(
     outcome: Outcome, sample: TuningSample, settings: TuningSettings, log: TrialLog
 ) -> list[Pooled]:
-    """The candidates that the model is made of."""
+    """Return the candidates that make up the model."""
     best = outcome.best
     asked = settings.n_models if isinstance(settings.n_models, int) else None
     untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
@@ -331,7 +331,7 @@ def _chosen(
 def _outer_estimates(
     settings: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
 ) -> Iterator[float]:
-    """The criterion on rows that had no part in the choice: one search per outer fold."""
+    """Yield the criterion on each outer fold, after a search without the rows of that fold."""
     for fold, inner in sample.outer_samples(settings):
         outcomes = [
             run_search(inner, method, settings, log, run, fold) for method in settings.methods
@@ -350,7 +350,7 @@ def _outer_estimates(
 def ensemble_sizes(
     scorer: CandidateScorer, candidate: Candidate, run: Run
 ) -> Iterator[EnsembleSize]:
-    """More and more members, until two halves without a common member agree out of bag."""
+    """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
     largest = ScoringTask(candidate, MEMBER_STEPS[-1])
     sizes = scorer.rows_pos, scorer.rows_unl
     weights = scorer.sample.positive_weights
@@ -377,8 +377,8 @@ def ensemble_sizes(
                 return
 
 
-def _overlap(first: ScoredRows, second: ScoredRows) -> float:
-    """The fraction of the top rows of U that two rankings have in common."""
+def _overlap(first: ScoredSample, second: ScoredSample) -> float:
+    """Return the fraction of the top rows of U that two rankings have in common."""
     tops = []
     for rows in (first, second):
         unlabeled = np.flatnonzero(~rows.positive)
@@ -388,12 +388,12 @@ def _overlap(first: ScoredRows, second: ScoredRows) -> float:
     return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))
 
 
-# Logged under another name, or without an effect on the trials.
+# Parameters that are logged under another name or do not affect the trials.
 NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "gram_mb", "cache_mb")
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
-    """All that decides what the trials are; a run is resumed only with the same."""
+    """Return everything that determines the trials; a run can only be resumed with the same."""
     logged = {
         "kind": "resvm-tuning",
         "format": 1,

@@ -1,8 +1,8 @@
-"""How well a candidate separates P from U: scored on held-out folds, or out of bag.
+"""Score how well a candidate separates P from U, on held-out folds or out of bag.
 
 Every criterion compares known positives with unlabeled rows, each scored by members that have not
-seen it. All candidates share the same folds and random streams, so that they differ by their
-parameters and not by luck.
+seen it. All candidates share the same folds and random streams, so that their scores differ because
+of their parameters and not by chance.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
 
-# roc_areas is their mean: the whole area and its left part, by votes and by mean value.
+# roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
 ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc",
     "partial_roc_auc",
@@ -40,28 +40,28 @@ ROC_AREAS: tuple[MetricName, ...] = (
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Decisions about rows by members that have not seen them, P before U."""
+class ScoredSample:
+    """Rows of P and then of U, with decision values by members that have not seen them."""
 
-    positive: npt.NDArray[np.bool_]  # a row of P
-    values: FloatArray  # d, ties broken
+    positive: npt.NDArray[np.bool_]  # whether it is a row of P
+    values: FloatArray  # decision value d, with ties broken
     means: FloatArray  # the members' mean value
-    predicted: npt.NDArray[np.bool_]  # positive at the method's threshold
+    predicted: npt.NDArray[np.bool_]  # whether predicted positive at the method's threshold
     folds: IntArray  # the fold each row was held out in
-    rows: IntArray  # their numbers
+    rows: IntArray  # row numbers
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> ScoredRows:
-        return ScoredRows(*(getattr(self, each.name)[chosen] for each in fields(self)))
+    def only(self, chosen: npt.NDArray[np.bool_]) -> ScoredSample:
+        return ScoredSample(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     @classmethod
-    def joined(cls, parts: Sequence[ScoredRows]) -> ScoredRows:
+    def joined(cls, parts: Sequence[ScoredSample]) -> ScoredSample:
         columns = ([getattr(part, each.name) for part in parts] for each in fields(cls))
         return cls(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Every criterion of a candidate, and how much the selecting one varies; logged as it is."""
+    """All criteria of a candidate, and how much the selection criterion varies, as logged."""
 
     values: dict[str, float]
     deviation: float  # of the criterion over folds
@@ -70,8 +70,8 @@ class Scores:
     n_judged: int
 
 
-def score(rows: ScoredRows, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
-    """Every criterion; by folds the mean over them, else over all rows at once."""
+def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
+    """Compute all criteria: the mean over folds if ``by_folds``, else over all rows at once."""
     folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
     whole: dict[str, float] = {name: criterion(rows, name, up_to) for name in METRIC_NAMES}
     usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
@@ -90,10 +90,10 @@ def score(rows: ScoredRows, metric: MetricName, up_to: float, *, by_folds: bool)
     )
 
 
-def criterion(rows: ScoredRows, name: MetricName, up_to: float) -> float:
-    """One criterion over all these rows.
+def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
+    """Compute one criterion over all rows.
 
-    Those named ``_of_mean`` rank by the members' mean value, the others by d with ties broken.
+    Criteria named ``_of_mean`` rank by the members' mean value, others by d with ties broken.
     """
     if name in ("pu_score", "pu_score_pooled"):
         return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
@@ -113,7 +113,7 @@ def criterion(rows: ScoredRows, name: MetricName, up_to: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Ensemble:
-    """The members of a candidate, and their decision values of some rows."""
+    """The members of a candidate, and their decision values for some rows."""
 
     plan: Plan
     members: Sequence[Problem]
@@ -145,8 +145,8 @@ class CandidateScorer:
             self.kernels.positives, self.kernels.unlabeled, groups=self.sample.folds.groups
         )
 
-    def criterion(self, rows: ScoredRows) -> float:
-        """The criterion by which candidates are selected."""
+    def criterion(self, rows: ScoredSample) -> float:
+        """Return the criterion by which candidates are selected."""
         return criterion(rows, self.settings.metric, self.settings.up_to)
 
     def plan(
@@ -157,14 +157,14 @@ class CandidateScorer:
         seed: int,
         weights: PositiveWeights | None = None,
     ) -> Plan:
-        """The plan of a task for this many rows; gamma is a number, so no variance is needed."""
+        """Return a task's plan for this many rows; gamma is a number, so no variance is needed."""
         params = task.candidate.parameters(self.settings.base, task.n_models, rows_pos, rows_unl)
         return resolve_defaults(
             replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights
         )
 
     def scores(self, tasks: Sequence[ScoringTask], run: Run) -> list[Scores | ResvmError]:
-        """The scores of each task, all of one kernel, or why it has none."""
+        """Return each task's scores or the error that prevented them; all share one kernel."""
         settings = self.settings
         kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
         with self.kernels.trainer(kernel, run) as trainer:
@@ -178,9 +178,9 @@ class CandidateScorer:
 
     def held_out_rows(
         self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
-    ) -> list[ScoredRows | ResvmError]:
-        """Each row scored by an ensemble trained without its fold."""
-        parts: list[list[ScoredRows]] = [[] for _ in tasks]
+    ) -> list[ScoredSample | ResvmError]:
+        """Score each row by an ensemble trained without its fold."""
+        parts: list[list[ScoredSample]] = [[] for _ in tasks]
         failed: dict[int, ResvmError] = {}
         n_folds = self.sample.folds.n_folds
         for repeat, line in enumerate(self.sample.folds.parts):
@@ -199,7 +199,7 @@ class CandidateScorer:
                     else:
                         parts[number].append(rows)
         return [
-            failed.get(number) or ScoredRows.joined(parts[number]) for number in range(len(tasks))
+            failed.get(number) or ScoredSample.joined(parts[number]) for number in range(len(tasks))
         ]
 
     def held_out_fold(
@@ -210,17 +210,17 @@ class CandidateScorer:
         fold: int,
         number: int,
         stream: int = randomness.FOLD,
-    ) -> list[ScoredRows | ResvmError]:
-        """The rows of one fold, scored by ensembles trained on all others."""
+    ) -> list[ScoredSample | ResvmError]:
+        """Score the rows of one fold by ensembles trained on all other rows."""
         kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
         seed = randomness.fold_seed(self.settings.base.seed, number, stream)
 
-        def scored(ensemble: _Ensemble) -> ScoredRows:
+        def scored(ensemble: _Ensemble) -> ScoredSample:
             single = ensemble.plan.method == "cwsvm"
             decisions = decide(ensemble.values, single)
-            return ScoredRows(
+            return ScoredSample(
                 held < self.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.means,
@@ -233,11 +233,11 @@ class CandidateScorer:
 
     def out_of_bag_rows(
         self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
-    ) -> list[ScoredRows | ResvmError]:
-        """Each row scored by members whose bags lack it."""
+    ) -> list[ScoredSample | ResvmError]:
+        """Score each row by the members whose bags do not contain it."""
         everything = np.arange(self.rows_pos), np.arange(self.rows_unl)
 
-        def scored(ensemble: _Ensemble) -> ScoredRows:
+        def scored(ensemble: _Ensemble) -> ScoredSample:
             return self.score_out_of_bag(ensemble.members, ensemble.values)
 
         seed = self.settings.base.seed
@@ -250,13 +250,13 @@ class CandidateScorer:
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
-        scored: Callable[[_Ensemble], ScoredRows],
-    ) -> list[ScoredRows | ResvmError]:
+        scored: Callable[[_Ensemble], ScoredSample],
+    ) -> list[ScoredSample | ResvmError]:
         """Train each task's ensemble on the kept rows of P and U, and score ``rows`` with it.
 
         Tasks with the same bags are trained together: each bag is drawn and prepared once.
         """
-        found: dict[int, ScoredRows | ResvmError] = {}
+        found: dict[int, ScoredSample | ResvmError] = {}
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
         if weights is not None:
@@ -290,13 +290,13 @@ class CandidateScorer:
                     found[number] = error
         return [found[number] for number in range(len(tasks))]
 
-    def score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredRows:
-        """Each row scored by those members that have not seen it.
+    def score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+        """Score each row by the members that have not seen it.
 
-        Bags hold a larger fraction of P than of U, and rows scored by few members vary more: rows
-        of P would fill the top and the bottom of a ranking that knows nothing. So each row of U is
-        paired with a row of P, and scored by members that lack both. Rows in every bag are left
-        out. The folds only show how much the criterion varies.
+        Bags hold a larger fraction of P than of U, and scores by few members vary more. So even in
+        a random ranking, rows of P would fill the top and the bottom. To avoid this, each row of U
+        is paired with a row of P and scored by members that have seen neither. Rows in every bag
+        are left out. The folds only show how much the criterion varies.
         """
         rows = np.arange(self.rows_pos + self.rows_unl)
         absent = UnseenMask(members, self._training_rows).all_unseen()
@@ -304,7 +304,7 @@ class CandidateScorer:
         partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
         absent[self.rows_pos :] &= absent[partners]
         decisions = decide_out_of_bag(values, absent)
-        scored = ScoredRows(
+        scored = ScoredSample(
             rows < self.rows_pos,
             decisions.values_without_ties(),
             decisions.means,

@@ -306,7 +306,7 @@ def test_progress_is_reported(labelled):
     ("keywords", "message"),
     [
         ({"n_pos": 0}, "^n_pos must be at least 1, got 0"),
-        ({"n_pos": 2.5}, "n_pos must be a whole number, got 2.5"),
+        ({"n_pos": 2.5}, "n_pos must be an integer, got 2.5"),
         ({"c_unl": "x"}, "c_unl must be a number, got 'x'"),
         (
             {"kernel": "rbg"},
@@ -323,7 +323,7 @@ def test_progress_is_reported(labelled):
         ({"auto": True, "params": {}}, "give either auto or params, not both"),
         ({"params": {}}, "params: contains no parameters"),
         ({"seed": -1}, "^seed must be at least 0, got -1"),
-        ({"groups": [1, 2]}, "groups has 2 values, and X has 130 rows"),
+        ({"groups": [1, 2]}, "groups has 2 values, but X has 130 rows"),
         ({"positive_label": 4}, "the labels are 0, 1; set positive_label"),
     ],
     ids=str,
@@ -337,17 +337,17 @@ def test_what_cannot_work_is_a_value_error_that_names_parameters(labelled, keywo
 def test_rows_that_cannot_be_used_are_refused(labelled):
     X, y = labelled.X, labelled.y
     for bad, labels, message in (
-        (X, y[:5], "y has 5 labels, and X has 130 rows"),
+        (X, y[:5], "y has 5 labels, but X has 130 rows"),
         (X[0], y, "X has 1 dimensions"),
         (np.where(X[3, 1] == X, np.nan, X), y, "row 3, column 1 of X: nan; every value"),
-        (X, np.ones(130), "none is left as unlabeled"),
+        (X, np.ones(130), "there are no unlabeled rows"),
     ):
         with pytest.raises(ValueError, match=message):
             resvm_cli.fit(bad, labels)
     model = resvm_cli.fit(X, y, kernel="poly", n_models=2)
     with pytest.raises(ValueError, match="row 4 of X: its decision value is not finite"):
         model.predict(np.vstack([X[:4], np.full((1, 6), 1e200)]))
-    with pytest.raises(ValueError, match="ids has 3 values, and X has 130 rows"):
+    with pytest.raises(ValueError, match="ids has 3 values, but X has 130 rows"):
         resvm_cli.rank(X, y, ids=["a", "b", "c"])
 
 
@@ -423,7 +423,9 @@ class Frame:
 def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
     X = labelled.X.astype(object)
     X[2, 4] = "high"
-    with pytest.raises(ValueError, match=r"^column 'e' of X holds more than numbers\nleave texts"):
+    with pytest.raises(
+        ValueError, match=r"^column 'e' of X holds values that are not numbers\nleave out"
+    ):
         resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
     with pytest.raises(ValueError, match=r"^X is not a matrix of numbers: .*'high'"):
         resvm_cli.fit(X, labelled.y)
@@ -438,7 +440,7 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
 
 def test_an_array_of_too_few_columns_is_refused(labelled):
     model = resvm_cli.fit(labelled.X, labelled.y, n_models=2)
-    with pytest.raises(ValueError, match="X has 4 columns, and the model was trained on 6"):
+    with pytest.raises(ValueError, match="X has 4 columns, but the model was trained on 6"):
         model.predict(labelled.X[:, :4])
     narrow = csr_matrix(labelled.X[:, :4])  # rows of a file end where their features do
     expected = model.decision_values(np.pad(labelled.X[:, :4], ((0, 0), (0, 2))))

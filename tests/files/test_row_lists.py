@@ -436,7 +436,7 @@ def test_from_python_weights_of_known_positives_count(problem, weights, resvm, t
     assert model.manifest["bags"] == stored["bags"]
     plain = resvm_cli.fit(X, y, n_models=6)
     assert plain.manifest["bags"] == "pcg64-1"
-    with pytest.raises(ValueError, match=r"3 weights, and X has"):
+    with pytest.raises(ValueError, match=r"3 weights, but X has"):
         resvm_cli.fit(X, y, weights=[1, 1, 1])
     with pytest.raises(ValueError, match=r"weights has no meaning for method"):
         resvm_cli.fit(X, y, weights=given, method="bagging")

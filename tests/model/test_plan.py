@@ -173,12 +173,12 @@ def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
         ({"n_unl": 10**12}, "n_unl must be at most 1,073,741,824, got 1000000000000"),
         (
             {"solver": "liblinear"},
-            'solver="liblinear" trains linear members only, and kernel is rbf',
+            'solver="liblinear" trains only linear members, but kernel is rbf',
         ),
-        ({"bias": 1.0}, "bias is for LIBLINEAR, which penalizes it; LIBSVM's bias is free"),
+        ({"bias": 1.0}, "bias applies to LIBLINEAR only; LIBSVM does not penalize the bias"),
         (
             {"kernel": "linear", "solver": "libsvm", "bias": 1.0},
-            "bias is for LIBLINEAR, which penalizes it; LIBSVM's bias is free",
+            "bias applies to LIBLINEAR only; LIBSVM does not penalize the bias",
         ),
         ({"kernel": "linear", "bias": -2.0}, "bias must be positive and finite, got -2"),
         (

@@ -200,8 +200,8 @@ def test_kernels_go_by_name_in_any_case_or_by_number():
 def test_rank_refuses_options_of_training_beside_a_model(given, option, resvm):
     ran = resvm("rank", "--model", "m", "-P", "p", "-U", "u", *given)
     assert ran.code == 2
-    assert f"error: {option} is for training, and --model is trained already" in ran.err
-    assert f"leave {option} out, or --model" in ran.err
+    assert f"error: {option} is for training, but --model is already trained" in ran.err
+    assert f"leave out {option} or --model" in ran.err
 
 
 def panels(command: str) -> list[str]:

@@ -23,13 +23,13 @@ def refusal(line: str) -> CommandLineError:
         ("xyzzy", "there is no command 'xyzzy'", "the commands are train, "),
         ("train --foo", "resvm train has no option --foo", "did you mean --force?"),
         ("--qqq", "resvm has no option --qqq", "`resvm --help` lists all options"),
-        ("train -j x", "-j/--jobs is 'x'; a whole number was expected", "`resvm train --help`"),
+        ("train -j x", "-j/--jobs is 'x'; an integer was expected", "`resvm train --help`"),
         ("train -j 0", "-j/--jobs is 0; at least 1 was expected", "`resvm train --help`"),
         ("train -c much", "-c/--c-unl is 'much'; a number was expected", "`resvm train --help`"),
         (
             "train --data d.csv --positive-label hit",
             "--positive-label is 'hit'; a number was expected",
-            "labels of svmlight text are numbers; if the file is a table: resvm convert",
+            "labels in svmlight files are numbers; if the file is a table: resvm convert",
         ),
         (
             "score --bootstrap 2000000",
@@ -55,7 +55,7 @@ def test_what_is_refused_is_named_with_what_to_do(line, message, hint):
 @pytest.mark.parametrize("command", ["train", "tune", "rank"])
 def test_files_as_svm_train_takes_them_get_a_pointer_to_options(command):
     error = refusal(f"{command} -t 2 -c 10 train.svm model")
-    expected = f"resvm {command} takes its files by options, got train.svm model without one"
+    expected = f"resvm {command} takes its files as options, but got train.svm model without one"
     assert error.message == expected
     assert "--data train.svm --positive-label 1 -o model" in (error.hint or "")
     assert "-P pos.svm -U unl.svm" in (error.hint or "")

@@ -141,7 +141,7 @@ def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
     found = pooled(results, candidates()[0])
     assert [one.result.number for one in found] == [0, 7, 6, 5]
     assert sum(one.n_models for one in found) == 110
-    assert f"informed {MAX_SETTINGS}, else 1" in " ".join(
+    assert f"{MAX_SETTINGS} if informed, else 1" in " ".join(
         resvm("tune", "--help").out.decode().split()
     )
 

@@ -42,7 +42,7 @@ def test_lists_ranges_and_single_values(name, text, low, high, log, values):
         ("gamma", "1..inf", "is not a number"),
         ("gamma", "0..1", "must be positive"),
         ("gamma", "1..2:lg", "neither :log nor :linear"),
-        ("n_pos", "2.5,3", "whole numbers"),
+        ("n_pos", "2.5,3", "values must be integers"),
         ("c_unl", "1,1", "listed twice"),
         ("coef0", "-1..1:log", "logarithmic range must be positive"),
     ],
@@ -140,7 +140,7 @@ def test_bags_fit_the_data_however_small_it_is(n_pos, n_unl, method):
 
 
 def test_ranges_beyond_the_data_or_the_method_are_refused():
-    with pytest.raises(ParameterError, match="which is all that the data allows"):
+    with pytest.raises(ParameterError, match="the widest range that the data allows"):
         default_space("resvm", "rbf", 45, 900, 0.1, [parse_axis("n_pos", "10,50")])
     with pytest.raises(ParameterError, match='w_pos has no meaning for method="bagging"'):
         default_space("bagging", "rbf", 45, 900, 0.1, [parse_axis("w_pos", "1,2")])

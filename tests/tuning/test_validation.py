@@ -23,7 +23,7 @@ from resvm_cli.tuning.sample import Folds, TuningSample
 from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.validation import CandidateScorer, ScoredRows, criterion, score
+from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
 
 RNG = np.random.default_rng(21)
 P = RNG.standard_normal((24, 3)) + 1.2
@@ -176,7 +176,7 @@ def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
 
 
 def test_pu_score_is_the_papers():
-    rows = ScoredRows(
+    rows = ScoredSample(
         np.array([True, True, True, True, False, False]),
         np.zeros(6),
         np.zeros(6),

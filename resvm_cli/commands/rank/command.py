@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 ranking_option = partial(typer.Option, rich_help_panel="Ranking")
 
-# With such a name the ranking was meant, not a directory for the model.
+# A name with one of these suffixes was meant for the ranking, not for a model directory.
 LISTING_SUFFIXES = (".tsv", ".csv", ".jsonl", ".txt", ".html")
-# Options of training, which a stored model has behind it.
+# Training options, which cannot be used with a stored model.
 TRAINING_OPTIONS = (
     *(name for name in names_of(MethodOptions) if name != "decision"),
     *("scale", "features", "seed", "output", "force"),
@@ -47,29 +47,31 @@ TRAINING_OPTIONS = (
 
 @table_options(RANKING_TABLE)
 class RankingOptions:
-    """Which rows are listed, and what is said about each."""
+    """Which rows to list, and what to report about each."""
 
     negatives: Annotated[
         str | None,
         ranking_option(
             metavar="FILE",
-            help="Trusted negatives, scored and not trained on: adds conformal p-values, which"
-            " --fdr then uses.",
+            help="Trusted negatives. They are scored but not trained on, and add conformal"
+            " p-values, which --fdr then uses.",
         ),
     ] = None
     feature_map: Annotated[
         str | None,
-        ranking_option("--map", metavar="FILE", help="With --why: feature names (resvm convert)."),
+        ranking_option(
+            "--map", metavar="FILE", help="With --why: feature names, as written by resvm convert."
+        ),
     ] = None
     no_interval: Annotated[
         bool,
-        ranking_option("--no-interval", help="Leave rank_low and rank_high empty, to save memory."),
+        ranking_option("--no-interval", help="Leave rank_low and rank_high empty to save memory."),
     ] = False
 
 
 @option_group
 class ListingOptions:
-    """Where the ranking goes, and in which form."""
+    """Where to write the ranking, and in which format."""
 
     form: Annotated[
         str,
@@ -84,13 +86,13 @@ class ListingOptions:
         str | None,
         output_option(
             metavar="FILE",
-            help="Write a web page: the ranking to search and sort, and charts.",
+            help="Write a web page with charts and a ranking to search and sort.",
         ),
     ] = None
     why_out: Annotated[
         str | None,
         output_option(
-            metavar="FILE", help="With --why: write the reasons to a file, as JSON lines."
+            metavar="FILE", help="With --why: write the reasons to a file as JSON Lines."
         ),
     ] = None
     json: Json = False
@@ -144,14 +146,14 @@ def rank(
     if model is not None:
         _reject_training(context, explicit)
     if listing.why_out is not None and "why" not in explicit:
-        raise CommandLineError("--why-out goes with --why N")
+        raise CommandLineError("--why-out requires --why N")
     if output is not None and output.lower().endswith(LISTING_SUFFIXES):
         raise CommandLineError(
-            f"-o is a directory for the model, and '{output}' is the name of a list",
+            f"-o is a directory for the model, but '{output}' looks like the name of a list",
             f"the ranking goes to stdout: resvm rank ... > {shlex.quote(output)}, without -o",
         )
     if force and output is None:
-        raise CommandLineError("--force goes with -o/--output")
+        raise CommandLineError("--force requires -o/--output")
     choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
     request = RankRequest(
         source=data.training_input(scale, groups=groups, keep_ids=True),
@@ -175,8 +177,8 @@ def _reject_training(context: typer.Context, explicit: set[str]) -> None:
         if name in explicit:
             option = option_text(context, name)
             raise CommandLineError(
-                f"{option} is for training, and --model is trained already",
-                f"leave {option} out, or --model",
+                f"{option} is for training, but --model is already trained",
+                f"leave out {option} or --model",
             )
 
 

@@ -1,8 +1,8 @@
 """``rank --fdr``: how many rows of a list are expected to be false, and where to cut it.
 
-Without negatives the estimate rests on out-of-bag values of P and U, taken as mixtures of the same
-two classes. With trusted negatives, which are scored and never trained on, the list is chosen by
-conformal p-values.
+Without negatives, the estimate is based on the out-of-bag values of P and U, modeled as mixtures of
+the same two classes. With trusted negatives, which are scored but never trained on, the list is
+chosen by conformal p-values.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class FdrEstimate:
     contamination_pos: Interval | None  # None: P has no scores, or too few rows
     contamination_unl: Interval | None
     separable: bool
-    contamination_given: bool  # of U, by the user
-    n_negatives: int | None  # trusted ones
-    n_unlike: int | None = None  # trusted negatives outside the values of P and U
+    contamination_given: bool  # whether the user gave that of U
+    n_negatives: int | None  # number of trusted negatives
+    n_unlike: int | None = None  # trusted negatives with values outside those of P and U
     fdr: float | None = None
-    n_listed: int | None = None  # with fdr
+    n_listed: int | None = None  # if fdr was given
     precision: Interval | None = None  # of that list, unless it is conformal
 
     @classmethod
@@ -45,7 +45,7 @@ class FdrEstimate:
         negatives: TrustedNegatives | None,
         n_unlike: int | None = None,
     ) -> FdrEstimate:
-        """The estimate before a list is chosen."""
+        """Return the estimate before a list is chosen."""
         count = None if negatives is None else len(negatives.member_values)
         if classes is None:
             return cls(None, None, False, False, count, n_unlike)
@@ -54,7 +54,7 @@ class FdrEstimate:
 
 
 def read_negatives(path: str, *, zero_based: bool) -> Rows:
-    """The rows of a file of trusted negatives."""
+    """Read a file of trusted negatives."""
     rows = read_file(path, zero_based=zero_based).rows
     if not len(rows):
         raise DataError(f"{name_of(path)}: has no rows", "trusted negatives were expected")
@@ -62,13 +62,13 @@ def read_negatives(path: str, *, zero_based: bool) -> Rows:
 
 
 def scored_negatives(rows: Rows, scorer: OutOfBagScorer) -> TrustedNegatives:
-    """Trusted negatives, scored by every member."""
+    """Score trusted negatives by every member."""
     values = scorer.predictor.member_values(rows)
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
         raise DataError(
             f"row {bad[0] + 1:,} of the trusted negatives: its decision value is not finite",
-            Message("its values are far from those that members were trained on: {scale} them"),
+            Message("its values are far from those in the training rows: use {scale}"),
         )
     return TrustedNegatives(values, scorer.rule, scorer.predictor.ensemble.groups)
 
@@ -76,7 +76,7 @@ def scored_negatives(rows: Rows, scorer: OutOfBagScorer) -> TrustedNegatives:
 def negatives_unlike(
     scorer: OutOfBagScorer, known: FloatArray | None, unlabeled: FloatArray
 ) -> int | None:
-    """How many trusted negatives have values outside those of P and U; None if unknown."""
+    """Count the trusted negatives with values outside those of P and U; None if unknown."""
     seen = usual_range(unlabeled if known is None else known, unlabeled)
     if scorer.negatives is None or seen is None:
         return None
@@ -86,27 +86,27 @@ def negatives_unlike(
 
 
 def warnings_about_negatives(estimate: FdrEstimate) -> list[str]:
-    """A warning if the trusted negatives do not look like a sample of those in U."""
+    """Warn if the trusted negatives do not look like a sample of the negatives in U."""
     count, n_unlike = estimate.n_negatives, estimate.n_unlike
     if count is None or n_unlike is None or not are_unlike(n_unlike, count):
         return []
     return [
         f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their values"
-        " lie outside those of 99 % of these rows; p-values are valid only if the negatives are a"
-        " fair sample of those in U"
+        " lie outside the range of 99 % of these rows; p-values are valid only if the trusted"
+        " negatives are a representative sample of the negatives in U"
     ]
 
 
 def cut_at_fdr(listing: Listing, estimate: FdrEstimate, fdr: float) -> tuple[Listing, FdrEstimate]:
-    """The longest list whose expected false discovery rate is at most ``fdr``.
+    """Return the longest list whose expected false discovery rate is at most ``fdr``.
 
-    With trusted negatives it is the list of Benjamini and Hochberg.
+    With trusted negatives, this is the list of the Benjamini-Hochberg procedure.
     """
     if estimate.n_negatives is not None:
         chosen = listing.further[CONFORMAL[1]] <= fdr + ROUNDING
         return listing.where(chosen), replace(estimate, fdr=fdr, n_listed=int(chosen.sum()))
     precision, low, high = (listing.further[name] for name in PRECISION)
-    length = int((precision >= 1 - fdr - ROUNDING).sum())  # it never rises down the list
+    length = int((precision >= 1 - fdr - ROUNDING).sum())  # precision never rises down the list
     reached = None
     if length:
         last = length - 1
@@ -116,14 +116,14 @@ def cut_at_fdr(listing: Listing, estimate: FdrEstimate, fdr: float) -> tuple[Lis
 
 
 def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
-    """Why the list is empty, or why its length should not be trusted."""
+    """Explain why the list is empty, or why its length should not be trusted."""
     if estimate.n_negatives is not None:
         if estimate.n_listed:
             return []
         return [
             Message(
-                "no list has this false discovery rate: {n:,} trusted negatives give p-values of"
-                " {lowest:.2g} and above; give more of them, or a larger {fdr}",
+                "no list has this false discovery rate: with {n:,} trusted negatives, p-values are"
+                " at least {lowest:.2g}; give more negatives or a larger {fdr}",
                 n=estimate.n_negatives,
                 lowest=1 / (1 + estimate.n_negatives),
             )
@@ -138,7 +138,7 @@ def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
         warnings.append(
             Message(
                 "P and U overlap too much to estimate the fraction of positives in U, so the list"
-                " may hold far fewer: give {contamination_unl} or {negatives}"
+                " may contain far fewer positives: give {contamination_unl} or {negatives}"
             )
         )
     if not estimate.n_listed:

@@ -1,4 +1,4 @@
-"""Ranked rows: U from the best down, or P from the most suspicious down, with their columns."""
+"""Ranked rows with their columns: U, best first, or P, most suspicious first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LINES_AT_ONCE = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """Rows in the order of their ranks; nan where every member has seen a row."""
+    """Rows in order of rank; values are nan if every member has seen the row."""
 
     ids: list[str]
     known: npt.NDArray[np.bool_]
@@ -51,18 +51,18 @@ class Listing:
     low: IntArray | None  # None without intervals
     high: IntArray | None
     further: Mapping[str, FloatArray] = field(default_factory=dict)  # additional columns
-    ranks: IntArray | None = None  # if some rows were left out; None: 1, 2, ...
-    numbers: IntArray | None = None  # of the rows, P before U
+    ranks: IntArray | None = None  # if rows were left out; None means 1, 2, ...
+    numbers: IntArray | None = None  # row numbers, P before U
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def head(self, count: int) -> Listing:
-        """The first rows."""
+        """Return the first rows."""
         return self._slice(slice(0, count))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Listing:
-        """The chosen rows, which keep their ranks."""
+        """Return the chosen rows, which keep their ranks."""
         indices = np.flatnonzero(chosen)
         some = self._take([self.ids[index] for index in indices.tolist()], indices)
         return replace(some, ranks=indices + 1)
@@ -90,11 +90,11 @@ class Listing:
 
     @property
     def expected_false(self) -> FloatArray | None:
-        """A column of audits only."""
+        """The expected number of false positives down to each row; None unless an audit."""
         return self.further.get(EXPECTED_FALSE[0])
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """One tuple of columns per row; None for an empty cell."""
+        """Yield one tuple of columns per row, with None for an empty cell."""
         for start in range(0, len(self), LINES_AT_ONCE):
             part = self._slice(slice(start, start + LINES_AT_ONCE))
             scored = part.n_members > 0
@@ -122,9 +122,9 @@ class Listing:
 def ordered(
     ids: list[str], scored: OutOfBagScores, n_known: int, first: int = 0, *, lowest_first: bool
 ) -> Listing:
-    """The rows sorted by value, ties by number, those without a value last.
+    """Sort rows by value, ties by row number, and put rows without a value last.
 
-    Rows are numbered from ``first``.
+    Row numbers start at ``first``.
     """
     order = np.argsort(scored.values if lowest_first else -scored.values, kind="stable")
     low = high = None
@@ -147,14 +147,14 @@ def ordered(
 
 
 def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -> Listing:
-    """P from the most suspicious down."""
+    """List P, most suspicious first."""
     if known.resampled is not None:  # rank_bounds overwrites values that the caller may need
         known = replace(known, resampled=known.resampled.copy())
     return with_expected_false(ordered(ids, known, len(ids), lowest_first=True), classes)
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """The list with the expected fraction of positives among the rows of U down to each row."""
+    """Add the expected fraction of positives among the rows of U down to each row."""
     scored = listing.n_members > 0
     of_unl = scored & ~listing.known
     fraction = None if classes is None else classes.precision(int(of_unl.sum()))
@@ -162,7 +162,7 @@ def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
 
 
 def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """The audit with the number of false positives expected down to each row."""
+    """Add the expected number of false positives down to each row of an audit."""
     scored = listing.n_members > 0
     count = None if classes is None else classes.expected_false(int(scored.sum()))
     return _with_figure(listing, EXPECTED_FALSE, count, np.where(scored, np.cumsum(scored), 0))
@@ -171,7 +171,7 @@ def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listi
 def _with_figure(
     listing: Listing, names: tuple[str, ...], figure: IntervalsByDepth | None, depths: IntArray
 ) -> Listing:
-    """The list with columns of a figure and its bounds at these depths; nan at depth 0."""
+    """Add columns for a figure and its bounds at these depths; nan at depth 0."""
     columns = {}
     for name, part in zip(names, ("value", "low", "high"), strict=True):
         by_depth = np.full(1, np.nan)
@@ -182,19 +182,19 @@ def _with_figure(
 
 
 def conformal_columns(p_values: FloatArray) -> dict[str, FloatArray]:
-    """p-values, and q-values: the lowest false discovery rate at which each row is listed."""
+    """Return p-values and q-values: the lowest false discovery rate that lists each row."""
     return dict(zip(CONFORMAL, (p_values, benjamini_hochberg(p_values)), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """At which ranks of U the known positives would be found, were they unlabeled."""
+    """The ranks in U at which known positives would be found if they were unlabeled."""
 
-    depths: IntArray  # ascending: the rows of U before each of them
+    depths: IntArray  # ascending: the number of rows of U before each known positive
 
     @classmethod
     def from_values(cls, known: OutOfBagScores, unlabeled: OutOfBagScores) -> Recovery | None:
-        """From out-of-bag values of P and U; None if no row of P has one."""
+        """Compute depths from out-of-bag values of P and U; None if no row of P has one."""
         values = known.values[known.scored]
         if not len(values):
             return None
@@ -203,16 +203,16 @@ class Recovery:
         return cls(np.sort(before))
 
     def recall_at(self, depth: int) -> float:
-        """The fraction found among the first ``depth`` rows."""
+        """Return the fraction found among the first ``depth`` rows."""
         return float(np.searchsorted(self.depths, depth, "left") / len(self.depths))
 
     def depth_of(self, fraction: float) -> int:
-        """The number of rows to look at to find this fraction."""
+        """Return the number of rows to examine to find this fraction."""
         return int(self.depths[int(np.ceil(round(fraction * len(self.depths), 9))) - 1]) + 1
 
 
 def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
-    """The text of a ranking, in pieces."""
+    """Yield the text of a ranking in pieces."""
     if form == "jsonl":
         names = listing.columns
         yield from _pieces(

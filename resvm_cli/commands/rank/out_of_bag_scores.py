@@ -1,13 +1,13 @@
 """Out-of-bag scores of every row: decision values, resampled values and p-values.
 
-Resampled values show how far a row's rank depends on which members were drawn. A resample draws as
-many members as there are, with replacement, and scores every row by those of them that have not
-seen it. Values are kept in single precision and replaced by ranks, so that memory stays
-proportional to the rows.
+Resampled values show how much a row's rank depends on which members were drawn. A resample draws
+members with replacement, as many as the ensemble has, and scores every row by the drawn members
+that have not seen it. Values are stored in single precision and overwritten by ranks to save
+memory.
 
-P-values compare a row with trusted negatives. To the members that have not seen the row, these are
-as new as the row itself: if it is a negative like them, every rank among their values is equally
-likely. So the fraction of values at or above its own, counting itself, is a p-value that assumes
+P-values compare a row with trusted negatives. The members that score the row have seen neither it
+nor the negatives. So if the row is a negative like them, every rank among their values is equally
+likely, and the fraction of values at or above its own, counting itself, is a p-value that assumes
 nothing about the model (Vovk; Bates et al. 2023).
 """
 
@@ -51,20 +51,20 @@ LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
 MAX_CELLS = 50_000_000  # rows times resamples: 200 MB
 COLUMNS_AT_ONCE = 1 << 14
-ROUNDING = 1e-9  # values that differ by less are equal: sums are taken in another order
-SCORE_BYTES = 24  # for each value of a member on a row
-LISTED_BYTES = 150  # for each row of a ranking
+ROUNDING = 1e-9  # smaller differences are rounding errors, as sums are computed in varying order
+SCORE_BYTES = 24  # per row and member
+LISTED_BYTES = 150  # per row of a ranking
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagScores:
-    """Scores of rows by the members that have not seen them; nan where every member has."""
+    """Scores of rows by the members that have not seen them; nan if every member has."""
 
     values: FloatArray  # by the scorer's rule
     votes: FloatArray
     n_members: IntArray
     resampled: SingleArray | None  # resamples x rows
-    p_values: FloatArray | None = None  # where there are trusted negatives
+    p_values: FloatArray | None = None  # if there are trusted negatives
 
     @property
     def scored(self) -> BoolArray:
@@ -88,24 +88,24 @@ class OutOfBagScores:
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagScorer:
-    """An ensemble with what its members have seen; scores sets of any size, block by block."""
+    """Scores rows by the members that have not seen them, block by block."""
 
     predictor: Predictor
     unseen_mask: UnseenMask
     n_positives: int
     rule: RuleName
     run: Run
-    break_ties: bool = True  # so that rows can be put in order
-    negatives: TrustedNegatives | None = None  # to compare rows of U with
+    break_ties: bool = True  # so that rows can be sorted
+    negatives: TrustedNegatives | None = None  # for p-values of rows of U
 
     def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagScores:
-        """The rows of P."""
+        """Score the rows of P."""
         return self._score(iter([rows]), len(rows), 0, resamples, "P")
 
     def unlabeled(
         self, blocks: Iterator[Rows], n_rows: int, resamples: MemberResamples | None
     ) -> OutOfBagScores:
-        """The rows of U, all of them in order."""
+        """Score all rows of U, given in order."""
         return self._score(blocks, n_rows, self.n_positives, resamples, "U")
 
     def _score(
@@ -152,7 +152,7 @@ class OutOfBagScorer:
         if len(bad):
             raise DataError(
                 f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
-                Message("its values are far from those that members were trained on: {scale} them"),
+                Message("its values are far from those in the training rows: use {scale}"),
             )
         groups = self.predictor.ensemble.groups
         decisions = decide_out_of_bag(member_values, absent, groups)
@@ -168,7 +168,7 @@ class OutOfBagScorer:
 
 
 def _tasks(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
-    """Blocks of a size that suits the members, each with the number of its first row."""
+    """Yield blocks sized for the number of members, each with the number of its first row."""
     most = max(1, CELLS_AT_ONCE // n_models // BLOCK_ROWS) * BLOCK_ROWS
     done = 0
     for rows in blocks:
@@ -179,7 +179,7 @@ def _tasks(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
 
 
 def ranking_threads(plan: ModelPlan, data: PUData, run: Run, *, intervals: bool) -> int:
-    """Threads within the run's limit while every row is scored."""
+    """Return how many threads fit into the run's memory while every row is scored."""
     n_rows = plan.rows_pos + plan.rows_unl
     held = training_estimate(plan, data, plan.n_models).held + LISTED_BYTES * n_rows
     if intervals:
@@ -191,12 +191,12 @@ def ranking_threads(plan: ModelPlan, data: PUData, run: Run, *, intervals: bool)
 
 
 def n_resamples(n_rows: int) -> int:
-    """How many resamples fit into memory for this many rows."""
+    """Return how many resamples fit into memory for this many rows."""
     return max(MIN_RESAMPLES, min(MAX_RESAMPLES, MAX_CELLS // max(1, n_rows)))
 
 
 class MemberResamples:
-    """Members drawn again with replacement, the same ones for every row."""
+    """Resamples of the members, drawn with replacement and the same for every row."""
 
     def __init__(self, n_models: int, n_resamples: int, seed: int) -> None:
         bits = randomness.run_bits(seed, randomness.RESAMPLES)
@@ -217,7 +217,7 @@ class MemberResamples:
         rule: RuleName = "votes",
         groups: Sequence[Group] = (),
     ) -> SingleArray:
-        """resamples x rows: decision values by this rule, without ties.
+        """Return decision values by this rule, with ties broken: resamples x rows.
 
         A row that every drawn member has seen keeps its own value.
         """
@@ -232,7 +232,7 @@ class MemberResamples:
         return result
 
     def _votes(self, member_values: FloatArray, absent: BoolArray) -> FloatArray:
-        """rows x resamples: d without ties, nan where every member has seen the row."""
+        """Return d with ties broken, nan if every member has seen the row: rows x resamples."""
         signs = np.where(absent, np.sign(member_values), 0.0)
         admitted = np.where(absent, member_values, 0.0)
         n_members, balance, sums = (self._drawn(part) for part in (absent, signs, admitted))
@@ -247,7 +247,7 @@ class MemberResamples:
     def _means(
         self, member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
     ) -> FloatArray:
-        """rows x resamples: the groups' means, nan where every member has seen the row."""
+        """Return the groups' means, nan if every member has seen the row: rows x resamples."""
         admitted = np.where(absent, member_values, 0.0)
         if len(groups) < 2:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -257,9 +257,9 @@ class MemberResamples:
         return mean_values(sums, counts, groups)
 
     def _drawn(self, block: npt.NDArray[Any], members: slice = slice(None)) -> FloatArray:
-        """Sums over the drawn members among these: rows x resamples."""
+        """Return sums over the drawn members among ``members``: rows x resamples."""
         weights = self._weights[members]
-        # one shape for every block: BLAS rounds by it
+        # the same shape for every block, because BLAS rounding depends on it
         padded = np.zeros((BLOCK_ROWS, len(weights)))
         padded[: len(block)] = block[:, members]
         return (padded @ weights)[: len(block)]
@@ -268,16 +268,16 @@ class MemberResamples:
 def rank_bounds(
     resampled: SingleArray, ranks: IntArray, *, lowest_first: bool
 ) -> tuple[IntArray, IntArray]:
-    """For each row the bounds of its rank; ``resampled`` (resamples x rows) is overwritten.
+    """Return the bounds of each row's rank; ``resampled`` (resamples x rows) is overwritten.
 
-    Bounds are widened to the row's own rank where resampling missed it.
+    Bounds are widened to include the row's own rank.
     """
     n_resamples, n_rows = resampled.shape
     all_ranks = resampled.view(np.int32)  # ranks overwrite the values they come from
     buffer = np.empty(2 * n_rows, np.uint64)
     for number in range(n_resamples):
         _blocks.rank(resampled[number], not lowest_first, buffer, all_ranks[number])
-    tail = int((1 - LEVEL) / 2 * n_resamples)  # left out on either side
+    tail = int((1 - LEVEL) / 2 * n_resamples)  # resamples left out at either end
     low, high = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     for start in range(0, n_rows, COLUMNS_AT_ONCE):
         part = slice(start, start + COLUMNS_AT_ONCE)
@@ -288,18 +288,21 @@ def rank_bounds(
 
 @dataclass(frozen=True, eq=False)
 class TrustedNegatives:
-    """The value of each member on each negative: negatives x members."""
+    """The members' decision values of trusted negatives: negatives x members."""
 
     member_values: FloatArray
     rule: RuleName
     groups: Sequence[Group]
 
     def p_values(self, own: FloatArray, absent: BoolArray) -> FloatArray:
-        """For rows of these values, scored by the members where ``absent``; nan without any."""
+        """Return p-values of rows with these values; nan if no member is ``absent``.
+
+        ``absent`` (rows x members) marks the members that have not seen each row.
+        """
         result = np.full(len(own), np.nan)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            admitted = np.zeros((BLOCK_ROWS, absent.shape[1]))  # one shape: BLAS rounds by it
+            admitted = np.zeros((BLOCK_ROWS, absent.shape[1]))  # the same shape for all blocks
             admitted[: len(own[part])] = absent[part]
             values = self._values(admitted)[: len(own[part])]
             least = own[part] - ROUNDING * (1 + np.abs(own[part]))
@@ -309,7 +312,7 @@ class TrustedNegatives:
         return result
 
     def _values(self, admitted: FloatArray) -> FloatArray:
-        """rows x negatives: the value of each negative by the members admitted to each row."""
+        """Return each negative's value by the members admitted for each row: rows x negatives."""
         counts = admitted.sum(axis=1, keepdims=True)
         sums = admitted @ self.member_values.T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -333,7 +336,7 @@ class TrustedNegatives:
 
 
 def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """For each p-value the least false discovery rate at which its row is listed; nan stays nan."""
+    """Return q-values: the lowest false discovery rate that lists each row; nan stays nan."""
     result = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
     order = known[np.argsort(p_values[known], kind="stable")]

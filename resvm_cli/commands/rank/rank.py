@@ -1,4 +1,4 @@
-"""``rank``: from P and U to a ranking of U by out-of-bag values, or to an audit of P."""
+"""``rank``: rank U by out-of-bag values, or audit P."""
 
 from __future__ import annotations
 
@@ -58,51 +58,51 @@ from resvm_cli.training.train import (
     train_on,
 )
 
-SEEN_BY_ALL = "bagging trains every member on all of P: none is left to score a known positive"
+SEEN_BY_ALL = "bagging trains every member on all of P, so none can score known positives"
 
 ONE_MODEL = "cwsvm is one model that has seen every row: nothing is out of bag"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankRequest(RankingParameters):
-    """Which rows to rank by which ensemble, and what to add to the list."""
+    """Which rows to rank, with which ensemble, and what to add to the list."""
 
     source: TrainingInput = field(default_factory=TrainingInput)  # unless rows are in memory
     choice: TrainingChoice = field(default_factory=TrainingChoice)
     model: str | None = None  # instead of training
-    target: str | None = None  # where the trained model is kept
+    target: str | None = None  # where to save the trained model
     force: bool = False
     negatives: str | None = None  # a file of trusted negatives
     feature_map: str | None = None  # names of features, for linear members
     intervals: bool = True
-    page: bool = False  # add what the HTML page shows
+    page: bool = False  # compute what the HTML page shows
 
     @property
     def rule(self) -> RuleName:
-        """By default the members' mean value, which ranks best (docs/quality.md)."""
+        """The decision rule; by default the mean value, which ranks best (docs/quality.md)."""
         return self.choice.decision or "mean"
 
     def check(self) -> None:
-        """Reject what cannot work, before any file is read."""
+        """Reject requests that cannot work, before any file is read."""
         check(self.source, self.choice)
         self.check_list()
 
     def check_list(self) -> None:
-        """Reject a list that cannot be made, whatever the rows are."""
+        """Reject combinations that are invalid whatever the data."""
         super().check_list()
         if self.negatives is not None and self.audit:
             raise ParameterError(
-                "{negatives} are compared with rows of U, and {audit:True} lists P"
+                "{negatives} are compared with rows of U, but {audit:True} lists P"
             )
         if self.feature_map is not None and self.why is None:
-            raise ParameterError("{feature_map} goes with {why}: it names the features that count")
+            raise ParameterError("{feature_map} requires {why}, whose features it names")
         if self.model is None:
             self.check_method(self.choice.params.method)
             if self.target is not None:
                 check_model_target(self.target, force=self.force)
 
     def check_method(self, method: str) -> None:
-        """Reject what this method has no out-of-bag values for."""
+        """Reject requests for which this method has no out-of-bag values."""
         hint = "{method:resvm} resamples P as well as U"
         if method == "cwsvm":
             raise ParameterError(f"{ONE_MODEL}; it cannot rank its own rows", hint)
@@ -139,11 +139,11 @@ class RankResult:
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
     notes: tuple[Text, ...]
-    reasons: tuple[Reasons, ...] = ()  # of the first ``why`` rows
+    reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows
 
 
 def rank(request: RankRequest, run: Run) -> RankResult:
-    """Train or load, score every row out of bag, and sort the rows."""
+    """Train or load a model, score every row out of bag, and sort the rows."""
     request.check()
     source = replace(request.source, keep_ids=True)
     stored = None
@@ -172,7 +172,7 @@ def rank_on(
     negatives: Rows | None = None,
 ) -> RankResult:
     """Rank data that is in memory, with the stored model if there is one."""
-    groups = data.groups()  # first: training takes long
+    groups = data.groups()  # read first, because training takes long
     kernel = request.choice.params.kernel
     if stored is not None:
         kernel = stored.ensemble.groups[0].kernel.name
@@ -195,10 +195,10 @@ def _trained(
 ) -> tuple[ModelPlan, OutOfBagScorer]:
     choice = request.choice
     if choice.auto is not None:
-        from resvm_cli.tuning.auto import choose_settings  # it takes a while to import
+        from resvm_cli.tuning.auto import choose_settings  # slow to import
 
         choice = choose_settings(data, choice, run)
-    if run.memory_mb is not None:  # before training, which takes long
+    if run.memory_mb is not None:  # fail before training, which takes long
         _scoring_run(request, make_plan(data, choice), data, run)
     part, model = train_on(data, choice, run)
     if request.target is not None:
@@ -208,7 +208,7 @@ def _trained(
 
 
 def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """The run with the threads that its memory allows while every row is scored."""
+    """Return the run with as many threads as its memory allows while every row is scored."""
     return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
 
 
@@ -220,7 +220,7 @@ def out_of_bag_scorer(
     rule: RuleName,
     run: Run,
 ) -> OutOfBagScorer:
-    """Scores the rows that a model was trained on."""
+    """Return a scorer for the rows that a model was trained on."""
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
     predictor = Predictor(model.ensemble, data.scaling)
     return _scorer(predictor, part.problems, training_rows, rule, run)
@@ -280,13 +280,13 @@ def _ranked(
     n_unscored = int((listing.n_members == 0).sum())
     if n_unscored == len(listing):
         raise DataError(
-            "every row is in every bag: no member is left to score any of them",
+            "every row is in every bag: no member is left to score them",
             Message("use smaller bags ({n_pos}, {n_unl}), more members or fewer groups"),
         )
     if n_unscored:
         run.notice(
-            f"{n_unscored:,} of {len(listing):,} rows, or their groups, are in every bag: they come"
-            " last, without a value; use smaller bags or more members to score them"
+            f"{n_unscored:,} of {len(listing):,} rows, or their groups, are in every bag: they are"
+            " listed last, without a value; use smaller bags or more members to score them"
         )
     n_listed = len(listing)
     listing, estimate = _estimated(request, listing, known, unlabeled, classes, scorer, run)
@@ -322,7 +322,7 @@ def _listings(
     unlabeled: OutOfBagScores,
     classes: ClassMixture | None,
 ) -> tuple[Listing, Listing | None]:
-    """The requested list, and the audit of P where that is shown."""
+    """Return the requested list, and the audit of P if it is shown."""
     audited = None
     if known is not None and (request.audit or request.page):
         audited = audit(ids[: plan.rows_pos], known, classes)
@@ -349,7 +349,7 @@ def _estimated(
     scorer: OutOfBagScorer,
     run: Run,
 ) -> tuple[Listing, FdrEstimate | None]:
-    """The list, cut at ``fdr`` if that was given, and what is expected of it."""
+    """Return the list, cut at ``fdr`` if given, and its estimated precision."""
     if known is None and scorer.negatives is None:
         return listing, None
     known_values = None if known is None else known.values[known.scored]
@@ -367,7 +367,7 @@ def _estimated(
 def _scored_sets(
     request: RankRequest, data: PUData, plan: ModelPlan, scorer: OutOfBagScorer
 ) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
-    """The values of P, if it can be scored, and of U, and the number of resamples of ranks."""
+    """Return the scores of P (None if it cannot be scored) and U, and the number of resamples."""
     n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
         0 if request.audit else plan.rows_unl
     )

@@ -10,7 +10,7 @@ for (const text of DATA.notes) main.append(make("p", {class: "warning"}, text));
 main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
   make("div", {class: "tile"}, make("span", {}, label), make("b", {}, typeof value === "string" ? value : shown(value))))));
 
-/* An id to click, and what its row's value is made of. */
+/* A clickable id that shows the terms of its row's value. */
 function reasonsOf(id, {sums, lists}) {
   const signed = (amount) => (amount < 0 ? "−" : "+") + shown(Math.abs(amount));
   return make("details", {class: "why"}, make("summary", {}, id),
@@ -19,7 +19,7 @@ function reasonsOf(id, {sums, lists}) {
       make("ul", {}, ...parts.map(([part, amount]) => make("li", {}, `${part} (${signed(amount)})`)))]));
 }
 
-/* A list of columns as a table that holds only the rows in view. */
+/* A table of a list given as columns; only the rows in view are rendered. */
 function listTable(list, name, why = []) {
   const size = list.id.length;
   const kind = list.kind || new Array(size).fill(0);
@@ -40,8 +40,8 @@ function listTable(list, name, why = []) {
     columns.push({head, value: (i) => value[i], cell: (i) => value[i] === null ? "–" :
       text(value[i]) + unit + (low[i] === null ? "" : ` (${text(low[i])} to ${text(high[i])})`)});
   };
-  bounded("positive so far, expected", "precision", 100, " %", 0);
-  bounded("false so far, expected", "expected_false", 1, "", 1);
+  bounded("expected positive so far", "precision", 100, " %", 0);
+  bounded("expected false so far", "expected_false", 1, "", 1);
   for (const [name, head] of [["p_value", "p-value"], ["q_value", "q-value"]]) {
     const value = list.further[name];
     if (value) columns.push({head, value: (i) => value[i], cell: (i) => shown(value[i], 4)});
@@ -83,7 +83,7 @@ function listTable(list, name, why = []) {
       const text = by === 1 ? new Intl.Collator("en", {numeric: true}) : null;
       order.sort((i, j) => {
         const a = keys(i), b = keys(j);
-        if (a === null || b === null) return (a === null) - (b === null) || i - j; // no value: last
+        if (a === null || b === null) return (a === null) - (b === null) || i - j; // rows without a value come last
         return sign * (text ? text.compare(a, b) : a - b) || i - j;
       });
     }
@@ -111,7 +111,7 @@ function listTable(list, name, why = []) {
     make("div", {class: "controls"}, ...turns));
 }
 
-/* Charts: where P and U lie, and how soon known positives are found. */
+/* Charts: the values of P and U, and how soon known positives are found. */
 const charts = [];
 if (DATA.histogram) {
   const spread = mirrorChart({label: "out-of-bag values of P and U", edges: DATA.histogram.edges,

@@ -1,4 +1,4 @@
-"""``rank --why``: what supports and what counts against the first rows of a list."""
+"""``rank --why``: what counts for and against the first rows of a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.tables.features import read_feature_map
 
-SHOWN = 5  # rows or features for and against
+SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64
 
 
@@ -31,7 +31,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Reasons:
-    """A row's value as a sum, with its largest parts.
+    """A row's value as a sum, with its largest terms.
 
     The value is the mean over the members that have not seen the row, whatever the decision rule.
     It is a sum over features for linear members, and over training rows for all others.
@@ -50,12 +50,12 @@ class Reasons:
 
 
 def feature_names(path: str | None, kernel: str) -> list[str] | None:
-    """The names in a feature map, for linear members."""
+    """Return the names in a feature map, which only linear members can use."""
     if path is None:
         return None
     if kernel != "linear":
         raise ParameterError(
-            "{feature_map} names features, and values of the {name} kernel are sums over rows",
+            "{feature_map} names features, but values of the {name} kernel are sums over rows",
             "leave {feature_map} out, or use {kernel:linear}",
             name=kernel,
         )
@@ -71,7 +71,7 @@ def reasons_of(
     names: list[str] | None,
     run: Run,
 ) -> tuple[Reasons, ...]:
-    """The reasons of the first rows of a list, computed a few rows at a time."""
+    """Return the reasons for the first rows of a list, computed a few rows at a time."""
     wanted = listing.head(count)
     assert wanted.numbers is not None
     drawn = rows_drawn(plan.problems(range(plan.n_models)))
@@ -118,7 +118,7 @@ def reasons_of(
 
 
 def _rows_of(numbers: IntArray, data: PUData) -> Rows:
-    """The rows with these numbers, P before U, in the given order."""
+    """Return the rows with these numbers (P before U), in the given order."""
     n_pos = len(data.positives)
     ascending = np.sort(numbers)
     of_pos, of_unl = ascending[ascending < n_pos], ascending[ascending >= n_pos] - n_pos
@@ -132,7 +132,7 @@ def _feature_name(feature: int, names: list[str] | None, data: PUData) -> str:
     index = feature if data.zero_based else feature - 1
     if index >= len(names):
         raise DataError(
-            f"the model uses feature {feature:,}, and the map ends at {len(names):,}",
+            f"the model uses feature {feature:,}, but the map ends at {len(names):,}",
             "give the map that was written with these rows",
         )
     return names[index]

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from resvm_cli.training.input import TrainingInput
 
 
-RECOVERED_FRACTIONS = (0.5, 0.9)  # of the known positives: by which rank they would be found
+RECOVERED_FRACTIONS = (
+    0.5,
+    0.9,
+)  # of known positives, whose ranks are reported
 RANKED_DEPTHS = (10, 100, 1000)
 MAX_SHOWN = 20  # rows whose reasons are printed
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
@@ -34,7 +37,7 @@ DRAWN_POINTS = 1500
 
 
 def show_ranking(result: RankResult) -> None:
-    """How rows were scored, and what is expected of the list; on stderr."""
+    """Print how rows were scored and what is expected of the list, on stderr."""
     plan = result.plan
     rows = [
         ("data", f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"),
@@ -69,7 +72,7 @@ def _listed_rows(result: RankResult) -> str:
 
 
 def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
-    """What is expected of U, and of the list that --fdr chose."""
+    """Return summary lines about the positives in U and the list that --fdr chose."""
     rows = []
     if (fraction := estimate.contamination_unl) is not None:
         text = f"{_percent(fraction)} of U, estimated"
@@ -82,8 +85,8 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
             text += f", {_percent(estimate.precision)} of them expected to be positive"
         elif estimate.n_negatives is not None:
             text += (
-                f" by conformal p-values of {estimate.n_negatives:,} trusted negatives: at most"
-                f" {100 * estimate.fdr:g} % of them expected to be false"
+                f" by conformal p-values from {estimate.n_negatives:,} trusted negatives: at most"
+                f" {100 * estimate.fdr:g} % of the rows are expected to be false"
             )
         rows.append(("list", text))
     return rows
@@ -97,7 +100,7 @@ def _percent(fraction: Interval) -> str:
 
 
 def print_ranking(result: RankResult) -> None:
-    """The whole result as JSON."""
+    """Print the complete result as JSON."""
     plan = result.plan
     recovery: dict[str, Any] | None = None
     if result.recovery is not None:
@@ -151,7 +154,7 @@ def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
 
 
 def show_reasons(reasons: Sequence[Reasons]) -> None:
-    """What supports and what counts against the first rows; on stderr."""
+    """Print what counts for and against the first rows, on stderr."""
     for one in reasons[:MAX_SHOWN]:
         parts = ", ".join(f"{name} {amount:+.3g}" for name, amount in _sums(one))
         say(f"{'why':>10}  rank {one.rank:,}, {one.id}: {one.mean_value:.4g} = {parts}")
@@ -169,13 +172,13 @@ def show_reasons(reasons: Sequence[Reasons]) -> None:
 
 
 def reason_lines(reasons: Sequence[Reasons]) -> bytes:
-    """One line of JSON per row."""
+    """Return one line of JSON per row."""
     texts = [json.dumps(with_unicode_names(finite(asdict(one)))) + "\n" for one in reasons]
     return "".join(texts).encode()
 
 
 def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:
-    """Names and amounts, in the order in which a page shows them."""
+    """Return names and amounts in the order in which the page shows them."""
     return [
         {
             "sums": [[name, float(f"{amount:.4g}")] for name, amount in _sums(one)],
@@ -194,7 +197,7 @@ def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:
 
 
 def _sums(reasons: Reasons) -> Iterator[tuple[str, float]]:
-    """The terms of which the value is the sum."""
+    """Yield the terms that add up to the value."""
     for name, amount in (
         ("known positives", reasons.of_positives),
         ("rows of U", reasons.of_unlabeled),
@@ -208,7 +211,7 @@ def _sums(reasons: Reasons) -> Iterator[tuple[str, float]]:
 def render_page(
     result: RankResult, source: TrainingInput | None = None, command: str = ""
 ) -> bytes:
-    """The whole HTML page, with the names of the data and the command where they are known."""
+    """Return the HTML page, with the names of the data files and the command if known."""
     curve: dict[str, Any] | None = None
     if (recovery := result.recovery) is not None:
         found = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
@@ -239,7 +242,7 @@ def render_page(
 
 
 def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
-    """The figures at the top of the page."""
+    """Yield the figures at the top of the page."""
     yield _listed_rows(result) + " ranked", result.n_listed
     yield "members", result.plan.n_models
     if result.recovery is not None:
@@ -264,7 +267,7 @@ def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
 
 
 def _heading(result: RankResult, source: TrainingInput | None) -> str:
-    """What is listed, and from which file."""
+    """Return a heading that says what is listed, and from which file."""
     path = None
     if source is not None:
         path = source.data or (source.positives if result.audit else source.unlabeled)
@@ -290,18 +293,18 @@ def _made(result: RankResult) -> list[str]:
         f"Made by resvm {__version__}: {plan.method}, {plan.plans[0].kernel.name} kernel,"
         f" {plan.n_models} members, each of {bags_of(plan.plans)}, by {result.rule},"
         f" seed {plan.seed}.",
-        "Each row is scored only by members that have seen neither it, nor a row of its group,"
-        " nor a row equal to it.",
+        "Each row is scored only by members that have not seen the row itself, any row of its"
+        " group, or any identical row.",
     ]
     if result.resamples:
         notes.append(
-            f"95 % intervals of ranks come from {result.resamples} resamples of the members: they"
-            " show how much the order depends on the draw of bags, not on the draw of the data."
+            f"95 % intervals of ranks come from {result.resamples} resamples of the members. They"
+            " show how much the order depends on the random bags, not on the choice of the data."
         )
     if result.n_suspects is not None:
         notes.append(
-            "Suspects are the lowest known positives, as many as are expected to be false by the"
-            " given or estimated contamination of P."
+            "Suspects are the known positives with the lowest values. Their number is the number"
+            " of false positives expected from the given or estimated contamination of P."
         )
     else:
         notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
@@ -311,12 +314,12 @@ def _made(result: RankResult) -> list[str]:
             " not seen it. Click an id."
         )
     if len(result.listing) > MAX_PAGE_ROWS:
-        notes.append(f"The table has the first {MAX_PAGE_ROWS:,} rows.")
+        notes.append(f"The table shows only the first {MAX_PAGE_ROWS:,} rows.")
     return notes
 
 
 def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
-    """The list column by column, which is shorter than row by row."""
+    """Return the list by columns, which is more compact than by rows."""
     shown = listing.head(MAX_PAGE_ROWS)
     kind = shown.known.astype(int)
     if result.n_suspects and result.known is not None:
@@ -338,7 +341,7 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
 
 
 def _printable(name: str) -> str:
-    """A name for the page: bytes that are not UTF-8 are replaced."""
+    """Return a name for the page, with bytes that are not UTF-8 replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

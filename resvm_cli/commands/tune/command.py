@@ -1,4 +1,4 @@
-"""The command resvm tune: hyperparameters chosen without negatives."""
+"""The command resvm tune: choose hyperparameters without negatives."""
 
 from __future__ import annotations
 
@@ -51,14 +51,19 @@ SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 
 @table_options({"method": METHOD, **SHARED, **RANGES, **TUNING_TABLE})
 class TuningOptions:
-    """What is tuned, over which ranges, and how candidates are found and scored."""
+    """What to tune, over which ranges, and how to find and score candidates."""
 
     folds_file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Your own folds: one name per row, of P and then of U."),
+        typer.Option(
+            metavar="FILE", help="Your own folds: one fold name per row, first for P, then for U."
+        ),
     ] = None
     no_extend: Annotated[
-        bool, typer.Option("--no-extend", help="Only warn if a value on the edge of a range wins.")
+        bool,
+        typer.Option(
+            "--no-extend", help="Only warn if the best value lies on the edge of a range."
+        ),
     ] = False
 
 
@@ -74,7 +79,8 @@ def tune(
     groups: Groups = None,
     tuning: TuningOptions,
     resume: Annotated[
-        bool, output_option("--resume", help="Continue the tuning in -o, or start it.")
+        bool,
+        output_option("--resume", help="Continue the run in -o, or start a new one."),
     ] = False,
     plot: Annotated[
         str | None,

@@ -33,7 +33,7 @@ def watcher(run: Run, metric: str) -> Callable[[int, int, Trial | None], None]:
 
 
 def show_tuning(result: TuneResult) -> None:
-    """The best ten, the winner of each method, and how to train it; on stderr."""
+    """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
     request = result.request
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds} folds"
@@ -49,7 +49,7 @@ def show_tuning(result: TuneResult) -> None:
             say(f"{winner.params['method']:>10}  {metric} {_scored(winner, metric)}")
     say(f"{'winner':>10}  {_described(result.best.params)}")
     say(f"{'score':>10}  {metric} {_scored(result.best, metric)}; selected, so optimistic")
-    if metric == "roc_areas":  # a mean of areas, which few readers know
+    if metric == "roc_areas":  # few readers know this mean of areas
         say(f"{'ROC area':>10}  {result.best.trial.score('roc_auc'):.4f}, P against U")
     if result.outer:
         mean = sum(result.outer) / len(result.outer)
@@ -66,16 +66,16 @@ def show_tuning(result: TuneResult) -> None:
 
 
 def show_task(result: TuneTaskResult) -> None:
-    """What a task of an array job scored, and which tasks are missing; on stderr."""
+    """Print what a task of an array job scored and which tasks are missing, on stderr."""
     say(f"{'scored':>10}  {result.n_scored:,} of {result.n_candidates:,} candidates")
     if result.missing:
         say(f"{'missing':>10}  tasks {as_ranges(result.missing)} of {result.task.count}")
     else:
-        say(f"{'next':>10}  run the same command without --task: every candidate is scored")
+        say(f"{'next':>10}  every candidate is scored; run the same command without --task")
 
 
 def print_task(result: TuneTaskResult) -> None:
-    """The same as versioned JSON on stdout."""
+    """Print the same as versioned JSON on stdout."""
     print_json(
         "tune-task",
         {
@@ -90,7 +90,7 @@ def print_task(result: TuneTaskResult) -> None:
 
 
 def train_command(result: TuneResult) -> str:
-    """The command that trains the winner on the same data."""
+    """Return the command that trains the winner on the same data."""
     source = result.request.source
     words = ["resvm", "train"]
     for flag, value in (
@@ -183,7 +183,7 @@ def _table(result: TuneResult) -> str:
 
 
 def print_tuning(result: TuneResult) -> None:
-    """The result as versioned JSON on stdout."""
+    """Print the result as versioned JSON on stdout."""
     best = result.best
     print_json(
         "tune",
@@ -219,7 +219,7 @@ def print_tuning(result: TuneResult) -> None:
 
 
 def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
-    """A plot of the score against each parameter, and against the number of members if grown."""
+    """Plot the score against each parameter, and against the number of members if it was tuned."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -248,7 +248,7 @@ def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
 
 
 def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
-    """Every trial of the winner's method by one parameter; a star marks the winner."""
+    """Plot all trials of the winner's method against one parameter; a star marks the winner."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     metric, winner = result.request.metric, result.best.trial
@@ -285,7 +285,7 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
 
 
 def _draw_sizes(panel: Any, result: TuneResult) -> None:
-    """The score by the number of members."""
+    """Plot the score against the number of members."""
     counts = [size.n_models for size in result.sizes]
     scores = [size.score for size in result.sizes]
     panel.plot(counts, scores, marker="o", ms=4, color=COLORS[2])

@@ -366,7 +366,7 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
         (("--model", "m", "--seed", 5), "--seed is for training"),
         (("--auto", "--params", "x"), "give either --auto or --params, not both"),
         (("--json", "--format", "csv"), "give either --json or --format, not both"),
-        (("--force",), "goes with -o"),
+        (("--force",), "requires -o"),
         (("-o", "my list.tsv"), "resvm rank ... > 'my list.tsv', without -o"),
         (("--format", "xml"), "tsv, csv or jsonl was expected"),
     ],

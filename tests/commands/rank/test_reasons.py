@@ -105,8 +105,8 @@ def test_linear_members_tell_features_by_name(problem, resvm, tmp_path):
         (["--why", "0"], "--why must be at least 1, got 0"),
         (["--why", "10001"], "--why must be at most 10,000, got 10001"),
         (["--why", "some"], "--why"),
-        (["--why-out", "file"], "--why-out goes with --why N"),
-        (["--map", "file"], "--map goes with --why"),
+        (["--why-out", "file"], "--why-out requires --why N"),
+        (["--map", "file"], "--map requires --why"),
     ],
 )
 def test_what_makes_no_sense_is_exit_2(more, message, resvm):

@@ -118,4 +118,6 @@ def test_corrected_figures_move_too(browser, pages):
     browser.run("document.getElementById('threshold').focus()")
     browser.press("ArrowRight", 40)
     assert shown(browser, "true_recall") > before
-    assert "Assumption: known positives were drawn at random" in browser.run("document.body.innerText")
+    assert "Assumption: known positives were drawn at random" in browser.run(
+        "document.body.innerText"
+    )

@@ -147,7 +147,7 @@ def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
         running.send_signal(signal.SIGINT)
         said = running.communicate()[1]
     assert running.returncode == 130
-    assert b"--resume continues" in said
+    assert b"continue with the same command and --resume" in said
     assert lines(tmp_path / "t")
     assert not (tmp_path / "t" / "best.json").exists()
 
@@ -179,14 +179,14 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("-v", "5000"), "--folds is 5000, but there are only"),
         (("--metric", "accuracy"), "--metric must be"),
         (("--search", "bayes"), "--search must be"),
-        (("--method", "bagging", "--oob"), "--oob scores resvm only"),
+        (("--method", "bagging", "--oob"), "--oob works only for resvm"),
         (("--method", "cwsvm", "--n-models", "auto"), "only --method resvm"),
         (("--n-models", "many"), "must be a number or 'auto'"),
         (("--outer", "1"), "--outer must be at least 2"),
         (("--up-to", "0"), "--up-to"),
         (("--contamination-pos", "1.5"), "--contamination-pos must be below 1"),
         (("--plot", "x.gif"), "--plot"),
-        (("--n-pos", "100000"), "all that the data allows"),
+        (("--n-pos", "100000"), "the widest range that the data allows"),
         (("--oob", "--repeats", "2"), "--repeats"),
     ],
 )
@@ -230,7 +230,7 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
     assert json.loads(ran.out)["manifest"]["groups"][0]["kernel"] == {"name": "linear"}
     ran = resvm(*train_arguments(problem), *params, "--method", "cwsvm", "-o", tmp_path / "n")
     assert ran.code == 2
-    assert "not of cwsvm" in ran.err
+    assert "not cwsvm" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_auto_tunes_then_trains_and_keeps_what_was_given(problem, resvm, tmp_pat
     [
         (("--method", "bagging"), "--auto scores out of bag"),
         (("--params", "x.json"), "give either --auto or --params"),
-        (("--n-unl", 10), "needs --n-pos too"),
+        (("--n-unl", 10), "also needs --n-pos"),
     ],
 )
 def test_auto_refuses_what_it_cannot_do(more, message, problem, resvm, tmp_path):
