@@ -186,7 +186,7 @@ def broken(folder: Path, row: int, *, serial: object = None, index: int | None =
         (2.5, ":4: its serial number is 2.5; it must be a whole number from 1 on"),
         (-3, ":4: its serial number is -3; it must be a whole number from 1 on"),
         (0, ":4: its serial number is 0; it must be a whole number"),
-        (91, ":4: the serial number is 91, but there are kernel values for"),
+        (91, ":4: the serial number is 91, but rows have"),
     ],
 )
 def test_a_senseless_serial_number_is_refused_with_its_line(both, resvm, tmp_path, serial, said):

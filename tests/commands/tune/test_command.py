@@ -230,7 +230,7 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
     assert json.loads(ran.out)["manifest"]["groups"][0]["kernel"] == {"name": "linear"}
     ran = resvm(*train_arguments(problem), *params, "--method", "cwsvm", "-o", tmp_path / "n")
     assert ran.code == 2
-    assert "not of cwsvm" in ran.err
+    assert "for resvm, not cwsvm" in ran.err
 
 
 @pytest.mark.parametrize(
