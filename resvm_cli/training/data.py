@@ -171,8 +171,8 @@ class TrainingData(PUData):
         serial, location = self._last_serial
         if self.input.precomputed and serial >= self.n_features:
             raise DataError(
-                f"{location}: the serial number is {serial:,}, but there are kernel values for"
-                f" only {self.n_features - 1:,} rows",
+                f"{location}: the serial number is {serial:,}, but rows have only"
+                f" {self.n_features - 1:,} kernel values",
                 kernels.ROW_FORMAT,
             )
 
