@@ -179,7 +179,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm,
     assert running.returncode == (143 if number == signal.SIGTERM else -9)
     if number == signal.SIGTERM:
         assert "members are saved in" in err
-        assert "with --resume to co" in err
+        assert "--resume to continue" in err
     assert not target.exists()
     # whoever forgets --resume loses nothing
     ran = resvm(*common, "-q", "-o", target)

@@ -186,7 +186,7 @@ def broken(folder: Path, row: int, *, serial: object = None, index: int | None =
         (2.5, ":4: its serial number is 2.5; it must be a positive integer"),
         (-3, ":4: its serial number is -3; it must be a positive integer"),
         (0, ":4: its serial number is 0; it must be a positive integer"),
-        (91, ":4: the serial number is 91, but "),
+        (91, ":4: the serial number is 91, but rows have only"),
     ],
 )
 def test_a_senseless_serial_number_is_refused_with_its_line(both, resvm, tmp_path, serial, said):
