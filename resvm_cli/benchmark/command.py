@@ -159,7 +159,7 @@ def run(
     resume: Annotated[
         bool,
         running_option(
-            "--resume", help="Continue a run in DIR: keep its results and run the missing ones."
+            "--resume", help="Continue a run in DIR: keep its results and compute the missing ones."
         ),
     ] = False,
     task: Task = None,

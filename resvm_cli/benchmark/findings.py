@@ -267,7 +267,7 @@ def own_data(own: OwnTable) -> Section:
 
 
 def _which_method(own: OwnTable) -> list[str]:
-    """Return sentences on which method to use."""
+    """Return advice on which method to use."""
     if len(own.methods) < 2 or not own.means:
         return []
     wins = dict.fromkeys(own.means, 0)

@@ -1,8 +1,8 @@
-"""Convert table columns to features: numbers, one-hot encoded texts, and SMILES fingerprints.
+"""Convert table columns to features: numbers, one-hot encoded strings, and SMILES fingerprints.
 
-The kind of a column is decided once, from the first rows: if it contains only texts, it is a
-category; a text among numbers is an error. Features are numbered in the order in which they are
-found, numeric columns first.
+The kind of a column is decided once, from the first rows: a column of strings is categorical, and a
+string in a numeric column is an error. Features are numbered in the order in which they are found,
+numeric columns first.
 """
 
 from __future__ import annotations

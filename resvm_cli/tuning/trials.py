@@ -93,7 +93,7 @@ class KnownTrials:
 
     @staticmethod
     def stored(trial: Trial, seconds: float) -> dict[str, Any]:
-        """Return the record that a task stores, without the number, which only the search knows."""
+        """Return the record that a task stores, without its trial number."""
         record = {name: value for name, value in trial.record.items() if name != "trial"}
         return {"trial": record, "seconds": round(seconds, 4)}
 

@@ -90,7 +90,7 @@ class Listing:
 
     @property
     def expected_false(self) -> FloatArray | None:
-        """The expected number of false positives down to each row; None unless an audit."""
+        """The expected number of false positives down to each row; None unless this is an audit."""
         return self.further.get(EXPECTED_FALSE[0])
 
     def records(self) -> Iterator[tuple[Any, ...]]:
