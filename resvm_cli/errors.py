@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+PYTHON_NAMES = {"output": "path"}  # where Python's keyword differs from the command line's
+
 
 class Message:
     """Text that names parameters, which each front end renders in its own way.
@@ -64,6 +66,7 @@ class _Named:
 
 def python_name(parameter: str, value: str) -> str:
     """Format a parameter as in Python code: ``n_pos``, ``kernel="linear"``, ``force=True``."""
+    parameter = PYTHON_NAMES.get(parameter, parameter)
     if not value:
         return parameter
     literal = value in ("True", "False") or value.isdecimal()
@@ -81,12 +84,12 @@ class ResvmError(Exception):
     exit_code = 1
 
     def __init__(self, message: Text, hint: Text | None = None) -> None:
-        super().__init__(message, hint)
+        super().__init__(str(message) if hint is None else f"{message}\n{hint}")
         self.message = message
         self.hint = hint
 
-    def __str__(self) -> str:
-        return str(self.message) if self.hint is None else f"{self.message}\n{self.hint}"
+    def __reduce__(self) -> Any:
+        return type(self), (self.message, self.hint)
 
 
 class CommandLineError(ResvmError):

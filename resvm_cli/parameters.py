@@ -110,7 +110,7 @@ class Parameter:
     def _number(self, value: Any) -> float:
         try:
             return float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self._error("must be a number, got {value!r}", value) from None
 
     def _in_range(self, value: float) -> float:
@@ -195,7 +195,7 @@ class MethodParameters:
         "Rows of U per bag.",
         low=1,
         high=MAX_BAG_ROWS,
-        shown="2 n_pos, at most |U|/2",
+        shown="twice {n_pos}, at most |U|/2",
         unused={"cwsvm": ONE_MODEL},
     )
     w_pos: float | None = _number(

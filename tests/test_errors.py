@@ -46,6 +46,7 @@ def test_an_error_has_its_hint_in_python_and_survives_pickling():
         assert isinstance(one, ValueError)
         assert str(one) == "n_pos must be at least 1\nlower n_pos"
         assert in_options(one.hint) == "lower --n-pos"
+    assert repr(error) == "ParameterError('n_pos must be at least 1\\nlower n_pos')"
     data = pickle.loads(pickle.dumps(DataError("a.svm:3: bad", Message("use {zero_based:True}"))))
     assert isinstance(data, ValueError)
     assert str(data) == "a.svm:3: bad\nuse zero_based=True"

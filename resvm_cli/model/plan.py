@@ -296,6 +296,11 @@ class ModelPlan:
         ]
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
+    def with_cache(self, cache_mb: float) -> ModelPlan:
+        """Return the plan with at most this much cache per solver, which changes no result."""
+        plans = [replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.plans]
+        return replace(self, plans=tuple(plans))
+
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
         """Return the plan with the weights of P, which a manifest stores only as a digest."""
         plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]

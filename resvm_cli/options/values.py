@@ -48,7 +48,7 @@ def parse_kernel(text: str) -> KernelName:
 def number_or_text(text: str) -> float | str:
     """Return a number if the text is one, else the text."""
     try:
-        return int(text) if text.isdecimal() and len(text) < 16 else float(text)
+        return int(text) if re.fullmatch("[+-]?[0-9]{1,300}", text) else float(text)
     except ValueError:
         return text
 

@@ -1,7 +1,8 @@
 """How many threads, and how many members at a time, a memory limit allows.
 
 The estimates depend on sizes alone: rows in memory, kernel matrices of bags, support vectors for
-scoring. Using fewer threads, or training members in rounds, does not affect the result.
+scoring. Using fewer threads or a smaller solver cache, or training members in rounds, does not
+affect the result.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from resvm_cli.training.data import KEPT_NONZEROS
 # Measured: estimates are 1.05 to 2 times the actual memory of a run.
 MARGIN = 1.15  # for memory that the allocator does not return
 BASE_BYTES = 60e6  # Python, numpy and the solvers
+MIN_CACHE_MB = 10.0
 KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
 DRAWN_BYTES = 120  # per nonzero of a row that bags draw from: copies, nodes and text
 FRACTION_FOR_ROWS = 8  # at most 1/8 of a limit goes to rows of U that stay in memory
@@ -59,13 +61,18 @@ def kept_nonzeros(limit_mb: float | None) -> int | None:
 
 def training_budget(
     plan: ModelPlan, data: PUData, run: Run, threads: int, *, in_rounds: bool = False
-) -> ResourceBudget:
-    """Return a budget within the run's limit; ``in_rounds`` allows training members in rounds."""
+) -> tuple[ModelPlan, ResourceBudget]:
+    """Return a plan and a budget within the run's limit.
+
+    The plan may get a smaller solver cache; ``in_rounds`` allows training members in rounds.
+    """
     members = plan.n_models
     while True:
-        estimate = training_estimate(plan, data, members)
-        if fitting := estimate.threads_within(run.memory_mb, threads):
-            return ResourceBudget(fitting, members if members < plan.n_models else None)
+        for smaller in (plan, plan.with_cache(MIN_CACHE_MB)):
+            estimate = training_estimate(smaller, data, members)
+            if fitting := estimate.threads_within(run.memory_mb, threads):
+                some = members if members < plan.n_models else None
+                return smaller, ResourceBudget(fitting, some)
         if not in_rounds or members == 1:
             raise limit_too_small(run, estimate, "smaller bags ({n_pos}, {n_unl})")
         members = (members + 1) // 2

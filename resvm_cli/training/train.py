@@ -95,13 +95,14 @@ def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, Stor
     """Train an ensemble on data already read; return its members and the model."""
     plan = make_plan(data, choice)
     announce(plan, data, run)
-    return train_plan(plan, data, choice.rule, budget_for(plan, data, run), run)
+    plan, budget = budget_for(plan, data, run)
+    return train_plan(plan, data, choice.rule, budget, run)
 
 
 def budget_for(
     plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
-) -> ResourceBudget:
-    """Return the budget for this plan: threads as the work justifies and memory allows."""
+) -> tuple[ModelPlan, ResourceBudget]:
+    """Return the plan and its budget: threads as the work justifies and memory allows."""
     small = work_of(plan, data) < SMALL_WORK
     threads = 1 if small and run.jobs is None else run.workers()
     return training_budget(plan, data, run, threads, in_rounds=in_rounds)

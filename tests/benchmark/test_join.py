@@ -115,5 +115,5 @@ def test_joining_explains_what_cannot_be_joined(tmp_path):
         join([first, first], str(tmp_path / "all"))
     with pytest.raises(ParameterError, match="b: already exists"):
         join([first], bare)
-    with pytest.raises(ParameterError, match="output needs the name"):
+    with pytest.raises(ParameterError, match="path needs the name"):
         join([first], "-")

@@ -300,7 +300,7 @@ def test_a_target_is_refused_before_any_work(stored, tmp_path):
     with pytest.raises(ParameterError, match="parent directory does not exist"):
         directory.check_model_target(str(tmp_path / "a" / "b"), force=False)
     for name in ("", "-", "x" * 201):
-        with pytest.raises(ParameterError, match=r"output is|too long"):
+        with pytest.raises(ParameterError, match=r"path is|too long"):
             directory.check_model_target(name, force=True)
     directory.check_model_target(str(tmp_path / "new"), force=False)
     directory.check_model_target(str(tmp_path / ("x" * 200)), force=False)

@@ -94,7 +94,7 @@ def train(
         choice = _choose(data, choice, run)
         plan = make_plan(data, choice)
         announce(plan, data, run)
-        budget = budget_for(plan, data, run, in_rounds=not plan.single)
+        plan, budget = budget_for(plan, data, run, in_rounds=not plan.single)
         long = not plan.single and work_of(plan, data) >= LONG_WORK
         if resume or budget.members_at_once or long:
             part = open_part(_part_path(target), plan, data, choice.rule, range(plan.n_models))
@@ -159,7 +159,7 @@ def train_share(
             )
             return PartResult(target, members, 0, plan.n_models)
         share = wanted if isinstance(wanted, Share) else None
-        budget = budget_for(plan, data, run, in_rounds=not plan.single)
+        plan, budget = budget_for(plan, data, run, in_rounds=not plan.single)
         part = open_part(target, plan, data, choice.rule, members, share)
         n_before = len(members) - len(part.unfinished())
         with _say_what_is_kept(part, run, "rerun the same command to continue"):
@@ -246,7 +246,7 @@ def _finish(
     last: Part | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
-        run.notice(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are already trained")
+        run.announce(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are already trained")
     advice = Message("rerun the same command with {resume:True} to continue")
     with _say_what_is_kept(part, run, advice):
         for trained in train_missing(part, plan, budget, data, run):
@@ -286,7 +286,7 @@ def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainRe
         part = open_part(_part_path(target), plan, data, stored.decision.rule, range(n_models))
         _require_same_model(part, stored, target, run)
         _adopt_members(part, stored, target, plan, data)
-        budget = budget_for(plan, data, run, in_rounds=True)
+        plan, budget = budget_for(plan, data, run, in_rounds=True)
         return _finish(part, plan, budget, data, target, run, force=True)
 
 

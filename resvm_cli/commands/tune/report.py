@@ -128,7 +128,7 @@ def _scored(winner: Winner, metric: str) -> str:
 def _described(params: dict[str, Any]) -> str:
     kind = f"{params['method']}, {params['kernel']}: "
     if "settings" in params:
-        n_models = sum(setting["n_models"] for setting in params["settings"])
+        n_models = sum(setting.get("n_models", 1) for setting in params["settings"])
         return kind + f"{len(params['settings'])} settings pooled, {n_models} members in all"
     numbers = {
         name: value
