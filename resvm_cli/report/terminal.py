@@ -25,6 +25,17 @@ FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
 # Control characters that reverse the order in which the rest of a line is shown.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+SCHEMA = 1  # of JSON results
+# Options that are not -- plus the parameter's name.
+SPECIAL = {
+    "positives": "-P",
+    "unlabeled": "-U",
+    "output": "-o",
+    "threshold": "-T",
+    "unchecked": "--no-check",
+    "feature_map": "--map",
+}
+SWITCHED_OFF = {"intervals": "--no-interval"}
 
 
 def harmless(text: str) -> str:
@@ -193,27 +204,12 @@ class Progress:
         self._task = None
 
 
-# Options that are not -- plus the parameter's name.
-SPECIAL = {
-    "positives": "-P",
-    "unlabeled": "-U",
-    "output": "-o",
-    "threshold": "-T",
-    "unchecked": "--no-check",
-    "feature_map": "--map",
-}
-SWITCHED_OFF = {"intervals": "--no-interval"}
-
-
 def option_name(parameter: str, value: str = "") -> str:
     """Format a parameter as an option: ``--n-pos``, ``--kernel linear`` or ``--no-header``."""
     if value == "False":
         return SWITCHED_OFF.get(parameter) or f"--no-{parameter.replace('_', '-')}"
     option = SPECIAL.get(parameter) or f"--{parameter.replace('_', '-')}"
     return option if value in ("", "True") else f"{option} {value}"
-
-
-SCHEMA = 1
 
 
 def print_json(kind: str, content: dict[str, Any]) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from resvm_cli.errors import DataError, ModelError
+from resvm_cli.errors import DataError
 from resvm_cli.files.predictions import FormatName, PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
 from resvm_cli.model.decisions import usual_range
 from resvm_cli.model.ensemble import Decisions, Predictor
-from resvm_cli.model_files.directory import StoredModel, load_model
+from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
@@ -98,12 +97,6 @@ class BlockScorer:
         computed = ("predictor", "_rho")
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
-    def reference(self) -> ModelReference:
-        """Return a reference for workers, which load the model by its path."""
-        path = os.path.realpath(self.request.model)
-        options = (self.request, self.decision, self.threshold, self.formatted, self.usual)
-        return ModelReference(path, self.model.manifest["manifest_sha256"], options)
-
     def score(self, block: Block) -> ScoredBlock:
         if self.model.ensemble.is_precomputed:
             self._require_kernel_values(block)
@@ -168,20 +161,3 @@ class BlockScorer:
             member_values=member_values if request.member_values else None,
             ids=block.comments,
         )
-
-
-@dataclass(frozen=True)
-class ModelReference:
-    """A scorer identified by the path of its model."""
-
-    path: str
-    digest: str
-    options: tuple[PredictRequest, RuleName, float, bool, tuple[float, float] | None]
-
-    def load(self) -> BlockScorer:
-        """Load the scorer; raise ModelError if the path has no model, or a different one."""
-        model = load_model(self.path)
-        if model.manifest["manifest_sha256"] != self.digest:
-            raise ModelError(f"{self.path}: is not the model to predict with")
-        request, decision, threshold, formatted, usual = self.options
-        return BlockScorer(request, model, decision, threshold, formatted, usual)
