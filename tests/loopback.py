@@ -61,17 +61,6 @@ class LoopbackCluster:
             *("--local-directory", self.folder, *more),
         )
 
-    def worker_pids(self) -> list[int]:
-        """The processes that compute: those below the nannies."""
-        found = []
-        for worker in self.workers:
-            ran = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
-            for pid in map(int, ran):
-                command = Path(f"/proc/{pid}/cmdline").read_bytes()
-                if b"spawn_main" in command:
-                    found.append(pid)
-        return found
-
 
 @contextmanager
 def loopback_cluster(

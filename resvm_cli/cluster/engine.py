@@ -1,8 +1,11 @@
 """An engine that runs tasks on a Dask cluster and returns results in task order.
 
 Dask copies shared data to its workers and reruns the tasks of a lost worker. If the last copy is
-lost, the data is sent again. Anyone who can reach a Dask scheduler can run code on its workers: see
-docs/cluster.md.
+lost, the data is sent again. Anyone who can reach a Dask scheduler can run code on its workers, and
+they can run code here, because answers are pickled: see docs/cluster.md.
+
+Most calls of Dask's client wait for an answer for ever. They are therefore made in a thread of
+their own, and this one waits no longer than the time limit.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import CancelledError
+from concurrent import futures
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 from resvm_cli import __version__
 from resvm_cli.cluster.worker import (
@@ -34,16 +38,38 @@ from resvm_cli.files.json_files import read_json
 
 AUTO = "auto"
 WAIT_SECONDS = 0.5
+MAX_SECONDS = 1e7  # four months; larger numbers overflow
+CLOSE_SECONDS = 3.0  # to tell the cluster that we are leaving
 
-# two separate classes each before Python 3.11
-TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
-CANCELLED = (CancelledError, asyncio.CancelledError)
+# separate classes before Python 3.11
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
+CANCELLED = (futures.CancelledError, asyncio.CancelledError)
+
+RESUME = Message(
+    "if the command can be resumed, finished work is saved: rerun it with {resume:True}"
+)
+
+Answer = TypeVar("Answer")
 
 
 def _connection_errors() -> tuple[type[BaseException], ...]:
     """Return the exceptions that Dask raises when a scheduler or a worker is lost."""
     closed = getattr(import_module("distributed.client"), "ClosedClientError", OSError)
     return OSError, RuntimeError, ValueError, *TIMEOUTS, *CANCELLED, closed
+
+
+def _started(call: Callable[[], Answer]) -> futures.Future[Answer]:
+    """Start a call in a thread that does not keep the program from exiting."""
+    future: futures.Future[Answer] = futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
 
 
 @contextmanager
@@ -62,30 +88,45 @@ def connected(
         ) from None
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("distributed"):  # our own messages cover what matters
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if not timeout <= MAX_SECONDS:
+        raise ParameterError(
+            "{cluster_timeout} must be at most {high:g}, got {value:g}",
+            high=MAX_SECONDS,
+            value=timeout,
+        )
     # otherwise Dask waits for a lost scheduler as long as its own configuration says
     limits = {"distributed.comm.timeouts.connect": timeout, "distributed.comm.retry.count": 0}
     import_module("dask").config.set(limits)
     found = _address(address, timeout)
     where = found if found == address else f"{found} (from {address})"
     try:
-        client = distributed.Client(found, timeout=timeout)
-    except (OSError, ValueError, TypeError, *TIMEOUTS) as error:
+        client = _started(lambda: distributed.Client(found, timeout=timeout)).result(timeout)
+    except Exception as error:  # noqa: BLE001 - a server that is no scheduler may send anything
+        late = isinstance(error, (OSError, *TIMEOUTS))
+        answered = f"answered at {where} within {timeout:g} s" if late else f"at {where}"
         raise ClusterError(
-            f"no Dask scheduler answered at {where} within {timeout:g} s: {_first_line(error)}",
-            Message("start one with dask scheduler, or correct {cluster}"),
+            f"no Dask scheduler {answered}: {_reason(error)}",
+            Message(
+                "start one with dask scheduler, or correct {cluster} (not the dashboard's port)"
+            ),
         ) from None
+    cluster = Cluster(client, where, timeout, announce)
     try:
-        cluster = Cluster(client, where, timeout, announce)
         cluster.shake_hands()
         yield cluster
     finally:
+        cluster.finish_sending()
         with suppress(*_connection_errors()):
-            client.close(timeout=2)
+            client.close(timeout=CLOSE_SECONDS)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def _reason(error: BaseException) -> str:
+    """Return the first line of an error, with its class if the text may not suffice."""
+    if isinstance(error, TIMEOUTS):
+        return "no answer"
+    text = (str(error) or "no details").splitlines()[0]
+    return text if isinstance(error, (OSError, ClusterError)) else f"{type(error).__name__}: {text}"
 
 
 def _address(text: str, timeout: float) -> str:
@@ -129,6 +170,7 @@ class Cluster:
         self._checked: set[str] = set()  # addresses of workers
         self._last_look = self._last_seen = time.monotonic()
         self._sent: tuple[Any, Any] | None = None  # shared data and its future
+        self._sending: futures.Future[Any] | None = None
 
     @property
     def n_workers(self) -> int:
@@ -136,14 +178,15 @@ class Cluster:
 
     def shake_hands(self) -> None:
         """Wait for workers and check their versions."""
-        try:
-            self._client.wait_for_workers(1, timeout=self._timeout)
-        except TIMEOUTS:
-            raise ClusterError(
-                f"the Dask scheduler at {self._where} has no workers, after {self._timeout:g} s",
-                "start workers: dask worker ADDRESS --nthreads 1",
-            ) from None
-        threads = self._client.nthreads()
+        end = time.monotonic() + self._timeout
+        while not (threads := self._ask(self._client.nthreads)):
+            if time.monotonic() > end:
+                raise ClusterError(
+                    f"the Dask scheduler at {self._where} has no workers,"
+                    f" after {self._timeout:g} s",
+                    "start workers: dask worker ADDRESS --nthreads 1",
+                )
+            time.sleep(min(WAIT_SECONDS, self._timeout / 10))
         self._check(threads)
         self._n_threads = sum(threads.values())
         self._announce(f"{len(threads)} workers with {self._n_threads} threads at {self._where}")
@@ -154,13 +197,16 @@ class Cluster:
         if not new:
             return
         here = identity()
-        answers = self._client.run(identity, workers=new, on_error="return")
+        answers = self._ask(
+            lambda: self._client.run(identity, workers=new, on_error="return"),
+            f"the worker {' or '.join(new)}",
+        )
         for worker, there in answers.items():
             if isinstance(there, OSError):  # the worker is gone
                 continue
             if not isinstance(there, dict):
                 raise ClusterError(
-                    f"the worker {worker} cannot run resvm: {_first_line(there)}",
+                    f"the worker {worker} cannot run resvm: {_reason(there)}",
                     f"install resvm-cli {__version__} on it",
                 )
             differing = [name for name in here if there.get(name) != here[name]]
@@ -203,7 +249,8 @@ class Cluster:
                 tick()
         finally:
             with suppress(*_connection_errors()):
-                self._client.cancel(list(running), force=True)
+                cancel = _started(lambda: self._client.cancel(list(running), force=True))
+                cancel.result(CLOSE_SECONDS)
 
     def _submit(self, function: Callable[[Any, Any], Any], shared: Any, batch: Batch) -> Any:
         sent = self._send(shared)
@@ -220,9 +267,7 @@ class Cluster:
         with self._named_if_gone():
             while True:
                 try:
-                    future = self._client.scatter(
-                        Shared(shared), broadcast=True, hash=False, timeout=self._timeout
-                    )
+                    future = self._scattered(shared)
                     self._sent = shared, future
                     return future
                 except _connection_errors():
@@ -230,6 +275,19 @@ class Cluster:
                     if self._client.status != "running" or time.monotonic() > end:
                         raise
                     time.sleep(WAIT_SECONDS)
+
+    def _scattered(self, shared: Any) -> Any:
+        """Send shared data, however long it takes, while the scheduler answers."""
+        options = {"broadcast": True, "hash": False, "timeout": self._timeout}
+        self._sending = _started(lambda: self._client.scatter(Shared(shared), **options))
+        while not futures.wait([self._sending], WAIT_SECONDS).done:
+            self._look()
+        return self._sending.result()
+
+    def finish_sending(self) -> None:
+        """Wait a little for data on its way: Dask never releases what arrives after we leave."""
+        if self._sending is not None:
+            futures.wait([self._sending], CLOSE_SECONDS)
 
     def _ended(self, running: dict[Any, Batch]) -> list[Any]:
         """Return the futures that have finished, after a short wait."""
@@ -243,26 +301,40 @@ class Cluster:
         self, future: Any, batch: Batch, batches: Batches, name: Callable[[int], str]
     ) -> None:
         """Store the results of a batch, raise its error, or schedule it again."""
-        error = result = None
-        with self._named_if_gone(), suppress(*TIMEOUTS, *CANCELLED):  # its worker is lost
-            if future.status == "error":
-                error = future.exception(timeout=self._timeout)
-            elif future.status == "finished":
-                result = future.result(timeout=self._timeout)
-                self._check([result.worker])
-        if result is not None and result.worker in self._checked:
-            batches.done(batch, result)
-            return
-        killed = isinstance(error, import_module("distributed").KilledWorker)
-        if error is not None and not killed:
-            raise error
-        # KilledWorker: Dask has tried several workers
-        if not batches.lost(batch, MAX_LOST if killed else 1):
+        answer, n_lost = None, 1
+        try:
+            if future.status in ("finished", "error"):
+                answer = batch.checked(future.result(timeout=self._timeout))
+        except (*TIMEOUTS, *CANCELLED):  # its worker is lost
+            pass
+        except import_module("distributed").KilledWorker:  # Dask has tried several workers
+            n_lost = MAX_LOST
+        except Exception as error:  # noqa: BLE001 - unpickling an answer may raise anything
+            if self._client.status != "running":
+                raise self._gone(_reason(error)) from None
+            raise self._unusable(future, _reason(error)) from None
+        if answer is not None:
+            self._check([answer.worker])
+            if answer.error is not None:
+                raise answer.error from RuntimeError(answer.traceback)
+            if answer.worker in self._checked:
+                batches.done(answer)
+                return
+        if not batches.lost(batch, n_lost):
             raise ClusterError(
                 f"{name(batch.first)} killed its worker at least {MAX_LOST} times,"
                 " with nothing else running",
                 "most likely it ran out of memory; see the workers' logs",
             )
+
+    def _unusable(self, future: Any, reason: str) -> ClusterError:
+        """Return the error for an answer that no worker with our code would send."""
+        holders = self._ask(lambda: self._client.who_has([future])).get(future.key)
+        worker = f"the worker {' or '.join(holders)}" if holders else "a worker"
+        return ClusterError(
+            f"the answer of {worker} cannot be used: {reason}",
+            "see the worker's log; start it again, with the same installation as here",
+        )
 
     def _look(self) -> None:
         """Count the workers periodically, and check new ones."""
@@ -270,14 +342,26 @@ class Cluster:
         if now - self._last_look < WAIT_SECONDS:
             return
         self._last_look = now
-        with self._named_if_gone():
-            threads = self._client.nthreads() if self._client.status == "running" else {}
-            if threads:
-                self._last_seen = now
-                self._n_threads = sum(threads.values())
-                self._check(threads)
+        threads = self._ask(self._client.nthreads) if self._client.status == "running" else {}
+        if threads:
+            self._last_seen = now
+            self._n_threads = sum(threads.values())
+            self._check(threads)
         if now - self._last_seen > self._timeout:
             raise self._gone("no workers are left")
+
+    def _ask(self, call: Callable[[], Answer], whom: str = "") -> Answer:
+        """Return what a Dask call returns, within the time limit."""
+        try:
+            return _started(call).result(self._timeout)
+        except TIMEOUTS:
+            raise ClusterError(
+                f"{whom or f'the Dask scheduler at {self._where}'} did not answer"
+                f" within {self._timeout:g} s",
+                RESUME,
+            ) from None
+        except (Exception, *CANCELLED) as error:  # noqa: BLE001 - as in connected
+            raise self._gone(_reason(error)) from None
 
     @contextmanager
     def _named_if_gone(self) -> Iterator[None]:
@@ -285,15 +369,10 @@ class Cluster:
         try:
             yield
         except _connection_errors() as error:
-            raise self._gone(_first_line(error)) from None
+            raise self._gone(_reason(error)) from None
 
     def _gone(self, reason: str) -> ClusterError:
-        return ClusterError(
-            f"the Dask cluster at {self._where} is gone: {reason}",
-            Message(
-                "if the command can be resumed, finished work is saved: rerun it with {resume:True}"
-            ),
-        )
+        return ClusterError(f"the Dask cluster at {self._where} is gone: {reason}", RESUME)
 
 
 BATCH_SECONDS = 1.0  # of work per batch; scheduling one takes milliseconds
@@ -353,10 +432,10 @@ class Batches:
                 self._suspects.append(Batch(index, [task], alone=True))
         return True
 
-    def done(self, batch: Batch, result: BatchResult) -> None:
-        self._results.update(enumerate(result.results, batch.first))
-        self._seconds += result.seconds
-        self._n_timed += len(batch.tasks)
+    def done(self, answer: BatchResult) -> None:
+        self._results.update(answer.results)
+        self._seconds += answer.seconds
+        self._n_timed += len(answer.results)
 
     def ready(self) -> Iterator[Any]:
         """Yield the results that are next in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
+from resvm_cli.errors import ClusterError
 from resvm_cli.model.ensemble import numeric_fingerprint
 from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import package_version
@@ -47,14 +49,33 @@ class Batch:
     alone: bool = False  # run while nothing else runs on the cluster
     n_lost: int = 0  # how often its worker was lost
 
+    def checked(self, answer: Any) -> BatchResult:
+        """Return a worker's answer if it has one result for each of these tasks, in order."""
+        if not isinstance(answer, BatchResult):
+            raise ClusterError(f"{type(answer).__name__} instead of results")
+        if answer.error is None:
+            if len(answer.results) != len(self.tasks):
+                counts = f"{len(answer.results)} instead of {len(self.tasks)}"
+                raise ClusterError(f"wrong number of results, {counts}")
+            numbers = [number for number, _ in answer.results]
+            if numbers != list(range(self.first, self.first + len(self.tasks))):
+                raise ClusterError("results out of order, or of other tasks")
+        return answer
+
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """The results of a batch, the worker that computed them, and the time it took."""
+    """The results of a batch with their task numbers, the worker, and the time it took.
 
-    results: list[Any]
+    An error is part of the answer: if it were raised, Dask would keep its traceback, whose frames
+    keep the rows in the worker's memory after the run.
+    """
+
+    results: list[tuple[int, Any]]
     worker: str
     seconds: float
+    error: Exception | None = None
+    traceback: str = ""
 
 
 def identity() -> dict[str, str]:
@@ -71,9 +92,15 @@ def identity() -> dict[str, str]:
 def work(function: Callable[[Any, Any], Any], shared: Shared, batch: Batch) -> BatchResult:
     """Run the tasks of a batch."""
     _hold_inner_threads()
-    started = time.perf_counter()
-    results = [function(shared.value, task) for task in batch.tasks]
     worker = import_module("distributed").get_worker().address
+    started = time.perf_counter()
+    try:
+        tasks = enumerate(batch.tasks, batch.first)
+        results = [(number, function(shared.value, task)) for number, task in tasks]
+    except Exception as error:  # noqa: BLE001 - raised again by the command
+        text = "".join(traceback.format_exception(error))
+        error.__cause__ = error.__context__ = None  # they have tracebacks too
+        return BatchResult([], worker, 0.0, error.with_traceback(None), text)
     return BatchResult(results, worker, time.perf_counter() - started)
 
 

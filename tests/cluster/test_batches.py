@@ -6,11 +6,13 @@ import pytest
 
 from resvm_cli.cluster.engine import AHEAD, MAX_LOST, Batches
 from resvm_cli.cluster.worker import Batch, BatchResult
+from resvm_cli.errors import ClusterError
 
 
 def finish(batches: Batches, batch: Batch, seconds: float = 0.01) -> list[int]:
     """The results that are ready after this batch."""
-    batches.done(batch, BatchResult([10 * task for task in batch.tasks], "worker", seconds))
+    results = [(number, 10 * task) for number, task in enumerate(batch.tasks, batch.first)]
+    batches.done(batch.checked(BatchResult(results, "worker", seconds)))
     return list(batches.ready())
 
 
@@ -57,6 +59,21 @@ def test_a_batch_that_is_lost_runs_again():
     assert batches.lost(first)
     again = taken(batches)
     assert (again.first, again.tasks, again.n_lost) == (0, [0], 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "NoneType instead of results"),
+        (BatchResult([(3, "a")], "worker", 0.1), "wrong number of results, 1 instead of 2"),
+        (BatchResult([(3, "a")] * 3, "worker", 0.1), "wrong number of results, 3 instead of 2"),
+        (BatchResult([(4, "b"), (3, "a")], "worker", 0.1), "results out of order"),
+        (BatchResult([(5, "a"), (6, "b")], "worker", 0.1), "of other tasks"),
+    ],
+)
+def test_an_answer_must_have_one_result_for_each_task_in_order(answer, words):
+    with pytest.raises(ClusterError, match=words):
+        Batch(3, ["a", "b"]).checked(answer)
 
 
 def test_the_task_at_fault_is_found_by_running_tasks_alone():

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import os
 import re
+import signal
+import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +20,7 @@ import pytest
 from tests.commands.train.test_command import snapshot
 from tests.conftest import assert_exit, train_arguments
 from tests.loopback import LoopbackCluster, loopback_cluster
-from tests.programs import run_resvm
+from tests.programs import run_resvm, until
 
 pytest.importorskip("distributed")
 
@@ -80,6 +86,98 @@ def test_a_scheduler_that_is_not_there_is_named_in_time(content, words, problem,
     assert "Traceback" not in ran.err
     assert time.monotonic() - began < 60
     assert not (tmp_path / "model").exists()
+
+
+@contextmanager
+def server(reply: bytes) -> Iterator[str]:
+    """The address of a server that sends everyone the same bytes, and then nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        taken = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    taken.append(listening.accept()[0])
+                except OSError:  # the test is over
+                    return
+                taken[-1].sendall(reply)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+    for connection in taken:
+        connection.close()
+
+
+REPLIES = {
+    "nothing": b"",
+    "a web page": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "zeros": bytes(1000),
+    "frames that are none": b"@" + bytes(7) + b"\xff" * 1000,
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_server_that_is_no_scheduler_is_named_in_time(name, problem, tmp_path):
+    with server(REPLIES[name]) as address:
+        at = ["--cluster", address, "--cluster-timeout", 0.5]
+        ran = run_resvm(*train_arguments(problem), *at, "-o", tmp_path / "model", patience=100)
+    assert_exit(ran, 5, "no Dask scheduler", address, "hint: start one")
+    assert ran.err.count("\n") == 2, ran.err
+
+
+def test_a_limit_that_overflows_is_refused():
+    from resvm_cli.cluster.engine import connected
+    from resvm_cli.errors import ParameterError
+
+    for seconds in (1e10, float("inf"), float("nan")):
+        with (
+            pytest.raises(ParameterError, match="cluster_timeout must be at most 1e"),
+            connected("tcp://127.0.0.1:9", seconds),
+        ):
+            pass
+
+
+@contextmanager
+def stopped(*processes: int) -> Iterator[None]:
+    """Processes that neither answer nor end, for a while."""
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_workers_that_do_not_answer_are_named_in_time(cluster):
+    from resvm_cli.cluster.engine import connected
+    from resvm_cli.errors import ClusterError
+
+    with connected(cluster.address, 20) as engine:
+        workers = engine._client.run(os.getpid).values()
+    began = time.monotonic()
+    with (
+        stopped(*workers),
+        pytest.raises(ClusterError, match=r"the worker tcp://.* did not answer within 0\.5 s"),
+        connected(cluster.address, 0.5),
+    ):
+        pass
+    assert time.monotonic() - began < 60
+
+
+def test_a_scheduler_that_stops_answering_ends_the_run_in_time(cluster):
+    from resvm_cli.cluster.engine import connected
+    from resvm_cli.errors import ClusterError
+
+    began = time.monotonic()
+    with connected(cluster.address, 1) as engine:
+        results = engine.run(operator.add, [1], ([n] for n in range(10**9)), tick, str)
+        next(results)
+        silent = r"scheduler at .* did not answer within 1 s"
+        with stopped(cluster.scheduler.pid), pytest.raises(ClusterError, match=silent):
+            deque(results, maxlen=0)
+    assert time.monotonic() - began < 60
 
 
 def test_a_named_pipe_in_place_of_a_scheduler_file_is_refused(problem, tmp_path):
@@ -290,3 +388,95 @@ def test_the_error_of_a_task_is_its_own(cluster):
         results = engine.run(os.link, "nowhere", ["nothing"], tick, str)
         with pytest.raises(FileNotFoundError):
             list(results)
+
+
+@contextmanager
+def answers(engine: Any, change: Callable[[Any], Any]) -> Iterator[None]:
+    """Workers whose answers are changed before they are sent."""
+
+    def patch() -> None:
+        from resvm_cli.cluster import worker
+
+        real = worker.work
+        worker.work = lambda *sent: change(real(*sent))
+        worker.real = real
+
+    def restore() -> None:
+        from resvm_cli.cluster import worker
+
+        worker.work = worker.real
+
+    engine._client.run(patch)
+    try:
+        yield
+    finally:
+        engine._client.run(restore)
+
+
+CHANGES = {
+    "too few results": lambda answer: answer.results.pop() and answer,
+    "results in reverse": lambda answer: answer.results.reverse() or answer,
+    "None": lambda answer: None,
+    "no pickle": lambda answer: (answer, __import__("threading").Lock()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_worker_that_gives_a_wrong_answer_is_named(name, cluster):
+    from resvm_cli.cluster.engine import connected
+    from resvm_cli.errors import ClusterError
+
+    wrong = r"the answer of the worker tcp://\S+ cannot be used"
+    with connected(cluster.address, 20) as engine, answers(engine, CHANGES[name]):
+        results = engine.run(operator.add, [1], [[n] for n in range(300)], tick, str)
+        with pytest.raises(ClusterError, match=wrong):
+            list(results)
+
+
+@contextmanager
+def observed_rows(cluster: LoopbackCluster) -> Iterator[Callable[[], int]]:
+    """How many copies of shared data the workers hold, which collect no garbage meanwhile."""
+    from distributed import Client
+
+    def copies() -> int:
+        from resvm_cli.cluster.worker import Shared
+
+        return sum(isinstance(one, Shared) for one in gc.get_objects())
+
+    with Client(cluster.address, timeout=60, set_as_default=False) as client:
+        client.run(gc.collect)
+        client.run(gc.disable)
+        yield lambda: sum(client.run(copies).values())
+        client.run(gc.enable)
+
+
+def test_rows_are_released_after_an_error(cluster):
+    from resvm_cli.cluster.engine import connected
+
+    with observed_rows(cluster) as rows:
+        with connected(cluster.address, 20) as engine:
+            results = engine.run(os.link, "nowhere", ["nothing"] * 2, tick, str)
+            with pytest.raises(FileNotFoundError):
+                list(results)
+        until(lambda: not rows())
+
+
+class SlowToArrive:
+    """Data that takes a while to arrive."""
+
+    def __reduce__(self) -> Any:
+        return time.sleep, (1.5,)
+
+
+def test_rows_are_released_when_the_run_is_interrupted_while_they_are_sent(cluster, monkeypatch):
+    from resvm_cli.cluster.engine import connected
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with observed_rows(cluster) as rows:
+        with connected(cluster.address, 20) as engine:
+            monkeypatch.setattr(engine, "_look", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                engine._send(SlowToArrive())
+        until(lambda: not rows())
