@@ -23,7 +23,8 @@ from resvm_cli.files.streams import guard_stdout
 from resvm_cli.options.option_groups import arrange
 from resvm_cli.options.usage_errors import UsageError, explained
 from resvm_cli.report import terminal
-from resvm_cli.running import interruption, parallel
+from resvm_cli.running import parallel
+from resvm_cli.running.run import output_is_done, signal_arrived
 
 AUTO_VALUES = ("committee", "single")
 COMMANDS = (
@@ -143,7 +144,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     for also in (signal.SIGINT, signal.SIGTERM):
         signal.signal(also, signal.SIG_IGN)  # cleanup must not be interrupted again
-    interruption.arrived(number)
+    signal_arrived(number)
 
 
 def main() -> NoReturn:
@@ -178,7 +179,7 @@ def main() -> NoReturn:
         sys.exit(MachineError.exit_code)
     except Interrupted as error:
         remove_unfinished()
-        if interruption.is_done():
+        if output_is_done():
             os._exit(0)  # the output is complete and in place
         terminal.say("resvm: interrupted; no partial output was left")
         os._exit(error.exit_code)  # a solver may still be running: a C call cannot be canceled

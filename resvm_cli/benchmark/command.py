@@ -24,6 +24,7 @@ from resvm_cli.options.running import (
 from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.report import terminal
+from resvm_cli.running.run import as_ranges
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.cells import Protocol
@@ -221,8 +222,6 @@ def run(
     if not running.quiet:
         lines = {"results": f"{result.n_results:,}, {result.n_run:,} of them new"}
         if result.missing_tasks:
-            from resvm_cli.running.array_tasks import as_ranges
-
             lines["missing"] = f"{result.n_missing:,}; --array={as_ranges(result.missing_tasks)}"
         _summarize({**lines, "took": f"{result.seconds:,.0f} s"}, result.path)
     if json:

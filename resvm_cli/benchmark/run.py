@@ -39,8 +39,7 @@ from resvm_cli.benchmark.results import (
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.running import parallel
-from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.solver_libraries import package_version, silenced
 
 MAX_REPETITIONS = 10_000

@@ -19,7 +19,7 @@ from resvm_cli.options.running import Json, Quiet, output_option, running_option
 from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report.terminal import note, print_result, say
-from resvm_cli.running import interruption
+from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +138,7 @@ def simulate(
     from resvm_cli.model.simulation import Sizes
 
     if not json:
-        interruption.done_when(output)
+        done_when(output)
     result = write_simulation(
         SimulateRequest(
             target=output,

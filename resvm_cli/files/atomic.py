@@ -18,7 +18,8 @@ from typing import BinaryIO, TypeVar
 
 from resvm_cli.errors import FileError, ModelError
 from resvm_cli.files.streams import STDOUT, cannot, write_stdout
-from resvm_cli.running import interruption, parallel
+from resvm_cli.running import parallel
+from resvm_cli.running.run import signals_held
 
 Result = TypeVar("Result")
 
@@ -147,7 +148,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
                 handle.flush()
                 os.fsync(handle.fileno())
             os.chmod(temporary, stat.S_IMODE(there.st_mode) if there else _usual_mode(0o666))
-            with interruption.held(path):
+            with signals_held(path):
                 os.replace(temporary, target)
                 _sync_directory(target.parent)
     except OSError as error:
@@ -183,7 +184,7 @@ def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterat
             yield temporary
             _sync_tree(temporary)
             os.chmod(temporary, _usual_mode(0o777))
-            with _lock(target), interruption.held(path):
+            with _lock(target), signals_held(path):
                 _swap(temporary, target, path, may_replace)
     except OSError as error:
         raise cannot("write", path, error) from None

@@ -19,8 +19,7 @@ from resvm_cli.errors import FileError, ParameterError
 from resvm_cli.files.atomic import TEMPORARY, is_left_behind, whole_file
 from resvm_cli.files.json_files import parse_object, read_sealed, write_sealed
 from resvm_cli.files.streams import cannot, file_digest, read_regular
-from resvm_cli.running import interruption
-from resvm_cli.running.array_tasks import Share
+from resvm_cli.running.run import Share, signals_held
 
 SETTINGS = "settings.json"
 LOCK = ".lock"
@@ -126,7 +125,7 @@ class RunDirectory:
         lock = self._directory / LOCK
         descriptor = None
         try:
-            with interruption.held(str(lock)):  # once created, it must be removed
+            with signals_held(str(lock)):  # once created, it must be removed
                 descriptor = self._lock(lock)
             yield
         finally:

@@ -26,7 +26,7 @@ from resvm_cli.model_files.directory import plan_of_part, require_parent
 from resvm_cli.model_files.members import MEMBERS, member_entry, member_name, read_member
 from resvm_cli.parameters import RULE_NAMES
 from resvm_cli.rows import FloatArray
-from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
+from resvm_cli.running.run import Share, as_ranges, shares_holding
 
 KIND = "resvm-part"
 FORMAT = 1

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, KernelName
-from resvm_cli.running.array_tasks import Share
+from resvm_cli.running.run import Share
 
 Name = TypeVar("Name", bound=str)
 

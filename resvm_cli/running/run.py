@@ -1,13 +1,20 @@
-"""The context of a run: threads, memory, progress and notices, passed from front end to engine."""
+"""The context of a run: threads, memory, progress and notices, passed from front end to engine.
+
+Also what a run shares with its system: its part of an array job, and termination signals. A signal
+is deferred while an output is renamed to its final path, and has no effect once all requested
+output exists.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from resvm_cli.errors import Text
+from resvm_cli.errors import Interrupted, Text
 from resvm_cli.running import parallel
 
 Task = TypeVar("Task")
@@ -130,3 +137,86 @@ class Run:
                 function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}"
             )
         return parallel.stream(partial(function, shared), tasks, self.workers)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Share ``number`` of ``count``; numbers start at 1."""
+
+    number: int
+    count: int
+
+    def of(self, total: int) -> range:
+        """Return this share's positions in a list of length ``total``; may be empty."""
+        return range(total * (self.number - 1) // self.count, total * self.number // self.count)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+
+def shares_holding(positions: Iterable[int], total: int, count: int) -> list[int]:
+    """Return the numbers of the shares that contain these positions of a list."""
+    wanted = set(positions)
+    return [
+        number
+        for number in range(1, count + 1)
+        if not wanted.isdisjoint(Share(number, count).of(total))
+    ]
+
+
+def as_ranges(numbers: Sequence[int]) -> str:
+    """Format task numbers as array jobs expect them, such as ``3,7-9``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+_awaited: str | None = None  # once this output exists, the command is done
+_done = False
+_signals_wait = False
+_waiting: int | None = None
+
+
+def done_when(path: str) -> None:
+    """Declare that the command is done once this output exists."""
+    global _awaited, _done
+    _awaited, _done = _true_path(path), False
+
+
+def output_is_done() -> bool:
+    return _done
+
+
+def signal_arrived(number: int) -> None:
+    """Handle a signal now, or at the end of a section that must not be interrupted."""
+    global _waiting
+    if _signals_wait:
+        _waiting = number
+    else:
+        raise Interrupted(number)
+
+
+@contextmanager
+def signals_held(path: str) -> Iterator[None]:
+    """Defer signals while an output is moved to its path, until the move succeeds or fails."""
+    global _signals_wait, _done, _waiting
+    _signals_wait = True
+    try:
+        yield
+        _done = _done or (_awaited is not None and _true_path(path) == _awaited)
+    finally:
+        _signals_wait = False
+        number, _waiting = _waiting, None
+        if number is not None:
+            raise Interrupted(number)
+
+
+def _true_path(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:  # the working directory is gone
+        return path

@@ -25,8 +25,7 @@ from resvm_cli.model_files.parts import (
     join_parts,
 )
 from resvm_cli.parameters import RuleName
-from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.expected_performance import ExpectedPerformance, OutOfBagSummary
 from resvm_cli.training.resource_budget import ResourceBudget

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from resvm_cli.errors import DataError, Message, ResvmError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.parameters import MethodName
-from resvm_cli.running.array_tasks import Share, shares_holding
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share, shares_holding
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome, ScoredTask, ScoringTask, Search, search
 from resvm_cli.tuning.settings import TuningSettings

@@ -19,8 +19,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
 from resvm_cli.rows import IntArray
 from resvm_cli.running import parallel
-from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training import best_json
 from resvm_cli.training.data import TrainingData

@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resvm_cli.running import parallel
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share, as_ranges, shares_holding
 
 
 class Elsewhere:
@@ -120,3 +122,14 @@ def test_what_looks_after_a_waiting_run_may_end_it(monkeypatch):
 def test_a_run_never_leaves_its_process():
     with pytest.raises(TypeError, match="a Run cannot be pickled"):
         pickle.dumps(Run())
+
+
+@given(st.integers(0, 200), st.integers(1, 60))
+def test_shares_are_the_whole_each_place_once_and_even(total, count):
+    shares = [Share(number, count).of(total) for number in range(1, count + 1)]
+    assert [place for share in shares for place in share] == list(range(total))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_shares_that_hold_places_are_named_as_an_array_takes_them():
+    assert as_ranges(shares_holding([0, 11, 12, 49], 50, 4)) == "1-2,4"

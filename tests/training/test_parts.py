@@ -20,8 +20,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
-from resvm_cli.running.array_tasks import as_ranges
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, as_ranges
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput

@@ -10,8 +10,7 @@ import pytest
 
 from resvm_cli.errors import Interrupted
 from resvm_cli.files.json_files import read_sealed, write_sealed
-from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.tune import TuneRequest, tune_task
 

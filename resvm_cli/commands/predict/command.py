@@ -13,14 +13,13 @@ from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task
 from resvm_cli.options.training import ZeroBased, method_option
 from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
-from resvm_cli.running import interruption
+from resvm_cli.running.run import Share, done_when
 
 if TYPE_CHECKING:
     from resvm_cli.commands.predict.predict import FilesResult, PredictResult
     from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
     from resvm_cli.files.predictions import FormatName
     from resvm_cli.parameters import RuleName
-    from resvm_cli.running.array_tasks import Share
 
 RULES: tuple[RuleName, ...] = ("votes", "mean")  # repeated here to avoid importing numpy
 
@@ -158,7 +157,7 @@ def predict(
     if sources == ["-"] and not running.quiet:
         announce_stdin()
     if output != "-" and not json:
-        interruption.done_when(output)
+        done_when(output)
     with running.run(cluster) as run:
         predicted = job.predict(request, run)
     if json:

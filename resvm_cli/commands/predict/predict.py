@@ -32,8 +32,7 @@ from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
-from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 
 # A few rows with features unseen in training do not mean that the data is different.
 FRACTION_NEW = 0.01

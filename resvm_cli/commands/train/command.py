@@ -28,7 +28,7 @@ from resvm_cli.options.training import (
 from resvm_cli.options.values import parse_members, parse_task
 from resvm_cli.report import training
 from resvm_cli.report.terminal import print_json, say
-from resvm_cli.running import interruption
+from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
     from resvm_cli.commands.train.train import PartResult
@@ -105,7 +105,7 @@ def train(
             _print_part(part)
         return
     if not json:
-        interruption.done_when(output)
+        done_when(output)
     with running.run(cluster) as run:
         result = job.train(source, choice, output, run, force=force, resume=resume)
     _show(result, json, running)

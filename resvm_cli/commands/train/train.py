@@ -39,8 +39,7 @@ from resvm_cli.model_files.parts import (
 from resvm_cli.parameters import MAX_MEMBERS
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
-from resvm_cli.running.array_tasks import Share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData

@@ -27,7 +27,7 @@ from resvm_cli.parameters import (
     TUNING_TABLE,
     Parameter,
 )
-from resvm_cli.running import interruption
+from resvm_cli.running.run import done_when
 
 METHOD = replace(
     METHOD_TABLE["method"],
@@ -124,7 +124,7 @@ def tune(
         **tuning_settings(given),
     )
     if not json and plot is None and request.task is None:
-        interruption.done_when(f"{output}/best.json")
+        done_when(f"{output}/best.json")
     with running.run(cluster) as run:
         watch = report.watcher(run, request.metric)
         if request.task is not None:

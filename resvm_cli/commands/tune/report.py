@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report.plots import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
 from resvm_cli.report.terminal import in_options, print_json, rendered, say
-from resvm_cli.running.array_tasks import as_ranges
+from resvm_cli.running.run import Run, as_ranges
 from resvm_cli.tuning.space import AXIS_NAMES
 
 if TYPE_CHECKING:
-    from resvm_cli.running.run import Run
     from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import Trial
     from resvm_cli.tuning.tune import TuneResult, TuneTaskResult, Winner

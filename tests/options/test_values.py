@@ -1,26 +1,12 @@
-"""Shares of a list, and how an array job's variables name one."""
+"""What the user typed, as values."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.values import parse_members, parse_task
-from resvm_cli.running.array_tasks import Share, as_ranges, shares_holding
-
-
-@given(st.integers(0, 200), st.integers(1, 60))
-def test_shares_are_the_whole_each_place_once_and_even(total, count):
-    shares = [Share(number, count).of(total) for number in range(1, count + 1)]
-    assert [place for share in shares for place in share] == list(range(total))
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
-
-
-def test_shares_that_hold_places_are_named_as_an_array_takes_them():
-    assert as_ranges(shares_holding([0, 11, 12, 49], 50, 4)) == "1-2,4"
-
+from resvm_cli.running.run import Share
 
 SLURM = {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "4"}
 
