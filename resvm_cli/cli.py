@@ -21,7 +21,7 @@ from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.streams import guard_stdout
 from resvm_cli.options.option_groups import arrange
-from resvm_cli.options.usage_errors import UsageError, explained
+from resvm_cli.options.values import UsageError, explained
 from resvm_cli.report import terminal
 from resvm_cli.running import parallel
 from resvm_cli.running.run import output_is_done, signal_arrived

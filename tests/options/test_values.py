@@ -1,11 +1,12 @@
-"""What the user typed, as values."""
+"""What the user typed, as values or as errors in one style, with advice."""
 
 from __future__ import annotations
 
 import pytest
 
+from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.values import parse_members, parse_task
+from resvm_cli.options.values import UsageError, explained, parse_members, parse_task
 from resvm_cli.running.run import Share
 
 SLURM = {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "4"}
@@ -64,3 +65,87 @@ def test_members_are_a_range():
     for text in ("3", "5:5", "7:3", "a:b", "-1:2", "0:" + "9" * 5000):
         with pytest.raises(CommandLineError, match="A:B was expected"):
             parse_members(text)
+
+
+def refusal(line: str) -> CommandLineError:
+    arguments = line.split()
+    with pytest.raises(UsageError) as caught:
+        command_line(COMMANDS)(arguments, prog_name="resvm", standalone_mode=False)
+    return explained(caught.value, arguments, COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("trian", "there is no command 'trian'", "did you mean train?"),
+        ("xyzzy", "there is no command 'xyzzy'", "the commands are train, "),
+        ("train --foo", "resvm train has no option --foo", "did you mean --force?"),
+        ("--qqq", "resvm has no option --qqq", "`resvm --help` lists all options"),
+        ("train -j x", "-j/--jobs is 'x'; an integer was expected", "`resvm train --help`"),
+        ("train -j 0", "-j/--jobs is 0; at least 1 was expected", "`resvm train --help`"),
+        ("train -c much", "-c/--c-unl is 'much'; a number was expected", "`resvm train --help`"),
+        (
+            "train --data d.csv --positive-label hit",
+            "--positive-label is 'hit'; a number was expected",
+            "labels in svmlight files are numbers; if the file is a table: resvm convert",
+        ),
+        (
+            "score --bootstrap 2000000",
+            "--bootstrap is 2000000; 0 to 1000000 was expected",
+            "`resvm score --help`",
+        ),
+        ("train -j", "-j needs a value", "`resvm train --help`"),
+        ("train --force=3", "--force takes no value", "`resvm train --help`"),
+        ("predict", "resvm predict: MODEL is missing", "resvm predict [OPTIONS] MODEL [FILE]..."),
+        ("check", "resvm check: FILE... is missing", "resvm check [OPTIONS] FILE..."),
+        ("simulate x y", "resvm simulate takes no argument x y", "`resvm simulate --help`"),
+        ("--debug", "missing command", "`resvm --help`"),
+    ],
+)
+def test_what_is_refused_is_named_with_what_to_do(line, message, hint):
+    error = refusal(line)
+    assert error.message.startswith(message)
+    assert error.hint is not None
+    assert error.hint.startswith(hint)
+    assert error.exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "rank"])
+def test_files_as_svm_train_takes_them_get_a_pointer_to_options(command):
+    error = refusal(f"{command} -t 2 -c 10 train.svm model")
+    expected = f"resvm {command} takes its files as options, but got train.svm model without one"
+    assert error.message == expected
+    assert "--data train.svm --positive-label 1 -o model" in (error.hint or "")
+    assert "-P pos.svm -U unl.svm" in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("train -s 0", "--method"),
+        ("train -w1 5", "--w-pos"),
+        ("train -b 1", "no probabilities"),
+        ("train -v 5", "resvm tune -v"),
+        ("train -n 0.5", "nu"),
+        ("train -p 0.1", "epsilon"),
+        ("predict model -b 1", "no probabilities"),
+        ("tune -log2c -5,15,2", "-c 0.03125..32768"),
+        ("tune -c 1 -log2g -5,15,2", "-g 0.0001..10"),
+    ],
+)
+def test_options_of_libsvm_that_mean_nothing_here_are_explained(line, hint):
+    assert hint in (refusal(line).hint or "")
+
+
+def test_the_program_says_it_in_two_lines_and_exits_with_2(resvm):
+    ran = resvm("train", "-t", 2, "-c", 10, "train.svm", "model")
+    assert (ran.code, ran.out) == (2, b"")
+    first, second = ran.err.splitlines()
+    assert first.startswith("resvm: error: ")
+    assert second.startswith("  hint: ")
+
+
+def test_nothing_at_all_shows_the_help(resvm):
+    ran = resvm()
+    assert ran.code == 0
+    assert b"Usage: resvm" in ran.out
