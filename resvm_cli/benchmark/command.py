@@ -443,7 +443,7 @@ def figure(
     from resvm_cli.benchmark.contamination import ContaminationFigure, contamination_figure
     from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS
     from resvm_cli.files.atomic import output as open_output
-    from resvm_cli.report.plots import kind_of
+    from resvm_cli.report.charts import kind_of
 
     chosen = parse_choice("NAME", name, figures.FIGURE_NAMES)
     curve_options = {

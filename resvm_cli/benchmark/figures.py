@@ -14,7 +14,7 @@ from resvm_cli.benchmark.run import check_not_negative
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
 from resvm_cli.model.simulation import negative_density, positive_density
-from resvm_cli.report.plots import COLORS, DASHES, GRAY, STYLE, Kind, saved
+from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, saved
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

@@ -12,7 +12,7 @@ from resvm_cli import __version__
 from resvm_cli.benchmark.results import AREAS
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
-from resvm_cli.report.html import page
+from resvm_cli.report.charts import page
 from resvm_cli.report.terminal import finite, harmless, print_json, print_table
 
 if TYPE_CHECKING:

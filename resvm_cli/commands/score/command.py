@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resvm_cli.commands.score.score import ScoreResult
     from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreSettings
     from resvm_cli.files.predictions import Provenance
-    from resvm_cli.report.plots import Kind
+    from resvm_cli.report.charts import Kind
 
 unlabeled_option = partial(typer.Option, rich_help_panel="Positive and unlabeled rows")
 runs_option = partial(typer.Option, rich_help_panel="Repeated runs")
@@ -228,9 +228,9 @@ def score(
     - `resvm score ranking.tsv --positive-ids known.txt --pu`
     - `resvm score --compare results.csv --plot differences.png`
     """
-    from resvm_cli.report import plots
+    from resvm_cli.report import charts
 
-    kind = None if outputs.plot is None else plots.kind_of(outputs.plot)
+    kind = None if outputs.plot is None else charts.kind_of(outputs.plot)
     if compare is not None:
         predictions = files or labels or positive_ids or unlabeled.pu
         if predictions or outputs.html or outputs.curve:

@@ -15,8 +15,7 @@ from resvm_cli.commands.score.report import (
     UNRANKED,
     plain_data,
 )
-from resvm_cli.report.html import page
-from resvm_cli.report.plots import COLORS, DASHES, GRAY, STYLE, Kind, saved
+from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, page, saved
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import FileScore, ScoreResult

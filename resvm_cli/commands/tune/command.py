@@ -107,11 +107,11 @@ def tune(
     """
     from resvm_cli.commands.tune import report
     from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.report import plots
+    from resvm_cli.report import charts
     from resvm_cli.tuning import tune as job
     from resvm_cli.tuning.settings import tuning_settings
 
-    kind = None if plot is None else plots.kind_of(plot)
+    kind = None if plot is None else charts.kind_of(plot)
     given = given_values({**vars(tuning), "seed": seed}, explicit_options(context))
     if tuning.no_extend:
         given["max_extensions"] = 0

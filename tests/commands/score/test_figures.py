@@ -14,7 +14,7 @@ from resvm_cli.commands.score.score import score
 from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest, ScoreSettings
 from resvm_cli.metrics import curves
 from resvm_cli.metrics.significance import over_data_sets
-from resvm_cli.report import html
+from resvm_cli.report import charts
 from resvm_cli.running.run import Run
 
 RANGES = KnownContamination((0.1, 0.1), (0.1, 0.2))
@@ -87,7 +87,7 @@ def test_contaminated_sets_get_corrected_curves_and_their_assumptions(tmp_path, 
 
 
 def test_text_cannot_end_the_data(tmp_path):
-    page = html.page("<title>", "commands/score/score.js", {"x": "</script><!--\u2028"}).decode()
+    page = charts.page("<title>", "commands/score/score.js", {"x": "</script><!--\u2028"}).decode()
     assert "<title>&lt;title&gt;</title>" in page
     assert page.count("</script>") == 2
     assert "<!--" not in page

@@ -16,6 +16,8 @@ import tree_sitter_css
 import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
+from resvm_cli.errors import CommandLineError
+from resvm_cli.report.charts import kind_of
 from tests.conftest import ROOT
 from tests.programs import run
 
@@ -116,3 +118,12 @@ def test_node_accepts_the_script_of_every_page(path, tmp_path):
     (tmp_path / "page.js").write_bytes(script(path))
     ran = run(["node", "--check", "page.js"], cwd=tmp_path)
     assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("name", ["x", "x.gif", "png"])
+def test_other_endings_are_refused(name):
+    if name == "png":
+        assert kind_of("A.PNG") == "png"
+        return
+    with pytest.raises(CommandLineError, match=r"\.png, \.svg or \.pdf"):
+        kind_of(name)

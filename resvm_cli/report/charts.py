@@ -1,0 +1,97 @@
+"""What reports draw: self-contained HTML pages, and plots with matplotlib.
+
+A page holds style, chart functions, data and one command's script. Its content security policy
+forbids all network connections, so it can be emailed and opened anywhere. The colors of plots are
+Okabe and Ito's, which color-blind readers can distinguish; each curve also has its own dashes, so
+that a figure printed in gray remains readable. matplotlib is imported only when needed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from html import escape
+from typing import Any, Literal, TypeAlias
+
+from resvm_cli import __version__
+from resvm_cli.errors import CommandLineError
+from resvm_cli.files.streams import as_unicode, package_text
+from resvm_cli.report.terminal import with_unicode_names
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
+    " base-uri 'none'; form-action 'none'"
+)
+Kind: TypeAlias = Literal["png", "svg", "pdf"]
+KINDS: tuple[Kind, ...] = ("png", "svg", "pdf")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
+GRAY = "#767676"
+WINNER_COLOR = COLORS[1]
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "svg.hashsalt": "resvm",  # identical figures give identical bytes
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+
+
+def page(title: str, script: str, data: dict[str, Any]) -> bytes:
+    """Return a page that runs ``script`` with ``data`` as the constant ``DATA``.
+
+    The script is a file of the package, such as commands/score/score.js.
+    """
+    content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
+    # only these characters could end a script element or open a comment in it
+    content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    text = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="generator" content="resvm {__version__}">
+<link rel="icon" href="data:,">
+<title>{escape(as_unicode(title))}</title>
+<style>
+{package_text("report/page.css")}</style>
+</head>
+<body>
+<main id="page"></main>
+<noscript>This page draws its charts with a script; please allow it.</noscript>
+<script type="application/json" id="data">{content}</script>
+<script>
+"use strict";
+const DATA = JSON.parse(document.getElementById("data").textContent);
+{package_text("report/charts.js")}
+{package_text(script)}</script>
+</body>
+</html>
+"""
+    return text.encode("utf-8")
+
+
+def kind_of(path: str, option: str = "--plot") -> Kind:
+    """Return the file format by its extension; fail early if matplotlib is not installed."""
+    ending = path.lower().rpartition(".")[2]
+    if ending not in KINDS:
+        raise CommandLineError(f"{option} must end in .png, .svg or .pdf, got '{path}'")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise CommandLineError(
+            f"{option} needs matplotlib, which is not installed",
+            "pip install 'resvm-cli[plot]', or pip install matplotlib",
+        ) from None
+    return ending
+
+
+def saved(figure: Any, kind: Kind) -> bytes:
+    """Return the figure as the bytes of a file, without dates."""
+    target = io.BytesIO()
+    metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind])
+    return target.getvalue()
