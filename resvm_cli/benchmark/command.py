@@ -441,7 +441,7 @@ def figure(
     """
     from resvm_cli.benchmark import figures
     from resvm_cli.benchmark.contamination import ContaminationFigure, contamination_figure
-    from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS
+    from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, Cell
     from resvm_cli.files.atomic import output as open_output
     from resvm_cli.report.charts import kind_of
 
@@ -467,16 +467,16 @@ def figure(
     else:
         if setting in (None, "semi"):
             setting = "semi-supervised"
-        request = figures.CurvesRequest(
-            protocol=_protocol(protocol or "paper", None, None),
+        tuned_by = _protocol(protocol or "paper", None, None)
+        drawn = Cell(
             task=parse_choice("--task", task or "synthetic", tuple(PAPER_TASKS)),
             setting=parse_choice("--setting", str(setting), SETTINGS),
             repetition=repetition or 0,
-            data_dir=data_dir or ".",
-            seed=seed or 0,
         )
         with running.run() as context:
-            result = figures.curves(request, context)
+            result = figures.curves(
+                tuned_by, drawn, context, data_dir=data_dir or ".", seed=seed or 0
+            )
     with open_output(output) as write:
         write(figures.render_figure(result, kind))
     if json:

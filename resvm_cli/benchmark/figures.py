@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -126,18 +126,6 @@ def _points(rows: Rows) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True)
-class CurvesRequest:
-    """The draw to show, and the protocol for tuning the methods."""
-
-    protocol: Protocol
-    task: str = "synthetic"
-    setting: str = "semi-supervised"
-    repetition: int = 0
-    data_dir: str = "."
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class MethodCurve:
     """One method on the test rows: its areas, as in a line of results, and curve points."""
 
@@ -162,22 +150,25 @@ class Curves:
     curves: tuple[MethodCurve, ...]
 
 
-def curves(request: CurvesRequest, run: Run) -> Curves:
-    """Tune, train and test all methods on one repetition, as in a benchmark run."""
-    check_not_negative(repetition=request.repetition, seed=request.seed)
-    task = PAPER_TASKS[request.task]
-    for missing in missing_files(request.data_dir, [task]):
+def curves(
+    protocol: Protocol, draw: Cell, run: Run, *, data_dir: str = ".", seed: int = 0
+) -> Curves:
+    """Tune, train and test all methods on one draw, as in a benchmark run."""
+    check_not_negative(repetition=draw.repetition, seed=seed)
+    task = PAPER_TASKS[draw.task]
+    for missing in missing_files(data_dir, [task]):
         raise DataError(
-            f"{missing.file} is not in {request.data_dir}",
+            f"{missing.file} is not in {data_dir}",
             Message("set {data_dir}; download the file from {address}", address=missing.address),
         )
-    data = BenchmarkData(request.data_dir, {task.name: task}, None, request.seed)
-    levels = task.contaminations(request.setting)
-    methods = request.protocol.methods(task.family)
+    methods = protocol.methods(task.family)
+    of_pos, of_unl = task.contaminations(draw.setting)
     cells = [
-        Cell(request.setting, task.name, request.repetition, *levels, method) for method in methods
+        replace(draw, method=method, contamination_pos=of_pos, contamination_unl=of_unl)
+        for method in methods
     ]
-    bench = Bench(data, request.protocol, {task.name: task.family}, alone=False)
+    data = BenchmarkData(data_dir, {task.name: task}, None, seed)
+    bench = Bench(data, protocol, {task.name: task.family}, alone=False)
     scores: list[CellScores] = []
 
     def tick() -> None:
@@ -190,14 +181,9 @@ def curves(request: CurvesRequest, run: Run) -> Curves:
         ):
             scores.append(one)
             tick()
-    return Curves(
-        request.protocol.name,
-        task.name,
-        request.setting,
-        request.repetition,
-        float(scores[0].truth.mean()),
-        tuple(_curve(method, one) for method, one in zip(methods, scores, strict=True)),
-    )
+    found = tuple(_curve(method, one) for method, one in zip(methods, scores, strict=True))
+    prevalence = float(scores[0].truth.mean())
+    return Curves(protocol.name, draw.task, draw.setting, draw.repetition, prevalence, found)
 
 
 def _curve(method: str, scores: CellScores) -> MethodCurve:
@@ -216,25 +202,25 @@ def render_figure(
 ) -> bytes:
     """Render a figure in the given format."""
     import matplotlib
+    from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
+        figure = Figure(layout="constrained")
         match result:
             case Resampling():
-                figure = _draw_resampling(result)
+                _draw_resampling(figure, result)
             case Densities():
-                figure = _draw_densities(result)
+                _draw_densities(figure, result)
             case Curves():
-                figure = _draw_curves(result)
+                _draw_curves(figure, result)
             case ContaminationFigure():
-                figure = _draw_contamination(result)
+                _draw_contamination(figure, result)
         return saved(figure, kind)
 
 
-def _draw_resampling(result: Resampling) -> Any:
+def _draw_resampling(figure: Any, result: Resampling) -> None:
     """Draw the mean and 95 % interval by resample size."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+    figure.set_size_inches(5.6, 3.6)
     axes = figure.subplots()
     means = [100 * one.mean for one in result.sizes]
     below = [100 * (one.mean - one.low) for one in result.sizes]
@@ -255,16 +241,14 @@ def _draw_resampling(result: Resampling) -> Any:
     axes.grid(axis="y", **GRID)
     axes.set_axisbelow(True)
     axes.legend(loc="upper right", fontsize=8.5, facecolor="white", edgecolor="none", framealpha=1)
-    return figure
 
 
-def _draw_densities(result: Densities) -> Any:
+def _draw_densities(figure: Any, result: Densities) -> None:
     """Draw P and U side by side, one row per setting: densities shaded, drawn rows as dots."""
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
     rows = len(result.panels) // 2
-    figure = Figure(figsize=(5.6, 2.75 * rows), layout="constrained")
+    figure.set_size_inches(5.6, 2.75 * rows)
     panels = figure.subplots(rows, 2, sharex=True, sharey=True).flatten()
     highest = max(max(map(max, panel.density)) for panel in result.panels)
     # each level is twice the previous one, because the ring is far less dense than the center
@@ -289,14 +273,11 @@ def _draw_densities(result: Densities) -> Any:
         "shaded: density, each step twice the one before; dots: rows of one draw",
         fontsize=8, color=GRAY,
     )  # fmt: skip
-    return figure
 
 
-def _draw_curves(result: Curves) -> Any:
+def _draw_curves(figure: Any, result: Curves) -> None:
     """Draw the PR and ROC curves of all methods, with straight lines between thresholds."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, 5.1 + 0.2 * len(result.curves)), layout="constrained")
+    figure.set_size_inches(8.4, 5.1 + 0.2 * len(result.curves))
     pr, roc = figure.subplots(1, 2)
     for curve in result.curves:
         style = {**METHOD_STYLES[curve.method], "marker": None, "lw": 1.6}
@@ -326,15 +307,12 @@ def _draw_curves(result: Curves) -> Any:
         f" {result.protocol}",
         fontsize=10,
     )
-    return figure
 
 
-def _draw_contamination(result: ContaminationFigure) -> Any:
+def _draw_contamination(figure: Any, result: ContaminationFigure) -> None:
     """Draw one panel per contamination axis that was varied."""
-    from matplotlib.figure import Figure
-
     count = len(result.panels)
-    figure = Figure(figsize=(4.3 * count, 3.9), layout="constrained")
+    figure.set_size_inches(4.3 * count, 3.9)
     panels = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     for axes, panel in zip(panels, result.panels, strict=True):
         _draw_levels(axes, panel)
@@ -350,7 +328,6 @@ def _draw_contamination(result: ContaminationFigure) -> Any:
         f" repetition{'' if repetitions == '1' else 's'}",
         fontsize=8, color=GRAY,
     )  # fmt: skip
-    return figure
 
 
 def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:

@@ -7,14 +7,15 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.stats import binom
 from sklearn.metrics import auc
 
 from resvm_cli.benchmark import figures
 from resvm_cli.benchmark.cells import Protocol, default_grids, read_grids
 from resvm_cli.benchmark.contamination import contamination_figure
-from resvm_cli.benchmark.data import PAPER_TASKS
-from resvm_cli.benchmark.figures import CurvesRequest, curves, render_figure
+from resvm_cli.benchmark.data import PAPER_TASKS, Cell
+from resvm_cli.benchmark.figures import curves, render_figure
 from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 from resvm_cli.errors import DataError
 from resvm_cli.metrics.significance import student_interval
@@ -131,7 +132,7 @@ def test_densities_mix_the_classes_and_show_the_rows_of_a_run():
 def test_curves_agree_with_the_results_of_a_run(tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(ONE_CANDIDATE))
     protocol = Protocol("paper", read_grids(str(tmp_path / "g.json")))
-    result = curves(CurvesRequest(protocol, repetition=1), Run(jobs=1))
+    result = curves(protocol, Cell("semi-supervised", "synthetic", 1), Run(jobs=1))
     request = BenchmarkRequest(
         str(tmp_path / "b"), protocol, tasks=("synthetic",), settings=("semi-supervised",),
         repetitions=2,
@@ -160,7 +161,9 @@ def test_intervals_are_drawn_within_0_and_100_percent(tmp_path):
     result = contamination_figure([str(write_run(tmp_path / "run", lines))])
     (panel,) = result.panels
     assert panel.methods[0].means[0].area.high > 400
-    (axes,) = figures._draw_contamination(result).axes
+    drawn = Figure()
+    figures._draw_contamination(drawn, result)
+    (axes,) = drawn.axes
     assert -6 < axes.get_ylim()[0] < 0
     assert 100 < axes.get_ylim()[1] < 106
 
