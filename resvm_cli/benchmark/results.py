@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
 from resvm_cli.errors import DataError, FileError, Message
@@ -26,7 +26,10 @@ PLAN_FORMAT = 1
 AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
 CURVE_POINTS = 100  # number of recall levels at which the precision is stored
 RUN_DIRECTORY = Message("give the DIR of resvm benchmark run {output:DIR}")
+PARAMETERS = ("n_pos", "unl_per_pos", "w_pos")  # of resvm, as published
 TWO_RUNS = "was the directory written by two runs? Run the benchmark again in a new one"
+# by setting and task, then by parameter
+PublishedParameters: TypeAlias = Mapping[tuple[str, str], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -345,17 +348,6 @@ class PublishedResult:
         return self.high - self.low
 
 
-@dataclass(frozen=True)
-class PublishedParameters:
-    """Median tuned parameters of resvm on one mnist digit."""
-
-    setting: str
-    task: str
-    n_pos: float
-    unl_per_pos: float
-    w_pos: float
-
-
 def read_published() -> dict[tuple[str, str, str], PublishedResult]:
     """Read the paper's areas by setting, task and method, in the order of its tables."""
     return {
@@ -366,10 +358,10 @@ def read_published() -> dict[tuple[str, str, str], PublishedResult]:
     }
 
 
-def read_published_parameters() -> dict[tuple[str, str], PublishedParameters]:
-    """Read the paper's table of parameters by setting and task."""
+def read_published_parameters() -> PublishedParameters:
+    """Read the paper's medians of resvm's tuned parameters on each mnist digit."""
     return {
-        (setting, task): PublishedParameters(setting, task, *map(float, values))
+        (setting, task): dict(zip(PARAMETERS, map(float, values), strict=True))
         for setting, task, *values in _published_rows("published_parameters.csv")
     }
 

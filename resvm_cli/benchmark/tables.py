@@ -6,6 +6,7 @@ Areas are in percent, as in the paper. None means that a value cannot be compute
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -13,7 +14,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from resvm_cli.benchmark.data import COMPARED, PUBLISHED_CWSVM
-from resvm_cli.benchmark.results import AREAS, CellResult, PublishedParameters, PublishedResult
+from resvm_cli.benchmark.results import (
+    AREAS,
+    PARAMETERS,
+    CellResult,
+    PublishedParameters,
+    PublishedResult,
+)
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 
@@ -23,7 +30,6 @@ TOLERANCE = 1.0  # points by which a mean may fall below the published interval
 STAR_LEVELS = (0.05, 0.01, 0.001)
 REPETITIONS = 20  # in the paper; wins are scaled to this number
 MULTICLASS = ("mnist", "sensit")  # data sets with several tasks
-PARAMETERS = ("n_pos", "unl_per_pos", "w_pos")
 
 
 @dataclass(frozen=True)
@@ -225,9 +231,7 @@ def win_counts(table: SettingTable, published: PublishedTable) -> tuple[WinCount
     rows = [row for row in table.rows if row.n_compared and len(table.methods) > 1]
     if not rows:
         return ()
-    sizes: dict[str, int] = {}
-    for row in rows:
-        sizes[row.data_set] = sizes.get(row.data_set, 0) + 1
+    sizes = Counter(row.data_set for row in rows)
     keys = [(table.setting, row.task, method) for row in rows for method in COMPARED]
     sources = (False, True) if all(key in published for key in keys) else (False,)
     figures: dict[str, list[float | None]] = {method: [] for method in table.methods}
@@ -277,9 +281,7 @@ class Medians:
 
 
 def parameter_medians(
-    setting: str,
-    results: Sequence[CellResult],
-    published: Mapping[tuple[str, str], PublishedParameters],
+    setting: str, results: Sequence[CellResult], published: PublishedParameters
 ) -> tuple[Medians, ...]:
     """Return the medians of resvm's parameters on each digit, with those of the paper."""
     tasks = tuple(task for own, task in published if own == setting)
@@ -295,7 +297,7 @@ def parameter_medians(
             ]
             values.append(float(np.median(tuned)) if tuned else None)
         known = [value for value in values if value is not None]
-        theirs = tuple(getattr(published[setting, task], parameter) for task in tasks)
+        theirs = tuple(published[setting, task][parameter] for task in tasks)
         if known:
             means = float(np.mean(known)), float(np.mean(theirs))
             tables.append(Medians(setting, parameter, tasks, tuple(values), theirs, *means))

@@ -220,6 +220,6 @@ def test_the_published_tables_come_with_the_package():
     assert set(sums.values()) == {20}
     parameters = read_published_parameters()
     assert len(parameters) == 30
-    means = [sum(p.w_pos for (s, _), p in parameters.items() if s == setting) / 10
+    means = [sum(p["w_pos"] for (s, _), p in parameters.items() if s == setting) / 10
              for setting in fake.SETTINGS]  # fmt: skip
     assert means == pytest.approx([2.48, 5.44, 5.17])  # as the paper prints them
