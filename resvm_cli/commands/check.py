@@ -128,20 +128,11 @@ def check_file(
     """
     from resvm_cli.files.file_kinds import ForeignFormat
     from resvm_cli.files.streams import name_of, read_pieces
-    from resvm_cli.files.svmlight import format_number, parse_pieces
+    from resvm_cli.files.svmlight import parse_pieces
     from resvm_cli.svm import kernels
 
     name = name_of(path)
-    bad: list[str] = []
-    n_bad = 0
-
-    def on_bad_line(line: BadLine) -> None:
-        nonlocal n_bad
-        n_bad += 1
-        if len(bad) < most:
-            bad.append(terminal.in_options(line.error(name).message))
-
-    seen = _Seen()
+    seen = _Seen(name, most)
     matrix = _KernelMatrix(name) if precomputed else None
     try:
         for block in parse_pieces(
@@ -149,54 +140,24 @@ def check_file(
             name,
             zero_based=zero_based or precomputed,
             workers=1,
-            on_bad_line=on_bad_line,
+            on_bad_line=seen.add_bad_line,
         ):
+            rows = block.rows
             if matrix is not None:
                 matrix.add(block)
-                rows = block.rows.entries(block.rows.indices != kernels.SERIAL)
-                seen.add(rows, block.labels)
-            else:
-                seen.add(block.rows, block.labels)
+                rows = rows.entries(rows.indices != kernels.SERIAL)
+            seen.add(rows, block.labels)
             run.progress(f"checking {name}", seen.n_rows, None)
     except ForeignFormat as error:  # still check the other files
         told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
-        bad = ["; ".join(told)]
+        seen.bad = ["; ".join(told)]
     if matrix is not None:
         wrong = matrix.wrong(seen.max_index)
-        n_bad += len(wrong)
-        bad += wrong[: most - len(bad)]
-    n_features = max(0, seen.max_index + (1 if zero_based else 0))
-    if not seen.n_rows and not bad:
-        bad = [f"{name}: no rows"]
-    summary = seen.stats.summary() if seen.stats is not None and seen.n_rows else None
-    constant: list[int] = []
-    if summary is not None:
-        constant = summary.indices[summary.low == summary.high].tolist()
-    groups = seen.equal_features()
-    return FileCheck(
-        path=name,
-        sound=not bad,
-        n_bad_lines=n_bad,
-        bad_lines=bad,
-        n_rows=seen.n_rows,
-        n_features=n_features,
-        n_nonzeros=seen.n_nonzeros,
-        density=seen.n_nonzeros / max(1, seen.n_rows * n_features),
-        explicit_zeros=seen.explicit_zeros,
-        smallest=seen.low if seen.n_nonzeros else None,
-        largest=seen.high if seen.n_nonzeros else None,
-        rows_without_features=seen.empty_rows,
-        rows_without_label=seen.n_unlabeled,
-        labels={format_number(label): n for label, n in seen.labels.most_common(MAX_NAMED)},
-        n_labels=len(seen.labels),
-        duplicate_rows=seen.equal_rows(),
-        constant_features=constant[:MAX_NAMED],
-        n_constant_features=len(constant),
-        duplicate_features=groups[:MAX_NAMED],
-        n_duplicate_features=sum(len(group) - 1 for group in groups),
-        features_examined=seen.stats is not None,
-        scaling=None if summary is None or precomputed else summary.advice(),
-    )
+        seen.n_bad += len(wrong)
+        seen.bad += wrong[: most - len(seen.bad)]
+    if not seen.n_rows and not seen.bad:
+        seen.bad = [f"{name}: no rows"]
+    return seen.findings(zero_based=zero_based, scalable=not precomputed)
 
 
 class _KernelMatrix:
@@ -251,21 +212,28 @@ class _KernelMatrix:
 
 
 class _Seen:
-    """Statistics on the rows read so far."""
+    """Bad lines, and statistics on the rows read so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, most: int) -> None:
         import numpy as np
 
         from resvm_cli.model.scaling import FeatureStats
 
+        self._name, self._most = name, most
+        self.bad: list[str] = []  # the first ``most`` bad lines
+        self.n_bad = self.n_unlabeled = 0
         self.n_rows = self.n_nonzeros = self.explicit_zeros = self.empty_rows = 0
-        self.n_unlabeled = 0
         self.max_index = -1
         self.low, self.high = np.inf, -np.inf
         self.labels: Counter[float] = Counter()
         self.stats: FeatureStats | None = FeatureStats()
         self._features: Hashes = np.zeros(0, np.uint64)
         self._rows: list[Hashes] = []
+
+    def add_bad_line(self, line: BadLine) -> None:
+        self.n_bad += 1
+        if len(self.bad) < self._most:
+            self.bad.append(terminal.in_options(line.error(self._name).message))
 
     def add(self, rows: Rows, labels: FloatArray) -> None:
         import numpy as np
@@ -321,6 +289,40 @@ class _Seen:
         order = np.argsort(group, kind="stable")
         parts = np.split(present[order], np.cumsum(sizes)[:-1])
         return sorted([part.tolist() for part in parts if len(part) > 1])
+
+    def findings(self, *, zero_based: bool, scalable: bool) -> FileCheck:
+        from resvm_cli.files.svmlight import format_number
+
+        n_features = max(0, self.max_index + (1 if zero_based else 0))
+        summary = self.stats.summary() if self.stats is not None and self.n_rows else None
+        constant: list[int] = []
+        if summary is not None:
+            constant = summary.indices[summary.low == summary.high].tolist()
+        groups = self.equal_features()
+        return FileCheck(
+            path=self._name,
+            sound=not self.bad,
+            n_bad_lines=self.n_bad,
+            bad_lines=self.bad,
+            n_rows=self.n_rows,
+            n_features=n_features,
+            n_nonzeros=self.n_nonzeros,
+            density=self.n_nonzeros / max(1, self.n_rows * n_features),
+            explicit_zeros=self.explicit_zeros,
+            smallest=self.low if self.n_nonzeros else None,
+            largest=self.high if self.n_nonzeros else None,
+            rows_without_features=self.empty_rows,
+            rows_without_label=self.n_unlabeled,
+            labels={format_number(label): n for label, n in self.labels.most_common(MAX_NAMED)},
+            n_labels=len(self.labels),
+            duplicate_rows=self.equal_rows(),
+            constant_features=constant[:MAX_NAMED],
+            n_constant_features=len(constant),
+            duplicate_features=groups[:MAX_NAMED],
+            n_duplicate_features=sum(len(group) - 1 for group in groups),
+            features_examined=self.stats is not None,
+            scaling=summary.advice() if summary is not None and scalable else None,
+        )
 
 
 def _mixed(index: Hashes, bits: Hashes) -> Hashes:
