@@ -6,7 +6,7 @@ numpy is imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,63 +167,69 @@ def show_inspection(inspection: Inspection) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    manifest = inspection.manifest
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
+    for name, text in _contents(inspection):
+        table.add_row(name, Text(text))
+    colors = sys.stdout is not None and sys.stdout.isatty()
+    print_data(rendered(table, None if colors else 100, colors=colors))
 
-    def pairs(mapping: dict[str, Any]) -> str:
-        return ", ".join(
-            f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
-            if isinstance(value, float)
-            else f"{name} {value}"
-            for name, value in mapping.items()
-            if value is not None
-        )
 
+def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    """Yield the lines of the table, each with its name."""
+    manifest = inspection.manifest
     groups = manifest.get("groups", [manifest])  # format 1 has only one group
     name = groups[0]["kernel"]["name"]
-    table.add_row("model", Text(inspection.path))
-    table.add_row("state", "intact: every digest verified")
-    table.add_row("method", manifest["method"])
+    yield "model", inspection.path
+    yield "state", "intact: every digest verified"
+    yield "method", manifest["method"]
     for number, group in enumerate(groups, 1):
         kernel = {key: value for key, value in group["kernel"].items() if key != "name"}
         several = f" {number}" if len(groups) > 1 else ""
-        table.add_row(f"kernel{several}", f"{name}, {pairs(kernel)}" if kernel else name)
-        table.add_row(f"parameters{several}", pairs(group["parameters"]))
+        yield f"kernel{several}", f"{name}, {_pairs(kernel)}" if kernel else name
+        yield f"parameters{several}", _pairs(group["parameters"])
         if several:
             counts = {key: group[key] for key in ("weight", "shift", "scale")}
-            table.add_row(f"counts{several}", pairs(counts))
+            yield f"counts{several}", _pairs(counts)
     if decision := manifest.get("decision"):
         for rule, threshold in decision["thresholds"].items():
             own = " (the model's rule)" if rule == decision["rule"] else ""
-            table.add_row(f"T of {rule}", pairs(threshold) + own)
-    table.add_row("seed", str(manifest["seed"]))
-    table.add_row("members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)")
+            yield f"T of {rule}", _pairs(threshold) + own
+    yield "seed", str(manifest["seed"])
+    yield "members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)"
     vectors = "weight vectors" if name == "linear" else "support vectors"
-    table.add_row(vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct")
+    yield vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct"
     if scored := manifest.get("out_of_bag"):
-        table.add_row(
+        yield (
             "out of bag",
             f"{scored['positives']:,} known positives scored"
             + (f", {scored['unlabeled']:,} rows of U" if "unlabeled" in scored else ""),
         )
     if manifest["unconverged"]:
-        table.add_row("unconverged", f"{manifest['unconverged']} members")
+        yield "unconverged", f"{manifest['unconverged']} members"
     features = f"{manifest['n_features']:,}"
     if manifest["scaling"]:
         features += f", scaled by {manifest['scaling']['kind']}"
     if name == "precomputed":
-        table.add_row("kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}")
+        yield "kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}"
     else:
         counted = ", counted from 0" if manifest["zero_based"] else ""
-        table.add_row("features", features + counted)
+        yield "features", features + counted
     for which, data in manifest["data"].items():
-        table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
-    table.add_row("versions", pairs(manifest["versions"]))
-    table.add_row("format", str(manifest["format"]))
-    colors = sys.stdout is not None and sys.stdout.isatty()
-    print_data(rendered(table, None if colors else 100, colors=colors))
+        yield which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}..."
+    yield "versions", _pairs(manifest["versions"])
+    yield "format", str(manifest["format"])
+
+
+def _pairs(mapping: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
+        if isinstance(value, float)
+        else f"{name} {value}"
+        for name, value in mapping.items()
+        if value is not None
+    )
 
 
 def print_weights(weights: Sequence[FeatureWeight]) -> None:
