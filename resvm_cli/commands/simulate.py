@@ -5,8 +5,6 @@ numpy is imported inside functions, so that --help stays fast.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from dataclasses import dataclass, replace
 from functools import partial
@@ -300,16 +298,14 @@ def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Blo
 
 def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> bytes:
     """Format truth.csv: the source line, true class and mislabeling of each row of P and U."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["file", "row", "source_line", "true_label", "mislabelled"])
+    lines = ["file,row,source_line,true_label,mislabelled"]
     for name, numbers, said in (("pos.svm", p, True), ("unl.svm", u, False)):
         for row, number in enumerate(numbers.tolist(), 1):
             true = bool(truth[number])
             line = int(block.lines[number])
             source = line if line > 0 else ""  # synthetic points have no source line
-            writer.writerow([name, row, source, 1 if true else -1, int(true != said)])
-    return out.getvalue().encode()
+            lines.append(f"{name},{row},{source},{1 if true else -1},{int(true != said)}")
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def show_simulation(result: SimulateResult) -> None:

@@ -202,15 +202,7 @@ def print_tuning(result: TuneResult) -> None:
             "n_trials": len(result.trials),
             "n_repeated": result.n_repeated,
             "outer": list(result.outer),
-            "members": [
-                {
-                    "n_models": size.n_models,
-                    "score": size.score,
-                    "difference": size.difference,
-                    "overlap": size.overlap,
-                }
-                for size in result.sizes
-            ],
+            "members": [asdict(size) for size in result.sizes],
             "train": train_command(result),
             "notes": list(result.notes),
         },
