@@ -105,8 +105,9 @@ def connected(
     except Exception as error:  # noqa: BLE001 - a server that is no scheduler may send anything
         late = isinstance(error, (OSError, *TIMEOUTS))
         answered = f"answered at {where} within {timeout:g} s" if late else f"at {where}"
+        reason = "" if isinstance(error, TIMEOUTS) else f": {_reason(error)}"
         raise ClusterError(
-            f"no Dask scheduler {answered}: {_reason(error)}",
+            f"no Dask scheduler {answered}{reason}",
             Message(
                 "start one with dask scheduler, or correct {cluster} (not the dashboard's port)"
             ),
