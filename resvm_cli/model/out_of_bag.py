@@ -79,11 +79,7 @@ class TrainingRows:
         self._unlabeled = self._numbered(unlabeled, len(positives) + numbers, norms)
 
     def _numbered(self, rows: Rows, numbers: IntArray, norms: FloatArray | None) -> IntArray:
-        alike = np.arange(len(rows))
-        if norms is not None:
-            own = rows.squared_norms()
-            first = np.searchsorted(norms, own, "left")
-            alike = np.flatnonzero(first < np.searchsorted(norms, own, "right"))
+        alike = np.arange(len(rows)) if norms is None else _with_norms(rows, norms)
         contents = np.full(len(rows), UNLIKE_ANY)
         contents[alike] = [
             self._number_of.setdefault(key, len(self._number_of))
@@ -110,6 +106,35 @@ class TrainingRows:
         assert self.groups is not None
         bag = np.concatenate([problem.positive, problem.unlabeled + self.n_positives])
         return distinct(self.groups[bag])
+
+
+def equal_rows(rows: Rows, blocks: Iterable[Rows]) -> tuple[IntArray, IntArray, IntArray]:
+    """Number the contents of rows, and find the rows in consecutive blocks that have them.
+
+    Return the content number of each row; then, for each row found, its content and its number.
+    """
+    number_of: dict[bytes, int] = {}
+    keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features equal no other row
+    contents = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
+    norms = distinct(rows.squared_norms())
+    found: list[tuple[int, int]] = []
+    start = 0
+    for block in blocks:
+        alike = _with_norms(block, norms)
+        numbers = start + alike
+        for key, number in zip(_keys(block.take(alike), numbers), numbers.tolist(), strict=True):
+            if key in number_of:
+                found.append((number_of[key], number))
+        start += len(block)
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return contents, pairs[:, 0], pairs[:, 1]
+
+
+def _with_norms(rows: Rows, norms: FloatArray) -> IntArray:
+    """Return the numbers of the rows with one of these squared norms, given in ascending order."""
+    own = rows.squared_norms()
+    first = np.searchsorted(norms, own, "left")
+    return np.flatnonzero(first < np.searchsorted(norms, own, "right"))
 
 
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
@@ -165,6 +190,19 @@ class UnseenMask:
     def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
         """Return a rows x members mask: true if the bag lacks the row, its equals and its group."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
+
+    def unseen_content(self, rows: Rows, unlabeled: Iterable[Rows]) -> tuple[BoolArray, BoolArray]:
+        """Return the mask for rows of any origin, and which of them equal a row of U.
+
+        A member has seen a row if it has seen one of the rows of U, given in order, that equal it.
+        """
+        contents, found, numbers = equal_rows(rows, unlabeled)
+        _, first = np.unique(contents, return_index=True)
+        masks, in_unlabeled = np.ones((len(first), self.n_models), bool), np.zeros(len(first), bool)
+        numbers = numbers + self._training_rows.n_positives
+        np.logical_and.at(masks, found, self.unseen(numbers, rows.take(first[found])))
+        in_unlabeled[found] = True
+        return masks[contents], in_unlabeled[contents]
 
     def all_unseen(self) -> BoolArray:
         """Return the mask for all rows of P and for the rows of U among the training rows."""

@@ -480,3 +480,21 @@ def test_labels_that_do_not_compare_are_listed(labelled):
     y = np.where(labelled.y == 1, "hit", None)
     with pytest.raises(ValueError, match=r"the labels are None, hit; set positive_label"):
         resvm_cli.fit(labelled.X, y)
+
+
+def test_p_values_of_noise_are_uniform_even_if_the_negatives_are_rows_of_u():
+    small = []
+    for seed in range(3):
+        rows = np.random.default_rng(seed).standard_normal((160, 10))
+        known = np.arange(160) < 40
+        several = {"n_unl": 150, "c_unl": 10.0, "n_models": 20, "seed": seed, "intervals": False}
+        ranking = resvm_cli.rank(rows, known, negatives=rows[80:], **several)
+        assert any("80 of 80 trusted negatives are also rows of U" in one for one in ranking.notes)
+        small.append(ranking.listing.further["p_value"] <= 0.05)
+    assert np.mean(small) < 0.08  # 0.37 if members judge the negatives they were trained on
+
+
+def test_a_negative_that_is_a_known_positive_is_refused(labelled):
+    known = labelled.X[labelled.y == 1][[4]]
+    with pytest.raises(ValueError, match=r"negatives: row 2: this trusted negative equals row 5"):
+        resvm_cli.rank(labelled.X, labelled.y, negatives=np.vstack([known + 9, known]), **SMALL)

@@ -123,25 +123,36 @@ def value(decisions, rule):
     return decisions.values_without_ties() if rule == "votes" else decisions.means
 
 
+@pytest.mark.parametrize("seen_less", [1.0, 0.5])
 @pytest.mark.parametrize(("rule", "groups"), [("mean", ONE), ("mean", TWO), ("votes", ONE)])
-def test_a_p_value_is_the_rank_of_a_row_among_negatives_judged_by_the_same_members(rule, groups):
+def test_a_p_value_ranks_a_row_among_negatives_judged_by_members_that_saw_neither(
+    rule, groups, seen_less
+):
     rng = np.random.default_rng(0)
     rows, negatives = rng.standard_normal((200, N_MODELS)), rng.standard_normal((30, N_MODELS))
     absent = rng.random(rows.shape) < 0.6
     own = value(decide_out_of_bag(rows, absent, groups), rule)
-    found = TrustedNegatives(negatives, rule, groups).p_values(own, absent)
+    unseen = rng.random(negatives.shape) < seen_less
+    found = TrustedNegatives.from_values(negatives, unseen, rule, groups).p_values(own, absent)
     for number in range(len(rows)):
-        same = np.broadcast_to(absent[number], negatives.shape)
-        others = value(decide_out_of_bag(negatives, same, groups), rule)
-        expected = (1 + (others >= own[number]).sum()) / 31 if absent[number].any() else np.nan
+        others = value(decide_out_of_bag(negatives, absent[number] & unseen, groups), rule)
+        n_judged = (absent[number] & unseen).any(axis=1).sum()
+        expected = (1 + (others >= own[number]).sum()) / (1 + n_judged)
+        if not absent[number].any():
+            expected = np.nan
         assert found[number] == pytest.approx(expected, nan_ok=True)
+
+
+def fresh(values):
+    """Negatives that no member has seen."""
+    return TrustedNegatives.from_values(values, np.ones(values.shape, bool), "mean", ONE)
 
 
 def test_a_negative_that_equals_the_row_counts_against_it():
     rows = np.random.default_rng(1).standard_normal((5, N_MODELS))
     absent = np.ones(rows.shape, bool)
     own = decide_out_of_bag(rows, absent).means
-    assert (TrustedNegatives(rows, "mean", ONE).p_values(own, absent) >= 2 / 6).all()
+    assert (fresh(rows).p_values(own, absent) >= 2 / 6).all()
 
 
 def test_p_values_of_negatives_are_no_smaller_than_they_should_be():
@@ -152,7 +163,7 @@ def test_p_values_of_negatives_are_no_smaller_than_they_should_be():
         absent = rng.random((1, N_MODELS)) < 0.5
         absent[0, 0] = True
         own = decide_out_of_bag(values[:1], absent).means
-        small += TrustedNegatives(values[1:], "mean", ONE).p_values(own, absent)[0] <= 0.1
+        small += fresh(values[1:]).p_values(own, absent)[0] <= 0.1
     assert small <= 45  # 30 expected
 
 
