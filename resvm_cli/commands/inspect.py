@@ -219,7 +219,8 @@ def show_inspection(inspection: Inspection) -> None:
         counted = ", counted from 0" if manifest["zero_based"] else ""
         table.add_row("features", features + counted)
     for which, data in manifest["data"].items():
-        table.add_row(which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}...")
+        size = f"{data['count']:,} groups" if which == "groups" else f"{data['rows']:,} rows"
+        table.add_row(which, f"{size}, sha256 {data['sha256'][:16]}...")
     table.add_row("versions", pairs(manifest["versions"]))
     table.add_row("format", str(manifest["format"]))
     colors = sys.stdout is not None and sys.stdout.isatty()

@@ -227,6 +227,10 @@ class TrainingData(PUData):
 
     def groups(self) -> IntArray | None:
         """Return one group number per row, first for P, then for U; None without groups."""
+        return self._groups
+
+    @cached_property
+    def _groups(self) -> IntArray | None:
         if self.input.groups is None:
             return None
         if self.input.groups == QID:

@@ -222,6 +222,7 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
         {"zero_based": 0},
         {"data": None},
         {"data": {"positive": {"rows": 3, "sha256": "x"}}},
+        {"data": DESCRIPTION["data"] | {"groups": {"count": 3}}},
         {"members": [{"file": "a", "sha256": "b", "bytes": -1, "support_vectors": 1}]},
         {"members": [{"file": "a", "sha256": "b", "bytes": "1", "support_vectors": 1}]},
     ],
@@ -241,12 +242,24 @@ def test_a_claimed_size_is_not_believed(stored, size):
         directory.load_model(str(stored))
 
 
+def test_a_model_has_format_3_only_if_format_2_lacks_some_of_its_content(stored):
+    assert json.loads((stored / "manifest.json").read_text())["format"] == 2
+    groups = {"count": 3, "sha256": "0" * 64}
+    grouped = DESCRIPTION | {"data": DESCRIPTION["data"] | {"groups": groups}}
+    assert directory.format_of(grouped) == 3
+    rewrite(stored, format=3, data=grouped["data"])
+    assert directory.load_model(str(stored)).manifest["data"]["groups"] == groups
+    rewrite(stored, format=3, decision=None)
+    with pytest.raises(ModelError, match="incomplete"):
+        directory.load_model(str(stored))
+
+
 def test_another_format_number_is_refused_with_advice(stored):
     rewrite(stored, format=True)
     with pytest.raises(ModelError, match="format True"):
         directory.load_model(str(stored))
-    rewrite(stored, format=3)
-    with pytest.raises(ModelError, match="format 3; this version reads 1 and 2") as caught:
+    rewrite(stored, format=4)
+    with pytest.raises(ModelError, match="format 4; this version reads 1 to 3") as caught:
         directory.load_model(str(stored))
     assert "install" in str(caught.value.hint)
 

@@ -145,10 +145,11 @@ def test_a_part_is_continued_where_it_stopped(tmp_path):
         ({"kernel": "linear"}, "groups"),
         ({"features": FEATURES * 2}, "data"),
         ({"scale": "maxabs"}, "scaling"),
+        ({"groups": np.arange(N_POS + N_UNL) // 2}, r"data\.groups"),
     ],
 )
 def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
-    settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
+    settings = {name: other.pop(name) for name in ("features", "scale", "groups") if name in other}
     asked = {"n_models": 4, "n_unl": 20} | other
     train_members(
         data(),
