@@ -267,10 +267,11 @@ class MemberResamples:
 
 
 def rank_bounds(
-    resampled: SingleArray, ranks: IntArray, *, lowest_first: bool
+    resampled: SingleArray, ranks: IntArray, values: FloatArray, *, lowest_first: bool
 ) -> tuple[IntArray, IntArray]:
     """Return the bounds of each row's rank; ``resampled`` (resamples x rows) is overwritten.
 
+    Rows with equal values have no order, so their bounds come from the ranks of all of them.
     Bounds are widened to include the row's own rank.
     """
     n_resamples, n_rows = resampled.shape
@@ -284,7 +285,19 @@ def rank_bounds(
         part = slice(start, start + COLUMNS_AT_ONCE)
         sorted_ranks = np.sort(all_ranks[:, part].T.copy(), axis=1)
         low[part], high[part] = sorted_ranks[:, tail], sorted_ranks[:, n_resamples - 1 - tail]
+    for rows in _tied_rows(ranks, values):
+        pooled = np.sort(all_ranks[:, rows], axis=None)
+        low[rows], high[rows] = pooled[tail * len(rows)], pooled[-1 - tail * len(rows)]
     return np.minimum(low, ranks), np.maximum(high, ranks)
+
+
+def _tied_rows(ranks: IntArray, values: FloatArray) -> list[IntArray]:
+    """Return the numbers of the rows in each set of two or more with equal values."""
+    order = np.argsort(ranks)
+    equal = np.concatenate([[False], values[order[1:]] == values[order[:-1]], [False]])
+    edges = np.flatnonzero(equal[1:] != equal[:-1]).tolist()
+    runs = zip(edges[::2], edges[1::2], strict=True)
+    return [order[first : last + 1] for first, last in runs]
 
 
 @dataclass(frozen=True, eq=False)

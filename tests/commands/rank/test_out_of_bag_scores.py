@@ -83,25 +83,34 @@ def test_bounds_leave_out_a_fortieth_on_either_side():
     values = rng.standard_normal((200, 30)).astype(np.float32)
     ranks = np.array([rankdata(-line, "ordinal") for line in values])
     own = np.full(30, 15)
-    low, high = rank_bounds(values.copy(), own, lowest_first=False)
+    low, high = rank_bounds(values.copy(), own, np.arange(30.0), lowest_first=False)
     ordered = np.sort(ranks, axis=0)
     assert low.tolist() == np.minimum(ordered[5], 15).tolist()
     assert high.tolist() == np.maximum(ordered[-6], 15).tolist()
 
 
+def test_tied_rows_share_the_ranks_that_they_have_together():
+    own = np.repeat([3.0, 2.0, 1.0], [1, 20, 1])
+    resampled = np.tile(own, (40, 1)).astype(np.float32)
+    low, high = rank_bounds(resampled, np.arange(1, 23), own, lowest_first=False)
+    assert (low[0], high[0], low[-1], high[-1]) == (1, 1, 22, 22)
+    assert low[1:-1].tolist() == [2] * 20
+    assert high[1:-1].tolist() == [21] * 20
+
+
 def test_bounds_of_an_audit_count_from_the_lowest():
     values = np.tile(np.array([3.0, 1.0, 2.0], np.float32), (40, 1))
-    low, high = rank_bounds(values, np.array([3, 1, 2]), lowest_first=True)
+    low, high = rank_bounds(values, np.array([3, 1, 2]), values[0].astype(float), lowest_first=True)
     assert low.tolist() == high.tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize("at_once", [7, 1 << 14])
 def test_columns_may_be_sorted_some_at_a_time(at_once, monkeypatch):
     rng = np.random.default_rng(2)
-    values = rng.standard_normal((40, 50)).astype(np.float32)
-    expected = rank_bounds(values.copy(), np.arange(1, 51), lowest_first=False)
+    values, own = rng.standard_normal((40, 50)).astype(np.float32), np.arange(50.0) // 2
+    expected = rank_bounds(values.copy(), np.arange(1, 51), own, lowest_first=False)
     monkeypatch.setattr(out_of_bag_scores, "COLUMNS_AT_ONCE", at_once)
-    found = rank_bounds(values.copy(), np.arange(1, 51), lowest_first=False)
+    found = rank_bounds(values.copy(), np.arange(1, 51), own, lowest_first=False)
     assert np.array_equal(found, expected)
 
 
