@@ -173,7 +173,8 @@ def save_model(
 
 def format_of(description: dict[str, Any]) -> int:
     """Return the format of a manifest with this content: 3 only if format 2 lacks some of it."""
-    needs_format_3 = "groups" in description["data"]
+    data = description["data"]
+    needs_format_3 = "groups" in data or "text_sha256" in data["unlabeled"]
     return FORMAT if needs_format_3 else PLAIN_FORMAT
 
 

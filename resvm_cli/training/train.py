@@ -38,6 +38,7 @@ SMALL_WORK = 1e8
 # Per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a finished member
+DIGESTS = ("sha256", "text_sha256")
 UNFINISHED = {
     "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
     "liblinear": "these members are approximate; lower {c_unl} or {bias}, or use {solver:libsvm},"
@@ -285,10 +286,9 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
         there, here = trained[which], here_now[which]
         if there["rows"] != here["rows"]:
             difference = f"{there['rows']:,} rows, but here there are {here['rows']:,}"
-        elif there["sha256"] != here["sha256"]:
-            difference = (
-                f"as many rows as here ({here['rows']:,}), but different rows or a different order"
-            )
+        elif any(there[key] != here.get(key) for key in DIGESTS if key in there):
+            what = "different text" if "sampled" in there else "different rows or a different order"
+            difference = f"as many rows as here ({here['rows']:,}), but {what}"
         else:
             continue
         raise ModelError(

@@ -575,3 +575,39 @@ def test_a_task_or_an_interrupted_run_is_not_continued_with_other_groups(problem
 def test_a_format_2_model_does_not_record_groups_and_takes_any(problem, model, grouped, resvm):
     command = ["rank", *train_arguments(problem)[1:], "--model", model]
     assert resvm(*command, "--groups", grouped / "other").code == 0
+
+
+@pytest.fixture
+def unchecked(problem, resvm, tmp_path):
+    """A copy of the problem with a longer U, and a model trained on it with --no-check."""
+    (tmp_path / "pos.svm").write_bytes((problem / "pos.svm").read_bytes())
+    (tmp_path / "unl.svm").write_bytes((problem / "unl.svm").read_bytes() * 3)
+    command = [*train_arguments(tmp_path), "--no-check", "--features", 5, "-g", 1, "--n-models", 4]
+    assert resvm(*command, "-o", tmp_path / "m").code == 0
+    return tmp_path, command
+
+
+def change_late(path: Path) -> None:
+    """Change one digit far from the start of the file, and neither its size nor its rows."""
+    text = path.read_bytes()
+    at = text.rindex(b"1", 0, len(text) - 2000)
+    path.write_bytes(text[:at] + b"2" + text[at + 1 :])
+
+
+def test_rank_and_grow_refuse_an_unchecked_u_with_one_byte_changed(unchecked, resvm):
+    folder, _ = unchecked
+    ranked = ["rank", *train_arguments(folder)[1:], "--model", folder / "m"]
+    assert resvm(*ranked).code == 0
+    change_late(folder / "unl.svm")
+    assert_exit(resvm(*ranked), 4, "its U has as many rows as here (300), but different text")
+    grown = resvm(*train_arguments(folder), "--grow", 6, "-o", folder / "m")
+    assert_exit(grown, 4, "different text")
+
+
+def test_parts_of_an_unchecked_u_with_one_byte_changed_are_not_merged(unchecked, resvm):
+    folder, command = unchecked
+    for number in (1, 2):
+        assert resvm(*command, "--task", f"{number}/2", "-o", folder / str(number)).code == 0
+        change_late(folder / "unl.svm")
+    merged = resvm("merge", folder / "1", folder / "2", "-o", folder / "merged")
+    assert_exit(merged, 4, "data.unlabeled differ")
