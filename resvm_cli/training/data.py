@@ -25,7 +25,7 @@ from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.rows import IntArray, Rows
+from resvm_cli.rows import IntArray, Rows, note_on_numbering
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
@@ -91,11 +91,20 @@ class TrainingData(PUData):
             self._source.close()
             raise
         self._note_equal_sets()
+        self._note_numbering()
         if self._source.spooled_to_disk:
             self.notes.append(
                 f"{self._source.name} was spooled to a temporary file"
                 f" ({self._source.spooled_bytes:,} bytes) to be read twice"
             )
+
+    def _note_numbering(self) -> None:
+        if self.input.positives is not None:
+            names = name_of(self.input.positives), self._source.name
+            sets = zip(names, (self.summary_pos, self.summary_unl), strict=True)
+            indices = [(name, each.min_index, each.max_index) for name, each in sets]
+            if note := note_on_numbering(indices):
+                self.notes.append(note)
 
     def __enter__(self) -> TrainingData:
         return self
