@@ -498,3 +498,16 @@ def test_a_negative_that_is_a_known_positive_is_refused(labelled):
     known = labelled.X[labelled.y == 1][[4]]
     with pytest.raises(ValueError, match=r"negatives: row 2: this trusted negative equals row 5"):
         resvm_cli.rank(labelled.X, labelled.y, negatives=np.vstack([known + 9, known]), **SMALL)
+
+
+def test_trusted_negatives_are_scaled_once(labelled):
+    several = {"scale": "maxabs", "intervals": False, **SMALL}
+    negatives = labelled.X[labelled.y != 1][:9] * 0.75
+    p_values = [
+        resvm_cli.rank(
+            labelled.X * unit, labelled.y, negatives=negatives * unit, **several
+        ).listing.further["p_value"]
+        for unit in (1.0, 1024.0)  # both are exact
+    ]
+    assert np.array_equal(*p_values, equal_nan=True)
+    assert len(set(p_values[0])) > 3

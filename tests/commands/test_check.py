@@ -65,6 +65,10 @@ def test_what_a_file_holds(resvm, tmp_path):
         assert file["scaling"] is None
     write_svm(path, features)
     assert told(resvm, path)["constant_features"] == [2]
+    assert "constant  1 features: 2\n" in resvm("check", path).out.decode()
+    write_svm(path, np.tile(np.arange(1.0, 31.0), (5, 1)))
+    file = told(resvm, path)
+    assert (file["constant_features"], file["n_constant_features"]) == ([*range(1, 21)], 30)
 
 
 def test_scaling_is_advised_where_ranges_differ(resvm, tmp_path):

@@ -454,6 +454,10 @@ def test_out_of_bag_values_are_stored_and_read_only_when_asked_for(stored):
     directory.load_model(str(stored))
     with pytest.raises(ModelError, match=r"out_of_bag\.tsv: changed since it was written"):
         directory.load_out_of_bag(str(stored), manifest)
+    sound = table.format()
+    (stored / "out_of_bag.tsv").write_bytes(sound[:-2] + bytes([sound[-2] ^ 1]) + sound[-1:])
+    with pytest.raises(ModelError, match=r"out_of_bag\.tsv: changed since it was written"):
+        directory.load_out_of_bag(str(stored), manifest)
     (stored / "out_of_bag.tsv").unlink()
     with pytest.raises(ModelError, match=r"out_of_bag\.tsv: cannot read"):
         directory.load_out_of_bag(str(stored), manifest)
