@@ -8,6 +8,7 @@ are redrawn from seeds, not stored, and only their rows are kept in memory: U ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -22,6 +23,7 @@ from resvm_cli.model.ensemble import (
 )
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
+from resvm_cli.svm.kernels import SERIAL
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
@@ -108,26 +110,42 @@ class TrainingRows:
         return distinct(self.groups[bag])
 
 
-def equal_rows(rows: Rows, blocks: Iterable[Rows]) -> tuple[IntArray, IntArray, IntArray]:
-    """Number the contents of rows, and find the rows in consecutive blocks that have them.
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """The distinct contents of some rows, and the rows of a set that have these contents."""
 
-    Return the content number of each row; then, for each row found, its content and its number.
-    """
-    number_of: dict[bytes, int] = {}
-    keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features equal no other row
-    contents = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
-    norms = distinct(rows.squared_norms())
-    found: list[tuple[int, int]] = []
-    start = 0
-    for block in blocks:
-        alike = _with_norms(block, norms)
-        numbers = start + alike
-        for key, number in zip(_keys(block.take(alike), numbers), numbers.tolist(), strict=True):
-            if key in number_of:
-                found.append((number_of[key], number))
-        start += len(block)
-    pairs = np.array(found, np.int64).reshape(-1, 2)
-    return contents, pairs[:, 0], pairs[:, 1]
+    contents: IntArray  # the number of each row's content, by first appearance
+    found: IntArray  # the content of each row found in the set
+    numbers: IntArray  # its number in the set
+    rows: Rows
+
+    @classmethod
+    def find(cls, rows: Rows, blocks: Iterable[Rows], *, precomputed: bool) -> EqualRows:
+        """Compare rows with a set, given in blocks; serial numbers do not count."""
+
+        def content(rows: Rows) -> Rows:
+            return rows.entries(rows.indices != SERIAL) if precomputed else rows
+
+        rows = content(rows)
+        number_of: dict[bytes, int] = {}
+        keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features equal no other row
+        contents = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
+        norms = distinct(rows.squared_norms())
+        found, numbers, equal = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+        start = 0
+        for block in blocks:
+            own = content(block)
+            alike = _with_norms(own, norms)
+            keys = _keys(own.take(alike), start + alike)
+            which = np.array([number_of.get(key, -1) for key in keys], np.int64)
+            alike, which = alike[which >= 0], which[which >= 0]
+            found.append(which)
+            numbers.append(start + alike)
+            equal.append(block.take(alike))
+            start += len(block)
+        return cls(
+            contents, np.concatenate(found), np.concatenate(numbers), Rows.concatenate(equal)
+        )
 
 
 def _with_norms(rows: Rows, norms: FloatArray) -> IntArray:
@@ -191,18 +209,12 @@ class UnseenMask:
         """Return a rows x members mask: true if the bag lacks the row, its equals and its group."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
 
-    def unseen_content(self, rows: Rows, unlabeled: Iterable[Rows]) -> tuple[BoolArray, BoolArray]:
-        """Return the mask for rows of any origin, and which of them equal a row of U.
-
-        A member has seen a row if it has seen one of the rows of U, given in order, that equal it.
-        """
-        contents, found, numbers = equal_rows(rows, unlabeled)
-        _, first = np.unique(contents, return_index=True)
-        masks, in_unlabeled = np.ones((len(first), self.n_models), bool), np.zeros(len(first), bool)
-        numbers = numbers + self._training_rows.n_positives
-        np.logical_and.at(masks, found, self.unseen(numbers, rows.take(first[found])))
-        in_unlabeled[found] = True
-        return masks[contents], in_unlabeled[contents]
+    def unseen_like(self, equal: EqualRows) -> BoolArray:
+        """Return the mask for rows that equal rows of U: unseen only if all of these are."""
+        masks = np.ones((len(equal.contents), self.n_models), bool)
+        numbers = equal.numbers + self._training_rows.n_positives
+        np.logical_and.at(masks, equal.found, self.unseen(numbers, equal.rows))
+        return masks[equal.contents]
 
     def all_unseen(self) -> BoolArray:
         """Return the mask for all rows of P and for the rows of U among the training rows."""

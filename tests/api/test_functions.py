@@ -511,3 +511,21 @@ def test_trusted_negatives_are_scaled_once(labelled):
     ]
     assert np.array_equal(*p_values, equal_nan=True)
     assert len(set(p_values[0])) > 3
+
+
+def test_trusted_negatives_of_a_precomputed_kernel_are_those_of_its_features():
+    X = np.round(np.random.default_rng(0).normal(0, 8, (100, 5))) / 8  # all products are exact
+    known = np.arange(100) < 30
+    negatives = np.vstack([X[~known][:20], X[~known][20:40] + 3 / 16])
+    several = {"intervals": False, "n_models": 9, "c_unl": 1.0}
+    linear = resvm_cli.rank(X, known, negatives=negatives, kernel="linear", **several)
+    precomputed = resvm_cli.rank(
+        X @ X.T, known, negatives=negatives @ X.T, kernel="precomputed", **several
+    )
+    assert any("20 of 40 trusted negatives are also" in note for note in precomputed.notes)
+    p_values = [
+        one.listing.further["p_value"][np.argsort(one.rows)] for one in (linear, precomputed)
+    ]
+    assert np.allclose(*p_values, equal_nan=True)
+    with pytest.raises(ValueError, match="equals row 1 of P"):
+        resvm_cli.rank(X @ X.T, known, negatives=X[known] @ X.T, kernel="precomputed", **several)

@@ -20,7 +20,7 @@ from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
-from resvm_cli.model.out_of_bag import equal_rows
+from resvm_cli.model.out_of_bag import EqualRows
 from resvm_cli.rows import FloatArray, Rows
 
 ROUNDING = 1e-12
@@ -63,12 +63,14 @@ def read_negatives(path: str, *, zero_based: bool) -> Block:
     return block
 
 
-def require_not_in_p(negatives: Rows, positives: Rows, locate: Callable[[int], str]) -> None:
+def require_not_in_p(
+    negatives: Rows, positives: Rows, locate: Callable[[int], str], *, precomputed: bool
+) -> None:
     """Reject trusted negatives that are known positives; ``locate`` names a negative by number."""
-    contents, found, numbers = equal_rows(negatives, [positives])
-    if len(found):
-        first = int(np.isin(contents, found).argmax())
-        row = int(numbers[found == contents[first]][0])
+    equal = EqualRows.find(negatives, [positives], precomputed=precomputed)
+    if len(equal.found):
+        first = int(np.isin(equal.contents, equal.found).argmax())
+        row = int(equal.numbers[equal.found == equal.contents[first]][0])
         raise DataError(
             f"{locate(first)}: this trusted negative equals row {row + 1:,} of P",
             "a row cannot be both: remove it from the trusted negatives or from P",
@@ -79,7 +81,9 @@ def scored_negatives(
     rows: Rows, scorer: OutOfBagScorer, unlabeled: Iterable[Rows]
 ) -> tuple[TrustedNegatives, list[str]]:
     """Score trusted negatives by the members that have not seen them; also return notes."""
-    unseen, in_unlabeled = scorer.unseen_mask.unseen_content(rows, unlabeled)
+    precomputed = scorer.predictor.ensemble.is_precomputed
+    equal = EqualRows.find(rows, unlabeled, precomputed=precomputed)
+    unseen = scorer.unseen_mask.unseen_like(equal)
     values = scorer.predictor.member_values(rows)
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
@@ -88,9 +92,10 @@ def scored_negatives(
             Message("its values are far from those in the training rows: use {scale}"),
         )
     notes = []
-    if in_unlabeled.any():
+    if len(equal.found):
+        n_equal = int(np.isin(equal.contents, equal.found).sum())
         note = (
-            f"{int(in_unlabeled.sum()):,} of {len(rows):,} trusted negatives are also rows of U:"
+            f"{n_equal:,} of {len(rows):,} trusted negatives are also rows of U:"
             " they are compared only by members whose bags lack them"
         )
         if n_lost := int((~unseen.any(axis=1)).sum()):

@@ -183,12 +183,13 @@ def rank_on(
 
     ``locate`` names a trusted negative, given by its number, in error messages.
     """
-    if negatives is not None:
-        require_not_in_p(negatives, data.positives, locate)
     groups = data.groups()  # read first, because training takes long
     kernel = request.choice.params.kernel
     if stored is not None:
         kernel = stored.ensemble.groups[0].kernel.name
+    if negatives is not None:
+        precomputed = kernel == "precomputed"
+        require_not_in_p(negatives, data.positives, locate, precomputed=precomputed)
     names = feature_names(request.feature_map, kernel)
     if stored is None:
         plan, scorer = _trained(request, data, groups, run)
