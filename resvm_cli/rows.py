@@ -24,6 +24,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
+MAX_INDEX = 2**31 - 1
 SUM_CHUNK = 1 << 16
 # Building a lookup table takes time in proportion to its size, so it must serve enough entries.
 SMALL_TABLE = 1 << 12
@@ -90,6 +91,11 @@ class Rows:
     def max_index(self) -> int:
         """The largest index, or -1 if there are no entries."""
         return int(self.indices.max()) if len(self.indices) else -1
+
+    @property
+    def min_index(self) -> int:
+        """The smallest index, or the largest possible one if there are no entries."""
+        return int(self.indices.min()) if len(self.indices) else MAX_INDEX
 
     @property
     def row_numbers(self) -> IntArray:
@@ -291,7 +297,7 @@ class DataSummary:
     def __init__(self) -> None:
         self.n_rows = 0
         self.n_nonzeros = 0
-        self.max_index = -1
+        self.min_index, self.max_index = MAX_INDEX, -1  # if there are no entries
         self._moments = _Moments()
         self._low, self._high = np.inf, -np.inf
         self._buffer = np.empty(SUM_CHUNK)
@@ -300,6 +306,7 @@ class DataSummary:
 
     def add(self, rows: Rows) -> None:
         """Add rows. Explicit zeros count towards the largest index but not the digest."""
+        self.min_index = min(self.min_index, rows.min_index)
         self.max_index = max(self.max_index, rows.max_index)
         rows = rows.without_zeros()
         self.n_rows += len(rows)
@@ -344,6 +351,21 @@ class DataSummary:
         for part in self._hashes:
             whole.update(part.digest())
         return whole.hexdigest()
+
+
+def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:
+    """Return a note if one file seems to count features from 0, and another from 1.
+
+    Files are given by name, smallest index and largest index.
+    """
+    for (name, low, high), (other, other_low, other_high) in itertools.permutations(files, 2):
+        if low == 0 and other_low > 0 and other_high == high + 1:
+            return (
+                f"{name} has features 0 to {high}, but {other} has {other_low} to {other_high}: is"
+                " one of them counted from 0 and the other from 1? Then features do not match;"
+                " renumber one of the files"
+            )
+    return None
 
 
 def variance(summaries: Sequence[DataSummary], n_features: int) -> float:

@@ -43,3 +43,13 @@ def test_a_sample_of_many_rows_leaves_the_stream_where_shuffling_does():
     found = randomness.sample(ours, 200_000, 50)
     assert found.tolist() == np.sort(randomness.shuffled(theirs, 200_000)[:50]).tolist()
     assert ours.random_raw() == theirs.random_raw()
+
+
+def test_no_two_streams_have_the_same_key():
+    constants = {name: value for name, value in vars(randomness).items() if name.isupper()}
+    del constants["SAMPLE_CHUNK"]
+    del constants["SIMULATED_SETS"]  # of a command with its own seed
+    for kind in (int, tuple):
+        keys = [value for value in constants.values() if isinstance(value, kind)]
+        assert len(keys) > 4
+        assert len(set(keys)) == len(keys)

@@ -212,7 +212,7 @@ def rank(
         data = labeled.data(groups, scale, kernel=kernel, zero_based=zero_based, weights=weights)
         trusted = None
         if negatives is not None:
-            first = 0 if data.zero_based else 1
+            first = 0 if data.zero_based and kernel != "precomputed" else 1
             trusted = Rows.from_matrix(as_matrix(negatives, "negatives"), first)
         found = rank_on(data, request, run, stored, trusted)
         listing, estimate = found.listing, found.fdr_estimate

@@ -18,7 +18,13 @@ from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
 from resvm_cli.model.ensemble import Decisions, Predictor
-from resvm_cli.model_files.directory import FORMAT, StoredModel, check_model_target, save_model
+from resvm_cli.model_files.directory import (
+    FORMAT,
+    PLAIN_FORMAT,
+    StoredModel,
+    check_model_target,
+    save_model,
+)
 from resvm_cli.model_files.members import format_members
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import MethodName, RuleName
@@ -160,10 +166,10 @@ class Model:
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory for the commands and return its manifest."""
-        if self.stored.manifest.get("format", FORMAT) != FORMAT:
+        if self.stored.manifest.get("format") == 1:
             raise ModelError(
-                f"the model has format {self.stored.manifest['format']}, but this version writes"
-                f" format {FORMAT}",
+                "the model has format 1, but this version writes"
+                f" formats {PLAIN_FORMAT} and {FORMAT}",
                 "copy its directory, or fit it again",
             )
         check_model_target(os.fspath(path), force=force)

@@ -75,8 +75,10 @@ def check(
             reports.append(checked)
             if not json:
                 show_check(checked)
+        if note := _note_on_numbering(reports):
+            run.notice(note)
     if json:
-        print_json("check", {"files": [asdict(checked) for checked in reports]})
+        print_json("check", {"files": [_as_json(checked) for checked in reports]})
     unsound = [checked.path for checked in reports if not checked.sound]
     for failure in unread[:-1] if not unsound else unread:
         terminal.show_error(failure)
@@ -112,6 +114,7 @@ class FileCheck:
     n_duplicate_features: int
     features_examined: bool  # False if there are too many features
     scaling: str | None  # why scaling is advised; None if it is not
+    indices: tuple[int, int]  # the smallest and the largest; not part of the JSON output
 
 
 def check_file(
@@ -158,6 +161,16 @@ def check_file(
     if not seen.n_rows and not seen.bad:
         seen.bad = [f"{name}: no rows"]
     return seen.findings(zero_based=zero_based, scalable=not precomputed)
+
+
+def _as_json(check: FileCheck) -> dict[str, object]:
+    return {name: value for name, value in asdict(check).items() if name != "indices"}
+
+
+def _note_on_numbering(checks: Sequence[FileCheck]) -> str | None:
+    from resvm_cli.rows import note_on_numbering
+
+    return note_on_numbering([(check.path, *check.indices) for check in checks])
 
 
 class _KernelMatrix:
@@ -218,12 +231,13 @@ class _Seen:
         import numpy as np
 
         from resvm_cli.model.scaling import FeatureStats
+        from resvm_cli.rows import MAX_INDEX
 
         self._name, self._most = name, most
         self.bad: list[str] = []  # the first ``most`` bad lines
         self.n_bad = self.n_unlabeled = 0
         self.n_rows = self.n_nonzeros = self.explicit_zeros = self.empty_rows = 0
-        self.max_index = -1
+        self.min_index, self.max_index = MAX_INDEX, -1
         self.low, self.high = np.inf, -np.inf
         self.labels: Counter[float] = Counter()
         self.stats: FeatureStats | None = FeatureStats()
@@ -240,6 +254,7 @@ class _Seen:
 
         from resvm_cli.model.scaling import MAX_FEATURES
 
+        self.min_index = min(self.min_index, rows.min_index)
         self.max_index = max(self.max_index, rows.max_index)
         self.explicit_zeros += int((rows.values == 0).sum())
         rows = rows.without_zeros()
@@ -322,6 +337,7 @@ class _Seen:
             n_duplicate_features=sum(len(group) - 1 for group in groups),
             features_examined=self.stats is not None,
             scaling=summary.advice() if summary is not None and scalable else None,
+            indices=(self.min_index, self.max_index),
         )
 
 

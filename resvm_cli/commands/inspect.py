@@ -217,7 +217,8 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
         counted = ", counted from 0" if manifest["zero_based"] else ""
         yield "features", features + counted
     for which, data in manifest["data"].items():
-        yield which, f"{data['rows']:,} rows, sha256 {data['sha256'][:16]}..."
+        size = f"{data['count']:,} groups" if which == "groups" else f"{data['rows']:,} rows"
+        yield which, f"{size}, sha256 {data['sha256'][:16]}..."
     yield "versions", _pairs(manifest["versions"])
     yield "format", str(manifest["format"])
 

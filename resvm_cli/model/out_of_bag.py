@@ -8,6 +8,7 @@ are redrawn from seeds, not stored, and only their rows are kept in memory: U ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -22,6 +23,7 @@ from resvm_cli.model.ensemble import (
 )
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
+from resvm_cli.svm.kernels import SERIAL
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
@@ -79,11 +81,7 @@ class TrainingRows:
         self._unlabeled = self._numbered(unlabeled, len(positives) + numbers, norms)
 
     def _numbered(self, rows: Rows, numbers: IntArray, norms: FloatArray | None) -> IntArray:
-        alike = np.arange(len(rows))
-        if norms is not None:
-            own = rows.squared_norms()
-            first = np.searchsorted(norms, own, "left")
-            alike = np.flatnonzero(first < np.searchsorted(norms, own, "right"))
+        alike = np.arange(len(rows)) if norms is None else _with_norms(rows, norms)
         contents = np.full(len(rows), UNLIKE_ANY)
         contents[alike] = [
             self._number_of.setdefault(key, len(self._number_of))
@@ -110,6 +108,51 @@ class TrainingRows:
         assert self.groups is not None
         bag = np.concatenate([problem.positive, problem.unlabeled + self.n_positives])
         return distinct(self.groups[bag])
+
+
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """The distinct contents of some rows, and the rows of a set that have these contents."""
+
+    contents: IntArray  # the number of each row's content, by first appearance
+    found: IntArray  # the content of each row found in the set
+    numbers: IntArray  # its number in the set
+    rows: Rows
+
+    @classmethod
+    def find(cls, rows: Rows, blocks: Iterable[Rows], *, precomputed: bool) -> EqualRows:
+        """Compare rows with a set, given in blocks; serial numbers do not count."""
+
+        def content(rows: Rows) -> Rows:
+            return rows.entries(rows.indices != SERIAL) if precomputed else rows
+
+        rows = content(rows)
+        number_of: dict[bytes, int] = {}
+        keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features equal no other row
+        contents = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
+        norms = distinct(rows.squared_norms())
+        found, numbers, equal = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+        start = 0
+        for block in blocks:
+            own = content(block)
+            alike = _with_norms(own, norms)
+            keys = _keys(own.take(alike), start + alike)
+            which = np.array([number_of.get(key, -1) for key in keys], np.int64)
+            alike, which = alike[which >= 0], which[which >= 0]
+            found.append(which)
+            numbers.append(start + alike)
+            equal.append(block.take(alike))
+            start += len(block)
+        return cls(
+            contents, np.concatenate(found), np.concatenate(numbers), Rows.concatenate(equal)
+        )
+
+
+def _with_norms(rows: Rows, norms: FloatArray) -> IntArray:
+    """Return the numbers of the rows with one of these squared norms, given in ascending order."""
+    own = rows.squared_norms()
+    first = np.searchsorted(norms, own, "left")
+    return np.flatnonzero(first < np.searchsorted(norms, own, "right"))
 
 
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
@@ -165,6 +208,13 @@ class UnseenMask:
     def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
         """Return a rows x members mask: true if the bag lacks the row, its equals and its group."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
+
+    def unseen_like(self, equal: EqualRows) -> BoolArray:
+        """Return the mask for rows that equal rows of U: unseen only if all of these are."""
+        masks = np.ones((len(equal.contents), self.n_models), bool)
+        numbers = equal.numbers + self._training_rows.n_positives
+        np.logical_and.at(masks, equal.found, self.unseen(numbers, equal.rows))
+        return masks[equal.contents]
 
     def all_unseen(self) -> BoolArray:
         """Return the mask for all rows of P and for the rows of U among the training rows."""

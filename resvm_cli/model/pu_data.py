@@ -6,6 +6,7 @@ rows give the same model whether they come from files or from memory.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -129,7 +130,7 @@ class PUData(ABC):
 
     def description(self) -> dict[str, Any]:
         """Describe the data for the manifest."""
-        weights = self.positive_weights
+        weights, groups = self.positive_weights, self.groups()
         return {
             "positive": {
                 "rows": len(self.positives),
@@ -142,6 +143,7 @@ class PUData(ABC):
                 "nonzeros": self.summary_unl.n_nonzeros,
                 "sha256": self.summary_unl.digest(),
             },
+            **({} if groups is None else {"groups": _description_of_groups(groups)}),
         }
 
     def _summarize(self, summary: DataSummary, rows: Rows) -> None:
@@ -152,6 +154,14 @@ class PUData(ABC):
     def _note_equal_sets(self) -> None:
         if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
             self.notes.append("P and U contain the same rows: is one of the files wrong?")
+
+
+def _description_of_groups(groups: IntArray) -> dict[str, Any]:
+    """Describe how rows are grouped, whatever the groups are called."""
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    in_order = np.argsort(np.argsort(first))[numbers.reshape(-1)]  # by first appearance
+    digest = hashlib.sha256(in_order.astype("<i8").tobytes()).hexdigest()
+    return {"count": len(first), "sha256": digest}
 
 
 class MemoryData(PUData):

@@ -3,7 +3,7 @@
 ``out_of_bag.tsv`` has the out-of-bag values of known positives and of rows of U, if the members
 were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
 digests are checked before parsing, file names are computed instead of taken from the manifest, and
-links are not followed. Reads formats 1 and 2, and writes format 2.
+links are not followed. Reads formats 1 to 3; writes format 3 if the model needs it, else format 2.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES
 from resvm_cli.svm.kernels import Kernel
 
-FORMAT = 2
-READ_FORMATS = (1, FORMAT)
+FORMAT = 3
+PLAIN_FORMAT = 2  # for models without anything that only format 3 has
+READ_FORMATS = (1, PLAIN_FORMAT, FORMAT)
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
 OUT_OF_BAG = "out_of_bag.tsv"
@@ -160,7 +161,7 @@ def save_model(
             }
         manifest = {
             "kind": KIND,
-            "format": FORMAT,
+            "format": format_of(description),
             **description,
             "out_of_bag": table,
             "members": entries,
@@ -168,6 +169,13 @@ def save_model(
         manifest["manifest_sha256"] = _own_digest(manifest)
         (directory / MANIFEST).write_bytes(_render(manifest))
     return manifest
+
+
+def format_of(description: dict[str, Any]) -> int:
+    """Return the format of a manifest with this content: 3 only if format 2 lacks some of it."""
+    data = description["data"]
+    needs_format_3 = "groups" in data or "text_sha256" in data["unlabeled"]
+    return FORMAT if needs_format_3 else PLAIN_FORMAT
 
 
 def load_model(path: str) -> StoredModel:
@@ -305,6 +313,7 @@ _REQUIRED: dict[str, Any] = {
 }
 _FORMAT_1 = {"kernel": {"name": KERNEL_NAMES}, "parameters": {}}
 _FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}, "scaling": ANYTHING}
+_DATA_GROUPS = {"count": int, "sha256": str}
 _TABLE = {"file": str, "sha256": str, "bytes": int, "positives": int}
 _MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
 
@@ -326,7 +335,9 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
         return False
     if manifest["format"] == 1 and not _fits(manifest, _FORMAT_1):
         return False
-    if manifest["format"] == 2 and not _fits(manifest, _FORMAT_2):
+    if manifest["format"] >= 2 and not _fits(manifest, _FORMAT_2):
+        return False
+    if not _fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
         return False
     stored = manifest.get("out_of_bag")
     table = _TABLE if manifest["format"] == 1 else _TABLE | {"unlabeled": int}
@@ -361,7 +372,7 @@ def read_manifest(path: str) -> dict[str, Any]:
     if manifest.get("format") not in READ_FORMATS or manifest["format"] is True:
         raise ModelError(
             f"{name}: format {manifest.get('format')!r}; this version reads"
-            f" {' and '.join(map(str, READ_FORMATS))}",
+            f" {READ_FORMATS[0]} to {READ_FORMATS[-1]}",
             "install the version of resvm-cli that wrote it, or a newer one",
         )
     # the file must be byte-for-byte identical to what we would write

@@ -78,11 +78,15 @@ class PartDirectory:
         }
         directory = Path(path)
         if os.path.lexists(directory / HEADER):
-            if _read_header(path) != json.loads(json.dumps(header)):
+            there, here = _read_header(path), json.loads(json.dumps(header))
+            if there != here:
+                differing = _differing(there["description"], here["description"])
+                what = "contains a part of another model, or other members of this model"
                 raise ParameterError(
-                    "{path}: contains a part of another model, or other members of this model",
+                    "{path}: {what}",
                     "repeat the command unchanged, choose another {output}, or remove it",
                     path=path,
+                    what=f"{what}: {', '.join(differing)} differ" if differing else what,
                 )
             return cls(path, header)
         _refuse_other_content(directory)
@@ -207,11 +211,7 @@ def join_parts(paths: Sequence[str]) -> JoinedParts:
     first = parts[0]
     notes: list[str] = []
     for part in parts[1:]:
-        differing = [
-            key
-            for key in {**first.description, **part.description}
-            if first.description.get(key) != part.description.get(key)
-        ]
+        differing = _differing(first.description, part.description)
         foreign = [key for key in differing if key not in OF_THE_MACHINE]
         if foreign or part.judged != first.judged:
             raise ModelError(
@@ -232,6 +232,16 @@ def join_parts(paths: Sequence[str]) -> JoinedParts:
             _how_to_complete(parts, missing, total),
         )
     return JoinedParts(parts, tuple(notes))
+
+
+def _differing(there: dict[str, Any], here: dict[str, Any], within: str = "") -> list[str]:
+    """Return the keys in which two descriptions differ; for the data, which part of it."""
+    found: list[str] = []
+    for key in {**there, **here}:
+        if there.get(key) != here.get(key):
+            deeper = [] if key != "data" else _differing(there[key], here[key], "data.")
+            found += deeper or [within + key]
+    return found
 
 
 def _how_to_complete(parts: Sequence[PartDirectory], missing: Sequence[int], total: int) -> str:

@@ -25,7 +25,7 @@ from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.rows import IntArray, Rows
+from resvm_cli.rows import IntArray, Rows, note_on_numbering
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
@@ -62,7 +62,7 @@ class TrainingData(PUData):
         self.positives = Rows.empty()
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
-        self._sampled_digest: str | None = None
+        self._text_digests: dict[str, Any] | None = None  # of an unchecked U
         self._last_serial = 0, ""  # the largest serial number and its location
         self._labels: set[float] = set()  # some of the labels present
         self._qids: list[IntArray] = []  # in file order, only if needed
@@ -91,11 +91,20 @@ class TrainingData(PUData):
             self._source.close()
             raise
         self._note_equal_sets()
+        self._note_numbering()
         if self._source.spooled_to_disk:
             self.notes.append(
                 f"{self._source.name} was spooled to a temporary file"
                 f" ({self._source.spooled_bytes:,} bytes) to be read twice"
             )
+
+    def _note_numbering(self) -> None:
+        if self.input.positives is not None:
+            names = name_of(self.input.positives), self._source.name
+            sets = zip(names, (self.summary_pos, self.summary_unl), strict=True)
+            indices = [(name, each.min_index, each.max_index) for name, each in sets]
+            if note := note_on_numbering(indices):
+                self.notes.append(note)
 
     def __enter__(self) -> TrainingData:
         return self
@@ -131,15 +140,11 @@ class TrainingData(PUData):
         return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
 
     def description(self) -> dict[str, Any]:
-        """Describe the data for the manifest; for an unchecked U, the digest covers a sample."""
+        """Describe the data for the manifest; an unchecked U is described by its text."""
         description = super().description()
-        if self._sampled_digest is not None:
-            description["unlabeled"] = {
-                "rows": self.n_unlabeled,
-                "nonzeros": None,
-                "sha256": self._sampled_digest,
-                "sampled": True,
-            }
+        if self._text_digests is not None:
+            numbers = {"rows": self.n_unlabeled, "nonzeros": None}
+            description["unlabeled"] = numbers | self._text_digests
         return description
 
     def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
@@ -227,6 +232,10 @@ class TrainingData(PUData):
 
     def groups(self) -> IntArray | None:
         """Return one group number per row, first for P, then for U; None without groups."""
+        return self._groups
+
+    @cached_property
+    def _groups(self) -> IntArray | None:
         if self.input.groups is None:
             return None
         if self.input.groups == QID:
@@ -282,9 +291,9 @@ class TrainingData(PUData):
             raise DataError(f"{name}: every row has {which}; no unlabeled rows are left")
 
     def _count_unlabeled(self) -> None:
-        """Count lines and sample the text, without parsing rows."""
+        """Count lines and digest the text, without parsing rows."""
         self._kept = None
-        digest = hashlib.sha256()
+        digest, whole = hashlib.sha256(), hashlib.sha256()
         end = 0
         last = b"\n"
         for text in self._source.pieces(COUNTING_PIECE):
@@ -292,6 +301,7 @@ class TrainingData(PUData):
             first = -(-max(0, end - SAMPLE_BYTES + 1) // SAMPLE_STEP) * SAMPLE_STEP
             for start in range(first, end + len(text), SAMPLE_STEP):
                 digest.update(text[max(0, start - end) : start + SAMPLE_BYTES - end])
+            whole.update(text)
             end += len(text)
             last = text[-1:]
             self._run.progress(f"counting rows of {self._source.name}", self._index.n_rows, None)
@@ -299,7 +309,11 @@ class TrainingData(PUData):
         if not self._index.n_rows:
             raise DataError(f"{self._source.name}: no rows", "the file is empty")
         digest.update(str(end).encode())
-        self._sampled_digest = digest.hexdigest()
+        self._text_digests = {
+            "sha256": digest.hexdigest(),  # format 2 has no digest of the whole text
+            "sampled": True,
+            "text_sha256": whole.hexdigest(),
+        }
 
     def unlabeled(self) -> Iterator[Rows]:
         """Yield all rows of U again, in order, in blocks."""

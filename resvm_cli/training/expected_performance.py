@@ -154,7 +154,7 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
     if len(values) < 2 * TOP_ROWS:
         return []
     count = max(TOP_ROWS, round(TOP_FRACTION * len(values)))
-    top = np.argsort(-values, kind="stable")[:count]
+    top = np.flatnonzero(values >= np.sort(values)[-count])  # with all rows tied with the last one
     rows = data.fetch(np.sort(table.rows[~table.positive][top] - 1)).without_zeros()
     usual = median(data.positives.without_zeros().lengths)
     at_top = median(rows.lengths)
@@ -165,7 +165,7 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
             "rows of U with few features lead the ranking: the first {count} have a median of"
             " {at_top:.0f}, rows of P a median of {usual:.0f}; try a smaller {w_pos}, or normalize"
             " rows to the same length",
-            count=count,
+            count=len(top),
             at_top=at_top,
             usual=usual,
         )

@@ -38,6 +38,7 @@ SMALL_WORK = 1e8
 # Per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
 SLOW_SECONDS = 60.0  # without a finished member
+DIGESTS = ("sha256", "text_sha256")
 UNFINISHED = {
     "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
     "liblinear": "these members are approximate; lower {c_unl} or {bias}, or use {solver:libsvm},"
@@ -275,40 +276,42 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
     """Reject data other than the model's training data, by row count or digest."""
     trained: dict[str, Any] = stored.manifest["data"]
-    _require_same_weights(trained, data, path)
     here_now = data.description()
+    there, here = (each["positive"].get("weights_sha256") for each in (trained, here_now))
+    _require_same("weights", there, here, path)
+    groups = here_now.get("groups")
     if trained["unlabeled"].get("sampled"):
         here_now = _sampled(stored, data, run)
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
         there, here = trained[which], here_now[which]
         if there["rows"] != here["rows"]:
             difference = f"{there['rows']:,} rows, but here there are {here['rows']:,}"
-        elif there["sha256"] != here["sha256"]:
-            difference = (
-                f"as many rows as here ({here['rows']:,}), but different rows or a different order"
-            )
+        elif any(there[key] != here.get(key) for key in DIGESTS if key in there):
+            what = "different text" if "sampled" in there else "different rows or a different order"
+            difference = f"as many rows as here ({here['rows']:,}), but {what}"
         else:
             continue
         raise ModelError(
             f"{path}: trained on different data: its {letter} has {difference}",
             Message("give the files it was trained on, or leave {model} out to train on these"),
         )
+    if "groups" in trained:  # format 2 does not record groups
+        _require_same("groups", trained["groups"], groups, path)
 
 
-def _require_same_weights(trained: dict[str, Any], data: PUData, path: str) -> None:
-    there = trained["positive"].get("weights_sha256")
-    weights = data.positive_weights
-    if there == (None if weights is None else weights.digest):
+def _require_same(name: str, there: object, here: object, path: str) -> None:
+    """Reject weights or groups other than those the model was trained with; None means none."""
+    if there == here:
         return
     if there is None:
         raise ModelError(
-            Message("{path}: was trained without {weights}", path=path),
-            Message("leave {weights} out"),
+            Message("{path}: was trained without {" + name + "}", path=path),
+            Message("leave {" + name + "} out"),
         )
-    difference = "with {weights}" if weights is None else "with different {weights}"
+    difference = "with" if here is None else "with different"
     raise ModelError(
-        Message("{path}: was trained " + difference, path=path),
-        Message("give the weights it was trained with"),
+        Message("{path}: was trained " + difference + " {" + name + "}", path=path),
+        Message(f"give the {name} it was trained with"),
     )
 
 

@@ -480,3 +480,52 @@ def test_labels_that_do_not_compare_are_listed(labelled):
     y = np.where(labelled.y == 1, "hit", None)
     with pytest.raises(ValueError, match=r"the labels are None, hit; set positive_label"):
         resvm_cli.fit(labelled.X, y)
+
+
+def test_p_values_of_noise_are_uniform_even_if_the_negatives_are_rows_of_u():
+    small = []
+    for seed in range(3):
+        rows = np.random.default_rng(seed).standard_normal((160, 10))
+        known = np.arange(160) < 40
+        several = {"n_unl": 150, "c_unl": 10.0, "n_models": 20, "seed": seed, "intervals": False}
+        ranking = resvm_cli.rank(rows, known, negatives=rows[80:], **several)
+        assert any("80 of 80 trusted negatives are also rows of U" in one for one in ranking.notes)
+        small.append(ranking.listing.further["p_value"] <= 0.05)
+    assert np.mean(small) < 0.08  # 0.37 if members judge the negatives they were trained on
+
+
+def test_a_negative_that_is_a_known_positive_is_refused(labelled):
+    known = labelled.X[labelled.y == 1][[4]]
+    with pytest.raises(ValueError, match=r"negatives: row 2: this trusted negative equals row 5"):
+        resvm_cli.rank(labelled.X, labelled.y, negatives=np.vstack([known + 9, known]), **SMALL)
+
+
+def test_trusted_negatives_are_scaled_once(labelled):
+    several = {"scale": "maxabs", "intervals": False, **SMALL}
+    negatives = labelled.X[labelled.y != 1][:9] * 0.75
+    p_values = [
+        resvm_cli.rank(
+            labelled.X * unit, labelled.y, negatives=negatives * unit, **several
+        ).listing.further["p_value"]
+        for unit in (1.0, 1024.0)  # both are exact
+    ]
+    assert np.array_equal(*p_values, equal_nan=True)
+    assert len(set(p_values[0])) > 3
+
+
+def test_trusted_negatives_of_a_precomputed_kernel_are_those_of_its_features():
+    X = np.round(np.random.default_rng(0).normal(0, 8, (100, 5))) / 8  # all products are exact
+    known = np.arange(100) < 30
+    negatives = np.vstack([X[~known][:20], X[~known][20:40] + 3 / 16])
+    several = {"intervals": False, "n_models": 9, "c_unl": 1.0}
+    linear = resvm_cli.rank(X, known, negatives=negatives, kernel="linear", **several)
+    precomputed = resvm_cli.rank(
+        X @ X.T, known, negatives=negatives @ X.T, kernel="precomputed", **several
+    )
+    assert any("20 of 40 trusted negatives are also" in note for note in precomputed.notes)
+    p_values = [
+        one.listing.further["p_value"][np.argsort(one.rows)] for one in (linear, precomputed)
+    ]
+    assert np.allclose(*p_values, equal_nan=True)
+    with pytest.raises(ValueError, match="equals row 1 of P"):
+        resvm_cli.rank(X @ X.T, known, negatives=X[known] @ X.T, kernel="precomputed", **several)

@@ -7,6 +7,8 @@ import json
 
 import numpy as np
 
+from resvm_cli.files.svmlight import Block, format_block
+from resvm_cli.rows import Rows
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(5)
@@ -63,6 +65,10 @@ def test_what_a_file_holds(resvm, tmp_path):
         assert file["scaling"] is None
     write_svm(path, features)
     assert told(resvm, path)["constant_features"] == [2]
+    assert "constant  1 features: 2\n" in resvm("check", path).out.decode()
+    write_svm(path, np.tile(np.arange(1.0, 31.0), (5, 1)))
+    file = told(resvm, path)
+    assert (file["constant_features"], file["n_constant_features"]) == ([*range(1, 21)], 30)
 
 
 def test_scaling_is_advised_where_ranges_differ(resvm, tmp_path):
@@ -102,3 +108,23 @@ def test_counting_from_zero(resvm, tmp_path):
     (tmp_path / "zero").write_bytes(b"1 0:1\n")
     assert told(resvm, tmp_path / "zero", code=3)["n_bad_lines"] == 1
     assert told(resvm, tmp_path / "zero", "--zero-based")["n_features"] == 1
+
+
+def test_files_counted_from_0_and_from_1_are_noted_wherever_both_are_read(resvm, tmp_path):
+    for name, first in (("pos", 0), ("unl", 1)):
+        rows = Rows.from_dense(RNG.standard_normal((30, 4)), first)
+        text = format_block(Block.from_rows(rows))
+        (tmp_path / f"{name}.svm").write_bytes(text)
+    pos, unl = tmp_path / "pos.svm", tmp_path / "unl.svm"
+    said = "pos.svm has features 0 to 3, but"
+    sets = ["-P", pos, "-U", unl, "--zero-based"]
+    for command in (
+        ["check", pos, unl, "--zero-based"],
+        ["train", *sets, "--n-models", 2, "-o", tmp_path / "m"],
+        ["rank", *sets, "--model", tmp_path / "m"],
+    ):
+        ran = resvm(*command)
+        assert ran.code == 0, ran.err
+        assert said in " ".join(ran.err.split()).replace(f"{tmp_path}/", ""), command[0]
+    assert said not in resvm("check", pos, pos, "--zero-based").err
+    assert "indices" not in told(resvm, pos, "--zero-based")

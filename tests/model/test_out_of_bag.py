@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
+from resvm_cli.model.out_of_bag import EqualRows, TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
@@ -62,6 +62,38 @@ def test_a_bag_has_seen_the_whole_group_of_each_of_its_rows():
     for member, problem in enumerate(problems(chosen, range(chosen.n_models))):
         seen = {*groups[problem.positive].tolist(), *groups[problem.unlabeled + N_POS].tolist()}
         assert [bool(x) for x in found[:, member]] == [g not in seen for g in groups.tolist()]
+
+
+def in_blocks(rows, size=10):
+    for start in range(0, len(rows), size):
+        yield rows.slice(start, min(start + size, len(rows)))
+
+
+def test_equal_rows_are_found_by_content_but_rows_without_features_equal_no_row():
+    rows = Rows.from_dense([[1, 2], [0, 0], [3, 0], [1, 2]])
+    others = Rows(np.array([0, 2, 2, 4, 5]), np.array([1, 2, 1, 2, 1], np.int32),
+                  np.array([1.0, 2, 3, 0, 1]))  # fmt: skip
+    equal = EqualRows.find(rows, in_blocks(others, 3), precomputed=False)
+    assert equal.contents.tolist() == [0, 1, 2, 0]
+    assert (equal.found.tolist(), equal.numbers.tolist()) == ([0, 2], [0, 2])
+    assert equal.rows.values.tolist() == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(N_POS + N_UNL) // 4])
+def test_rows_equal_to_rows_of_u_are_unseen_as_these_are(groups):
+    chosen = plan(n_pos=3)
+    values = np.arange(1.0, N_POS + N_UNL + 1)
+    values[N_POS + 9] = values[N_POS + 2]  # in another group
+    rows = Rows.from_dense(values[:, None])
+    mask = unseen_mask(chosen, groups, rows)
+    asked = Rows.from_dense([[values[N_POS + 2]], [1e3], [values[N_POS + 5]]])
+    unlabeled = in_blocks(rows.slice(N_POS, len(rows)))
+    unseen = mask.unseen_like(EqualRows.find(asked, unlabeled, precomputed=False))
+    expected = mask.all_unseen()[N_POS:]
+    assert np.array_equal(unseen[0], expected[2] & expected[9])
+    assert unseen[1].all()
+    assert np.array_equal(unseen[2], expected[5])
+    assert not unseen[2].all()
 
 
 def test_bagging_holds_all_of_p_in_every_bag():

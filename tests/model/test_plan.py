@@ -43,6 +43,9 @@ def test_every_member_has_a_solver_seed_of_its_own():
     assert len(set(seeds)) == 50
     assert seeds[:3] == [task.seed for task in problems(plan(n_models=3, **drawing), range(3))]
     assert seeds[0] != next(problems(plan(seed=1, **drawing), range(1))).seed
+    # not from the stream of the bag, which has the key (member,)
+    keys = [np.random.SeedSequence(0, spawn_key=(member, 1)) for member in range(50)]
+    assert seeds == [int(key.generate_state(1)[0]) for key in keys]
 
 
 def test_draws_are_uniform_with_replacement_and_in_range():
@@ -85,6 +88,9 @@ def test_resvm_penalties_follow_the_papers_formula():
     assert (len(task.positive), len(task.unlabeled)) == (50, 100)
     assert task.c_unl == 0.1
     assert task.c_pos == pytest.approx(0.1 * 4.8 * 100 / 50, rel=1e-15)
+    smaller = MethodParameters(n_pos=10, n_unl=30, c_unl=0.1, w_pos=4.8)  # than P has rows
+    settled = resolve_defaults(smaller, 50, 2000, 3, lambda: 1.0)
+    assert settled.c_pos == pytest.approx(0.1 * 4.8 * 30 / 10, rel=1e-15)
 
 
 def test_bagging_takes_all_of_p_and_balances_the_penalties():
@@ -125,6 +131,9 @@ def test_gamma_scale_survives_data_without_variance_and_without_features():
 
 def test_the_solver_is_chosen_by_kernel_and_bag_size():
     assert plan(kernel="linear").solver == "libsvm"
+    for n_unl, expected in ((4900, "libsvm"), (4901, "liblinear")):  # and 100 rows of P
+        sized = MethodParameters(kernel="linear", n_unl=n_unl)
+        assert resolve_defaults(sized, 100, 9999, 3, lambda: 1.0).solver == expected
     large = {"kernel": "linear", "n_unl": 5000}
     assert (
         resolve_defaults(MethodParameters(**large), 100, 9999, 3, lambda: 1.0).solver == "liblinear"

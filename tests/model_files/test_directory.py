@@ -222,6 +222,7 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
         {"zero_based": 0},
         {"data": None},
         {"data": {"positive": {"rows": 3, "sha256": "x"}}},
+        {"data": DESCRIPTION["data"] | {"groups": {"count": 3}}},
         {"members": [{"file": "a", "sha256": "b", "bytes": -1, "support_vectors": 1}]},
         {"members": [{"file": "a", "sha256": "b", "bytes": "1", "support_vectors": 1}]},
     ],
@@ -241,12 +242,27 @@ def test_a_claimed_size_is_not_believed(stored, size):
         directory.load_model(str(stored))
 
 
+def test_a_model_has_format_3_only_if_format_2_lacks_some_of_its_content(stored):
+    assert json.loads((stored / "manifest.json").read_text())["format"] == 2
+    groups = {"count": 3, "sha256": "0" * 64}
+    grouped = DESCRIPTION | {"data": DESCRIPTION["data"] | {"groups": groups}}
+    assert directory.format_of(grouped) == 3
+    text = DESCRIPTION["data"]["unlabeled"] | {"sampled": True, "text_sha256": "0" * 64}
+    unchecked = DESCRIPTION | {"data": DESCRIPTION["data"] | {"unlabeled": text}}
+    assert directory.format_of(unchecked) == 3
+    rewrite(stored, format=3, data=grouped["data"])
+    assert directory.load_model(str(stored)).manifest["data"]["groups"] == groups
+    rewrite(stored, format=3, decision=None)
+    with pytest.raises(ModelError, match="incomplete"):
+        directory.load_model(str(stored))
+
+
 def test_another_format_number_is_refused_with_advice(stored):
     rewrite(stored, format=True)
     with pytest.raises(ModelError, match="format True"):
         directory.load_model(str(stored))
-    rewrite(stored, format=3)
-    with pytest.raises(ModelError, match="format 3; this version reads 1 and 2") as caught:
+    rewrite(stored, format=4)
+    with pytest.raises(ModelError, match="format 4; this version reads 1 to 3") as caught:
         directory.load_model(str(stored))
     assert "install" in str(caught.value.hint)
 
@@ -436,6 +452,10 @@ def test_out_of_bag_values_are_stored_and_read_only_when_asked_for(stored):
     assert found.values.tolist() == table.values.tolist()
     (stored / "out_of_bag.tsv").write_text("other")
     directory.load_model(str(stored))
+    with pytest.raises(ModelError, match=r"out_of_bag\.tsv: changed since it was written"):
+        directory.load_out_of_bag(str(stored), manifest)
+    sound = table.format()
+    (stored / "out_of_bag.tsv").write_bytes(sound[:-2] + bytes([sound[-2] ^ 1]) + sound[-1:])
     with pytest.raises(ModelError, match=r"out_of_bag\.tsv: changed since it was written"):
         directory.load_out_of_bag(str(stored), manifest)
     (stored / "out_of_bag.tsv").unlink()

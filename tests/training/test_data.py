@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import os
 import tempfile
 import threading
@@ -165,20 +166,28 @@ def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkey
         assert described["nonzeros"] is None
 
 
-def test_the_sampled_digest_does_not_depend_on_pieces(files, monkeypatch):
+def test_the_digests_of_the_text_do_not_depend_on_pieces(files, monkeypatch):
     monkeypatch.setattr(training_data, "SAMPLE_STEP", 100)
     monkeypatch.setattr(training_data, "SAMPLE_BYTES", 30)
     digests = set()
     for piece in (1, 29, 30, 31, 100, 1 << 18):
         monkeypatch.setattr(training_data, "COUNTING_PIECE", piece)
         with opened(files, "unl.svm", unchecked=True, features=6) as data:
-            digests.add(data.description()["unlabeled"]["sha256"])
+            described = data.description()["unlabeled"]
+            digests.add((described["sha256"], described["text_sha256"]))
     assert len(digests) == 1
-    text = bytearray((files / "unl.svm").read_bytes())
-    text[105] ^= 1
-    (files / "unl.svm").write_bytes(text)
-    with opened(files, "unl.svm", unchecked=True, features=6) as data:
-        assert data.description()["unlabeled"]["sha256"] not in digests
+    ((of_sample, of_text),) = digests
+    whole = (files / "unl.svm").read_bytes()
+    assert of_text == hashlib.sha256(whole).hexdigest()
+    for changed, in_sample in ((105, True), (150, False), (len(whole) - 3, None)):
+        text = bytearray(whole)
+        text[changed] ^= 1
+        (files / "unl.svm").write_bytes(text)
+        with opened(files, "unl.svm", unchecked=True, features=6) as data:
+            described = data.description()["unlabeled"]
+        assert described["text_sha256"] != of_text
+        if in_sample is not None:
+            assert (described["sha256"] != of_sample) == in_sample
 
 
 def test_a_last_line_without_newline_is_a_row(files):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ from sklearn.metrics import roc_auc_score
 
 from resvm_cli.metrics.intervals import roc_auc_interval
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training import train as training
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.expected_performance import ExpectedPerformance
+from resvm_cli.training.expected_performance import ExpectedPerformance, _empty_rows
 from resvm_cli.training.train import make_plan, train_on
 from tests.conftest import write_svm
 
@@ -108,6 +110,21 @@ def test_near_empty_rows_that_lead_the_ranking_are_named():
     assert "rows of U with few features lead the ranking" in notes
     _, notes = trained(positives, unlabeled[30:])
     assert "few features" not in notes
+
+
+def test_rows_with_few_features_do_not_lead_rows_with_equal_values():
+    # values do not depend on the features: U starts with short rows, but none leads
+    unlabeled = np.ones((300, 6))
+    unlabeled[:30, 1:] = 0.0
+    data = MemoryData.from_matrix(
+        np.concatenate([np.ones((40, 6)), unlabeled]), np.arange(340) < 40
+    )
+    in_p, rows = np.arange(340) < 40, np.concatenate([np.arange(40), np.arange(300)]) + 1
+    table = OutOfBag(in_p, rows, np.ones(340), np.ones(340), np.ones(340, np.int64))
+    assert _empty_rows(data, table, "mean") == []
+    leading = replace(table, means=np.where(in_p | (rows <= 30), 1.0, 0.0))
+    (note,) = _empty_rows(data, leading, "mean")
+    assert "the first 30 have a median of 1" in str(note)
 
 
 def test_a_member_that_takes_long_is_told_of_once(monkeypatch):

@@ -144,10 +144,11 @@ def test_a_part_is_continued_where_it_stopped(tmp_path):
         ({"kernel": "linear"}, "groups"),
         ({"features": FEATURES * 2}, "data"),
         ({"scale": "maxabs"}, "scaling"),
+        ({"groups": np.arange(N_POS + N_UNL) // 2}, r"data\.groups"),
     ],
 )
 def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
-    settings = {name: other.pop(name) for name in ("features", "scale") if name in other}
+    settings = {name: other.pop(name) for name in ("features", "scale", "groups") if name in other}
     asked = {"n_models": 4, "n_unl": 20} | other
     train_members(
         data(),
@@ -212,6 +213,28 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
     with pytest.raises(ModelError, match=expected):
         merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
     assert not (tmp_path / "m").exists()
+
+
+def test_a_member_with_another_number_is_refused_and_trained_again(tmp_path):
+    settings, path = [Setting(MethodParameters(n_models=2, n_unl=20))], tmp_path / "a"
+    train_members(data(), settings, range(2), str(path), Run())
+    finished, member = files(path), path / "members/00001.model"
+    text = member.read_bytes()
+    at = text.rindex(b"1")
+    member.write_bytes(text[:at] + b"2" + text[at + 1 :])  # as sound as before
+    with pytest.raises(ModelError, match=r"00001\.model: changed"):
+        merge([str(path)], str(tmp_path / "m"), Run())
+    assert train_members(data(), settings, range(2), str(path), Run()) == 1
+    assert files(path) == finished
+
+
+def test_parts_that_scored_other_rows_out_of_bag_are_not_joined(tmp_path):
+    params = MethodParameters(n_models=4, n_unl=20)
+    for name, members in (("a", range(2)), ("b", range(2, 4))):
+        train_members(data(), [Setting(params)], members, str(tmp_path / name), Run())
+    _edit(tmp_path / "b/part.json", lambda header: header["judged"][1].reverse())
+    with pytest.raises(ModelError, match="different models: out-of-bag rows differ"):
+        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run())
 
 
 def test_another_part_is_not_written_over(tmp_path):

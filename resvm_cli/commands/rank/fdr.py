@@ -7,6 +7,7 @@ chosen by conformal p-values.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,10 +16,11 @@ from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer, TrustedNegatives
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
+from resvm_cli.model.out_of_bag import EqualRows
 from resvm_cli.rows import FloatArray, Rows
 
 ROUNDING = 1e-12
@@ -53,16 +55,35 @@ class FdrEstimate:
         return cls(*fractions, classes.separable, classes.b_known, count, n_unlike)
 
 
-def read_negatives(path: str, *, zero_based: bool) -> Rows:
+def read_negatives(path: str, *, zero_based: bool) -> Block:
     """Read a file of trusted negatives."""
-    rows = read_file(path, zero_based=zero_based).rows
-    if not len(rows):
+    block = read_file(path, zero_based=zero_based)
+    if not len(block):
         raise DataError(f"{name_of(path)}: has no rows", "trusted negatives were expected")
-    return rows
+    return block
 
 
-def scored_negatives(rows: Rows, scorer: OutOfBagScorer) -> TrustedNegatives:
-    """Score trusted negatives by every member."""
+def require_not_in_p(
+    negatives: Rows, positives: Rows, locate: Callable[[int], str], *, precomputed: bool
+) -> None:
+    """Reject trusted negatives that are known positives; ``locate`` names a negative by number."""
+    equal = EqualRows.find(negatives, [positives], precomputed=precomputed)
+    if len(equal.found):
+        first = int(np.isin(equal.contents, equal.found).argmax())
+        row = int(equal.numbers[equal.found == equal.contents[first]][0])
+        raise DataError(
+            f"{locate(first)}: this trusted negative equals row {row + 1:,} of P",
+            "a row cannot be both: remove it from the trusted negatives or from P",
+        )
+
+
+def scored_negatives(
+    rows: Rows, scorer: OutOfBagScorer, unlabeled: Iterable[Rows]
+) -> tuple[TrustedNegatives, list[str]]:
+    """Score trusted negatives by the members that have not seen them; also return notes."""
+    precomputed = scorer.predictor.ensemble.is_precomputed
+    equal = EqualRows.find(rows, unlabeled, precomputed=precomputed)
+    unseen = scorer.unseen_mask.unseen_like(equal)
     values = scorer.predictor.member_values(rows)
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
@@ -70,7 +91,18 @@ def scored_negatives(rows: Rows, scorer: OutOfBagScorer) -> TrustedNegatives:
             f"row {bad[0] + 1:,} of the trusted negatives: its decision value is not finite",
             Message("its values are far from those in the training rows: use {scale}"),
         )
-    return TrustedNegatives(values, scorer.rule, scorer.predictor.ensemble.groups)
+    notes = []
+    if len(equal.found):
+        n_equal = int(np.isin(equal.contents, equal.found).sum())
+        note = (
+            f"{n_equal:,} of {len(rows):,} trusted negatives are also rows of U:"
+            " they are compared only by members whose bags lack them"
+        )
+        if n_lost := int((~unseen.any(axis=1)).sum()):
+            note += f"; {n_lost:,} of them are in every bag and do not count"
+        notes.append(note)
+    groups = scorer.predictor.ensemble.groups
+    return TrustedNegatives.from_values(values, unseen, scorer.rule, groups), notes
 
 
 def negatives_unlike(
@@ -80,8 +112,7 @@ def negatives_unlike(
     seen = usual_range(unlabeled if known is None else known, unlabeled)
     if scorer.negatives is None or seen is None:
         return None
-    decisions = scorer.predictor.decide(scorer.negatives.member_values)
-    values = decisions.by(scorer.rule)
+    values = scorer.negatives.decisions().by(scorer.rule)
     return int(np.count_nonzero((values < seen[0]) | (values > seen[1])))
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,6 +38,7 @@ PRECISION = ("precision", "precision_low", "precision_high")
 EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
 CONFORMAL = ("p_value", "q_value")
 LINES_AT_ONCE = 20_000
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,7 @@ def ordered(
     if scored.resampled is not None:
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(1, len(order) + 1)
-        low, high = rank_bounds(scored.resampled, ranks, lowest_first=lowest_first)
+        low, high = rank_bounds(scored.resampled, ranks, scored.values, lowest_first=lowest_first)
         low, high = low[order], high[order]
     return Listing(
         [ids[number] for number in order.tolist()],
@@ -188,9 +190,13 @@ def conformal_columns(p_values: FloatArray) -> dict[str, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """The ranks in U at which known positives would be found if they were unlabeled."""
+    """The ranks in U at which known positives would be found if they were unlabeled.
 
-    depths: IntArray  # ascending: the number of rows of U before each known positive
+    Tied rows have no order, so figures are expectations over all orders of tied rows.
+    """
+
+    before: IntArray  # the number of rows of U above each known positive
+    tied: IntArray  # the number of rows of U with the same value
 
     @classmethod
     def from_values(cls, known: OutOfBagScores, unlabeled: OutOfBagScores) -> Recovery | None:
@@ -199,16 +205,35 @@ class Recovery:
         if not len(values):
             return None
         ascending = np.sort(unlabeled.values[unlabeled.scored])
-        before = len(ascending) - np.searchsorted(ascending, values, "right")
-        return cls(np.sort(before))
+        up_to = np.searchsorted(ascending, values, "right")
+        return cls(len(ascending) - up_to, up_to - np.searchsorted(ascending, values, "left"))
 
     def recall_at(self, depth: int) -> float:
         """Return the fraction found among the first ``depth`` rows."""
-        return float(np.searchsorted(self.depths, depth, "left") / len(self.depths))
+        # a row may be at any of t + 1 places among t tied rows
+        found = np.clip((depth - self.before) / (self.tied + 1), 0.0, 1.0)
+        return float(found.sum() / len(found))
+
+    @cached_property
+    def depths(self) -> IntArray:
+        """The number of rows to examine to find one known positive, two, and so on."""
+        rates = 1.0 / (self.tied + 1)
+        depths = np.concatenate([self.before, self.before + self.tied + 1])
+        order = np.argsort(depths, kind="stable")
+        depths, changes = depths[order], np.concatenate([rates, -rates])[order]
+        # from one depth to the next, the number found grows evenly
+        growth = np.maximum(np.cumsum(changes)[:-1] * np.diff(depths), 0.0)
+        n_found = np.concatenate([[0.0], np.cumsum(growth)])
+        wanted = np.arange(1, len(rates) + 1) * (1 - ROUNDING)
+        last = np.searchsorted(n_found, wanted)
+        part = (n_found[last] - wanted) / (n_found[last] - n_found[last - 1])
+        exact = depths[last] - part * (depths[last] - depths[last - 1])
+        result: IntArray = np.ceil(exact).astype(np.int64)
+        return result
 
     def depth_of(self, fraction: float) -> int:
         """Return the number of rows to examine to find this fraction."""
-        return int(self.depths[int(np.ceil(round(fraction * len(self.depths), 9))) - 1]) + 1
+        return int(self.depths[int(np.ceil(round(fraction * len(self.depths), 9))) - 1])
 
 
 def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:

@@ -8,7 +8,8 @@ memory.
 P-values compare a row with trusted negatives. The members that score the row have seen neither it
 nor the negatives. So if the row is a negative like them, every rank among their values is equally
 likely, and the fraction of values at or above its own, counting itself, is a p-value that assumes
-nothing about the model (Vovk; Bates et al. 2023).
+nothing about the model (Vovk; Bates et al. 2023). A negative that is also a row of U is scored by
+those of these members that have not seen it.
 """
 
 from __future__ import annotations
@@ -266,10 +267,11 @@ class MemberResamples:
 
 
 def rank_bounds(
-    resampled: SingleArray, ranks: IntArray, *, lowest_first: bool
+    resampled: SingleArray, ranks: IntArray, values: FloatArray, *, lowest_first: bool
 ) -> tuple[IntArray, IntArray]:
     """Return the bounds of each row's rank; ``resampled`` (resamples x rows) is overwritten.
 
+    Rows with equal values have no order, so their bounds come from the ranks of all of them.
     Bounds are widened to include the row's own rank.
     """
     n_resamples, n_rows = resampled.shape
@@ -283,16 +285,43 @@ def rank_bounds(
         part = slice(start, start + COLUMNS_AT_ONCE)
         sorted_ranks = np.sort(all_ranks[:, part].T.copy(), axis=1)
         low[part], high[part] = sorted_ranks[:, tail], sorted_ranks[:, n_resamples - 1 - tail]
+    for rows in _tied_rows(ranks, values):
+        pooled = np.sort(all_ranks[:, rows], axis=None)
+        low[rows], high[rows] = pooled[tail * len(rows)], pooled[-1 - tail * len(rows)]
     return np.minimum(low, ranks), np.maximum(high, ranks)
+
+
+def _tied_rows(ranks: IntArray, values: FloatArray) -> list[IntArray]:
+    """Return the numbers of the rows in each set of two or more with equal values."""
+    order = np.argsort(ranks)
+    equal = np.concatenate([[False], values[order[1:]] == values[order[:-1]], [False]])
+    edges = np.flatnonzero(equal[1:] != equal[:-1]).tolist()
+    runs = zip(edges[::2], edges[1::2], strict=True)
+    return [order[first : last + 1] for first, last in runs]
 
 
 @dataclass(frozen=True, eq=False)
 class TrustedNegatives:
     """The members' decision values of trusted negatives: negatives x members."""
 
-    member_values: FloatArray
+    member_values: FloatArray  # 0 if the member has seen the negative
+    unseen: FloatArray  # 1 if not; a single row of ones if no negative was seen
     rule: RuleName
     groups: Sequence[Group]
+
+    @classmethod
+    def from_values(
+        cls, values: FloatArray, unseen: BoolArray, rule: RuleName, groups: Sequence[Group]
+    ) -> TrustedNegatives:
+        """Keep the values of members that have not seen the negative: negatives x members."""
+        if unseen.all():
+            return cls(values, np.ones((1, values.shape[1])), rule, groups)
+        return cls(np.where(unseen, values, 0.0), unseen.astype(np.float64), rule, groups)
+
+    def decisions(self) -> Decisions:
+        """Return the out-of-bag decision values of the negatives."""
+        unseen = np.broadcast_to(self.unseen > 0, self.member_values.shape)
+        return decide_out_of_bag(self.member_values, unseen, self.groups)
 
     def p_values(self, own: FloatArray, absent: BoolArray) -> FloatArray:
         """Return p-values of rows with these values; nan if no member is ``absent``.
@@ -307,13 +336,16 @@ class TrustedNegatives:
             values = self._values(admitted)[: len(own[part])]
             least = own[part] - ROUNDING * (1 + np.abs(own[part]))
             above = (values >= least[:, None]).sum(axis=1)
-            fractions = (1 + above) / (1 + len(self.member_values))
+            fractions = (1 + above) / (1 + (~np.isnan(values)).sum(axis=1))
             result[part] = np.where(absent[part].any(axis=1), fractions, np.nan)
         return result
 
     def _values(self, admitted: FloatArray) -> FloatArray:
-        """Return each negative's value by the members admitted for each row: rows x negatives."""
-        counts = admitted.sum(axis=1, keepdims=True)
+        """Return each negative's value by the members admitted for each row: rows x negatives.
+
+        It is nan if none of these members may score the negative.
+        """
+        counts = admitted @ self.unseen.T
         sums = admitted @ self.member_values.T
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.rule == "votes":
@@ -330,7 +362,7 @@ class TrustedNegatives:
         parts = [group.columns for group in self.groups]
         return mean_values(
             [admitted[:, part] @ self.member_values[:, part].T for part in parts],
-            [admitted[:, part].sum(axis=1, keepdims=True) for part in parts],
+            [admitted[:, part] @ self.unseen[:, part].T for part in parts],
             self.groups,
         )
 

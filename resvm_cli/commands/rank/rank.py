@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from resvm_cli.commands.rank.fdr import (
     cut_at_fdr,
     negatives_unlike,
     read_negatives,
+    require_not_in_p,
     scored_negatives,
     warnings_about_list,
     warnings_about_negatives,
@@ -26,6 +27,7 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
 )
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.errors import DataError, Message, ParameterError, Text
+from resvm_cli.files.streams import name_of
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
@@ -161,7 +163,12 @@ def rank(request: RankRequest, run: Run) -> RankResult:
         silenced(),
         TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
     ):
-        return rank_on(data, request, run, stored, negatives)
+        if request.negatives is None or negatives is None:
+            return rank_on(data, request, run, stored)
+        name, lines = name_of(request.negatives), negatives.lines
+        return rank_on(
+            data, request, run, stored, negatives.rows, lambda row: f"{name}:{lines[row]}"
+        )
 
 
 def rank_on(
@@ -170,19 +177,29 @@ def rank_on(
     run: Run,
     stored: StoredModel | None = None,
     negatives: Rows | None = None,
+    locate: Callable[[int], str] = lambda row: f"negatives: row {row + 1:,}",
 ) -> RankResult:
-    """Rank data that is in memory, with the stored model if there is one."""
+    """Rank data that is in memory, with the stored model if there is one.
+
+    ``locate`` names a trusted negative, given by its number, in error messages.
+    """
     groups = data.groups()  # read first, because training takes long
     kernel = request.choice.params.kernel
     if stored is not None:
         kernel = stored.ensemble.groups[0].kernel.name
+    if negatives is not None:
+        precomputed = kernel == "precomputed"
+        require_not_in_p(negatives, data.positives, locate, precomputed=precomputed)
     names = feature_names(request.feature_map, kernel)
     if stored is None:
         plan, scorer = _trained(request, data, groups, run)
     else:
         plan, scorer = _loaded(request, stored, data, groups, run)
     if negatives is not None:
-        scorer = replace(scorer, negatives=scored_negatives(negatives, scorer))
+        trusted, notes = scored_negatives(negatives, scorer, data.unlabeled())
+        scorer = replace(scorer, negatives=trusted)
+        for note in notes:
+            run.notice(note)
     result = _ranked(request, data, plan, scorer, run)
     if request.why is not None:
         reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)

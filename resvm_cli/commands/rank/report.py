@@ -216,7 +216,7 @@ def render_page(
     if (recovery := result.recovery) is not None:
         found = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
         drawn = np.unique(np.linspace(0, len(found) - 1, DRAWN_POINTS).astype(int))
-        curve = {"rank": (recovery.depths[drawn] + 1).tolist(), "share": _rounded(found[drawn])}
+        curve = {"rank": recovery.depths[drawn].tolist(), "share": _rounded(found[drawn])}
     histogram = result.histogram
     data = {
         "heading": _heading(result, source),

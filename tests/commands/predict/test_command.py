@@ -618,3 +618,12 @@ def test_ids_that_are_not_utf_8_stay_distinct_in_json_lines(model, resvm):
     ids = [json.loads(line)["id"] for line in ran.out.splitlines()]
     assert len(set(ids)) == 2
     assert all(name.encode("utf-8") for name in ids)
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_rows_beyond_either_end_of_the_usual_range_are_unlike(side, problem, resvm, tmp_path):
+    linear = [*train_arguments(problem), "-t", "linear", "--n-models", 5, "-o", tmp_path / "m"]
+    assert resvm(*linear).code == 0
+    write_svm(tmp_path / "far.svm", np.full((10, 5), side * 40.0))
+    ran = resvm("predict", tmp_path / "m", tmp_path / "far.svm", "-o", tmp_path / "p", "--json")
+    assert json.loads(ran.out)["n_unlike"] == 10

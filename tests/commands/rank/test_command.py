@@ -287,6 +287,32 @@ def test_trusted_negatives_give_p_values_by_which_rows_are_listed(method, proble
     assert resvm(*quick(problem, *told, "-j", 2)).out == resvm(*quick(problem, *told, "-j", 1)).out
 
 
+def test_negatives_that_are_rows_of_u_are_told_and_judged_by_members_without_them(
+    problem, resvm, tmp_path
+):
+    rng = np.random.default_rng(5)
+    lines = (problem / "unl.svm").read_text().splitlines(keepends=True)
+    write_svm(tmp_path / "fresh.svm", rng.standard_normal((20, 5)) - 1)
+    (tmp_path / "neg.svm").write_text((tmp_path / "fresh.svm").read_text() + "".join(lines[:30]))
+    several = quick(problem, "--negatives", tmp_path / "neg.svm", "--n-unl", 60, "--json")
+    found = json.loads(resvm(*several).out)
+    assert any(note.startswith("30 of 50 trusted negatives are also") for note in found["notes"])
+    huge = json.loads(resvm(*several, "--n-unl", 300).out)["notes"]
+    assert any("of them are in every bag and do not count" in note for note in huge)
+    alone = resvm(*quick(problem, "--negatives", tmp_path / "fresh.svm", "--json"))
+    assert not any("rows of U:" in note for note in json.loads(alone.out)["notes"])
+
+
+def test_a_negative_that_is_a_known_positive_is_refused_with_its_line(problem, resvm, tmp_path):
+    known = (problem / "pos.svm").read_text().splitlines()[2]
+    (tmp_path / "neg.svm").write_text(f"# trusted\n0 1:77\n\n{known}\n")
+    ran = resvm(*quick(problem, "--negatives", tmp_path / "neg.svm"))
+    assert ran.code == 3
+    assert "neg.svm:4: this trusted negative equals row 3 of P" in ran.err
+    assert "remove it" in ran.err
+    assert ran.out == b""
+
+
 def test_negatives_that_cannot_be_read_are_refused_before_training(problem, resvm, tmp_path):
     (tmp_path / "none.svm").write_text("")
     (tmp_path / "bad.svm").write_text("0 1:x\n")

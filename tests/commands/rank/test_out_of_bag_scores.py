@@ -83,25 +83,34 @@ def test_bounds_leave_out_a_fortieth_on_either_side():
     values = rng.standard_normal((200, 30)).astype(np.float32)
     ranks = np.array([rankdata(-line, "ordinal") for line in values])
     own = np.full(30, 15)
-    low, high = rank_bounds(values.copy(), own, lowest_first=False)
+    low, high = rank_bounds(values.copy(), own, np.arange(30.0), lowest_first=False)
     ordered = np.sort(ranks, axis=0)
     assert low.tolist() == np.minimum(ordered[5], 15).tolist()
     assert high.tolist() == np.maximum(ordered[-6], 15).tolist()
 
 
+def test_tied_rows_share_the_ranks_that_they_have_together():
+    own = np.repeat([3.0, 2.0, 1.0], [1, 20, 1])
+    resampled = np.tile(own, (40, 1)).astype(np.float32)
+    low, high = rank_bounds(resampled, np.arange(1, 23), own, lowest_first=False)
+    assert (low[0], high[0], low[-1], high[-1]) == (1, 1, 22, 22)
+    assert low[1:-1].tolist() == [2] * 20
+    assert high[1:-1].tolist() == [21] * 20
+
+
 def test_bounds_of_an_audit_count_from_the_lowest():
     values = np.tile(np.array([3.0, 1.0, 2.0], np.float32), (40, 1))
-    low, high = rank_bounds(values, np.array([3, 1, 2]), lowest_first=True)
+    low, high = rank_bounds(values, np.array([3, 1, 2]), values[0].astype(float), lowest_first=True)
     assert low.tolist() == high.tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize("at_once", [7, 1 << 14])
 def test_columns_may_be_sorted_some_at_a_time(at_once, monkeypatch):
     rng = np.random.default_rng(2)
-    values = rng.standard_normal((40, 50)).astype(np.float32)
-    expected = rank_bounds(values.copy(), np.arange(1, 51), lowest_first=False)
+    values, own = rng.standard_normal((40, 50)).astype(np.float32), np.arange(50.0) // 2
+    expected = rank_bounds(values.copy(), np.arange(1, 51), own, lowest_first=False)
     monkeypatch.setattr(out_of_bag_scores, "COLUMNS_AT_ONCE", at_once)
-    found = rank_bounds(values.copy(), np.arange(1, 51), lowest_first=False)
+    found = rank_bounds(values.copy(), np.arange(1, 51), own, lowest_first=False)
     assert np.array_equal(found, expected)
 
 
@@ -123,25 +132,36 @@ def value(decisions, rule):
     return decisions.values_without_ties() if rule == "votes" else decisions.means
 
 
+@pytest.mark.parametrize("seen_less", [1.0, 0.5])
 @pytest.mark.parametrize(("rule", "groups"), [("mean", ONE), ("mean", TWO), ("votes", ONE)])
-def test_a_p_value_is_the_rank_of_a_row_among_negatives_judged_by_the_same_members(rule, groups):
+def test_a_p_value_ranks_a_row_among_negatives_judged_by_members_that_saw_neither(
+    rule, groups, seen_less
+):
     rng = np.random.default_rng(0)
     rows, negatives = rng.standard_normal((200, N_MODELS)), rng.standard_normal((30, N_MODELS))
     absent = rng.random(rows.shape) < 0.6
     own = value(decide_out_of_bag(rows, absent, groups), rule)
-    found = TrustedNegatives(negatives, rule, groups).p_values(own, absent)
+    unseen = rng.random(negatives.shape) < seen_less
+    found = TrustedNegatives.from_values(negatives, unseen, rule, groups).p_values(own, absent)
     for number in range(len(rows)):
-        same = np.broadcast_to(absent[number], negatives.shape)
-        others = value(decide_out_of_bag(negatives, same, groups), rule)
-        expected = (1 + (others >= own[number]).sum()) / 31 if absent[number].any() else np.nan
+        others = value(decide_out_of_bag(negatives, absent[number] & unseen, groups), rule)
+        n_judged = (absent[number] & unseen).any(axis=1).sum()
+        expected = (1 + (others >= own[number]).sum()) / (1 + n_judged)
+        if not absent[number].any():
+            expected = np.nan
         assert found[number] == pytest.approx(expected, nan_ok=True)
+
+
+def fresh(values):
+    """Negatives that no member has seen."""
+    return TrustedNegatives.from_values(values, np.ones(values.shape, bool), "mean", ONE)
 
 
 def test_a_negative_that_equals_the_row_counts_against_it():
     rows = np.random.default_rng(1).standard_normal((5, N_MODELS))
     absent = np.ones(rows.shape, bool)
     own = decide_out_of_bag(rows, absent).means
-    assert (TrustedNegatives(rows, "mean", ONE).p_values(own, absent) >= 2 / 6).all()
+    assert (fresh(rows).p_values(own, absent) >= 2 / 6).all()
 
 
 def test_p_values_of_negatives_are_no_smaller_than_they_should_be():
@@ -152,7 +172,7 @@ def test_p_values_of_negatives_are_no_smaller_than_they_should_be():
         absent = rng.random((1, N_MODELS)) < 0.5
         absent[0, 0] = True
         own = decide_out_of_bag(values[:1], absent).means
-        small += TrustedNegatives(values[1:], "mean", ONE).p_values(own, absent)[0] <= 0.1
+        small += fresh(values[1:]).p_values(own, absent)[0] <= 0.1
     assert small <= 45  # 30 expected
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.commands.rank.listing import Recovery
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScores
 from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.plan import problems, resolve_defaults
@@ -20,16 +21,50 @@ from tests.conftest import write_svm
 
 @given(st.lists(st.integers(0, 50), min_size=1), st.integers(1, 60))
 def test_recall_counts_the_known_positives_that_have_fewer_rows_before_them(depths, depth):
-    found = Recovery(np.sort(np.array(depths)))
+    found = Recovery(np.array(depths), np.zeros(len(depths), int))
     assert found.recall_at(depth) == pytest.approx(np.mean([one < depth for one in depths]))
 
 
 @given(st.lists(st.integers(0, 50), min_size=1), st.floats(0.01, 1))
 def test_the_depth_of_a_share_is_the_least_that_holds_it(depths, share):
-    found = Recovery(np.sort(np.array(depths)))
+    found = Recovery(np.array(depths), np.zeros(len(depths), int))
     depth = found.depth_of(share)
     assert found.recall_at(depth) >= share - 1e-9
     assert found.recall_at(depth - 1) < share
+
+
+def scores(values):
+    array = np.array(values, float)
+    return OutOfBagScores(array, array, np.ones(len(array), np.int64), None)
+
+
+VALUES = st.lists(st.integers(0, 4), min_size=1, max_size=30)
+
+
+@given(VALUES, VALUES, st.integers(0, 40))
+def test_recall_is_the_mean_over_all_orders_of_tied_rows(known, unlabeled, depth):
+    found = Recovery.from_values(scores(known), scores(unlabeled))
+    expected = []
+    for one in known:
+        above = sum(other > one for other in unlabeled)
+        places = range(above, above + unlabeled.count(one) + 1)  # rows of U before it
+        expected.append(np.mean([place < depth for place in places]))
+    assert found.recall_at(depth) == pytest.approx(np.mean(expected))
+
+
+@given(VALUES, VALUES)
+def test_the_depth_of_some_known_positives_is_the_least_where_as_many_are_expected(
+    known, unlabeled
+):
+    found = Recovery.from_values(scores(known), scores(unlabeled))
+    for number, depth in enumerate(found.depths.tolist(), 1):
+        assert found.recall_at(depth) * len(known) >= number - 1e-6
+        assert found.recall_at(depth - 1) * len(known) < number
+
+
+def test_known_positives_tied_with_all_of_u_are_found_evenly():
+    found = Recovery.from_values(scores([1.0] * 10), scores([1.0] * 99))
+    assert [found.depth_of(share) for share in (0.1, 0.5, 0.9)] == [10, 50, 90]
 
 
 def test_values_that_are_not_finite_are_refused_by_their_row(tmp_path):

@@ -47,7 +47,7 @@ def result():
         n_unscored=1,
         n_suspects=1,
         resamples=40,
-        recovery=Recovery(np.array([1, 1, 3])),
+        recovery=Recovery(np.array([1, 1, 3]), np.zeros(3, int)),
         fdr_estimate=None,
         known=known,
         histogram=Histogram.from_scores(np.repeat([False, True], 3), both),

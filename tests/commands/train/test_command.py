@@ -517,3 +517,97 @@ def test_a_time_limit_that_is_not_reached_changes_nothing(problem, resvm, tmp_pa
 def test_a_time_limit_is_above_zero(limit, problem, resvm, tmp_path):
     ran = resvm(*train_arguments(problem), "-o", tmp_path / "m", "--member-timeout", limit)
     assert_exit(ran, 2)
+
+
+@pytest.fixture
+def grouped(problem, resvm, tmp_path):
+    """Files of groups for 130 rows, and a model trained with the first."""
+    names = {
+        "groups": [f"g{row // 4}" for row in range(130)],
+        "renamed": [f"{-row // 4 * 4}" for row in range(0, -130, -1)],
+        "other": [f"g{row // 5}" for row in range(130)],
+    }
+    for name, lines in names.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    command = [*train_arguments(problem), "--n-models", 3, "--groups", tmp_path / "groups"]
+    ran = resvm(*command, "-o", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    return tmp_path
+
+
+def test_a_model_trained_with_groups_says_so_in_format_3(problem, grouped, resvm):
+    manifest = json.loads((grouped / "m/manifest.json").read_text())
+    assert manifest["format"] == 3
+    assert manifest["data"]["groups"]["count"] == 33
+    assert "33 groups, sha256" in resvm("inspect", grouped / "m").out.decode()
+    assert resvm("predict", grouped / "m", problem / "test.svm").code == 0
+
+
+def test_rank_and_grow_need_the_groups_that_the_model_was_trained_with(problem, grouped, resvm):
+    data, model = train_arguments(problem)[1:], grouped / "m"
+    before = snapshot(model)
+    for command in (["rank", *data, "--model", model], ["train", *data, "--grow", 5, "-o", model]):
+        assert_exit(resvm(*command), 4, "was trained with --groups", "give the groups")
+        ran = resvm(*command, "--groups", grouped / "other")
+        assert_exit(ran, 4, "was trained with different --groups", "give the groups")
+    assert snapshot(model) == before
+    ranks = [
+        resvm("rank", *data, "--model", model, "--groups", grouped / name).out
+        for name in ("groups", "renamed")
+    ]
+    assert ranks[0] == ranks[1] != b""
+    ran = resvm("train", *data, "--grow", 5, "-o", model, "--groups", grouped / "renamed")
+    assert ran.code == 0, ran.err
+
+
+def test_a_task_or_an_interrupted_run_is_not_continued_with_other_groups(problem, grouped, resvm):
+    command = [*train_arguments(problem), "--n-models", 4]
+    part = [*command, "--task", "1/2", "-o", grouped / "part"]
+    assert resvm(*part, "--groups", grouped / "groups").code == 0
+    assert_exit(resvm(*part), 2, "a part of another model", "data.groups differ")
+    assert_exit(resvm(*part, "--groups", grouped / "other"), 2, "data.groups differ")
+    assert resvm(*part, "--groups", grouped / "renamed").code == 0
+    os.rename(grouped / "part", grouped / "new.part")
+    ran = resvm(*command, "--resume", "-o", grouped / "new", "--groups", grouped / "other")
+    assert_exit(ran, 2, "data.groups differ")
+
+
+def test_a_format_2_model_does_not_record_groups_and_takes_any(problem, model, grouped, resvm):
+    command = ["rank", *train_arguments(problem)[1:], "--model", model]
+    assert resvm(*command, "--groups", grouped / "other").code == 0
+
+
+@pytest.fixture
+def unchecked(problem, resvm, tmp_path):
+    """A copy of the problem with a longer U, and a model trained on it with --no-check."""
+    (tmp_path / "pos.svm").write_bytes((problem / "pos.svm").read_bytes())
+    (tmp_path / "unl.svm").write_bytes((problem / "unl.svm").read_bytes() * 3)
+    command = [*train_arguments(tmp_path), "--no-check", "--features", 5, "-g", 1, "--n-models", 4]
+    assert resvm(*command, "-o", tmp_path / "m").code == 0
+    return tmp_path, command
+
+
+def change_late(path: Path) -> None:
+    """Change one digit far from the start of the file, and neither its size nor its rows."""
+    text = path.read_bytes()
+    at = text.rindex(b"1", 0, len(text) - 2000)
+    path.write_bytes(text[:at] + b"2" + text[at + 1 :])
+
+
+def test_rank_and_grow_refuse_an_unchecked_u_with_one_byte_changed(unchecked, resvm):
+    folder, _ = unchecked
+    ranked = ["rank", *train_arguments(folder)[1:], "--model", folder / "m"]
+    assert resvm(*ranked).code == 0
+    change_late(folder / "unl.svm")
+    assert_exit(resvm(*ranked), 4, "its U has as many rows as here (300), but different text")
+    grown = resvm(*train_arguments(folder), "--grow", 6, "-o", folder / "m")
+    assert_exit(grown, 4, "different text")
+
+
+def test_parts_of_an_unchecked_u_with_one_byte_changed_are_not_merged(unchecked, resvm):
+    folder, command = unchecked
+    for number in (1, 2):
+        assert resvm(*command, "--task", f"{number}/2", "-o", folder / str(number)).code == 0
+        change_late(folder / "unl.svm")
+    merged = resvm("merge", folder / "1", folder / "2", "-o", folder / "merged")
+    assert_exit(merged, 4, "data.unlabeled differ")
