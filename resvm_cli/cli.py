@@ -20,7 +20,7 @@ from resvm_cli import __version__
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.streams import guard_stdout
-from resvm_cli.options.option_groups import arrange
+from resvm_cli.options.option_groups import arrange, keep_inputs
 from resvm_cli.options.usage_errors import UsageError, explained
 from resvm_cli.report import terminal
 from resvm_cli.running import interruption, parallel
@@ -101,11 +101,12 @@ def _module_of(name: str) -> str:
 
 
 def command_line(names: Sequence[str]) -> Any:
-    """Return the program with these commands, with options in the order of --help."""
+    """Return the program with these commands, which check their paths and order their help."""
     program: Any = get_command(app_of(names))
     for command in program.commands.values():
         for one in (command, *getattr(command, "commands", {}).values()):
             arrange(one.params)
+            keep_inputs(one)
     return program
 
 
