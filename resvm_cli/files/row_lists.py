@@ -72,12 +72,14 @@ def _refuse_svmlight(line: str, where: str, hint: Text) -> None:
         raise DataError(f"{where}: an svmlight row; expected one id per line", hint)
 
 
-def read_labels(path: str) -> FloatArray:
-    """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed."""
+def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
+    """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed.
+
+    The id of each row, its trailing comment, can be added to ``ids``.
+    """
     name = name_of(path)
-    labels, _ = read_columns(
-        without_mark(read_pieces(path)), name, Layout(BLANKS, 0, what="a numeric label")
-    )
+    layout = Layout(BLANKS, 0, what="a numeric label")
+    labels, _ = read_columns(without_mark(read_pieces(path)), name, layout, comments=ids)
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or has only comments")
     infinite = np.flatnonzero(np.isinf(labels))
