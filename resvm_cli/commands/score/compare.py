@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.files.delimited import fields_of
+from resvm_cli.files.delimited import fields_of, read_number
 from resvm_cli.files.streams import name_of, read_text, text_lines
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
@@ -58,10 +58,10 @@ def read_runs(path: str) -> list[RepeatedRun]:
             data_set, repetition, method, written = (
                 fields[position].strip() for position in positions
             )
-            value = float(written)
+            value = read_number(written)
         except (IndexError, ValueError):
             value = math.nan
-        if math.isnan(value):
+        if not math.isfinite(value):
             raise DataError(
                 f"{name}:{number}: expected a data set, a repetition, a method and a number"
             )
