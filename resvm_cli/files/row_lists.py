@@ -6,6 +6,7 @@ Ids are matched block by block during the first pass over the rows.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +60,7 @@ def read_known_ids(path: str) -> dict[str, int]:
         if word in lines:
             raise DataError(
                 f"{name}:{number}: '{word}' is listed twice, first in line {lines[word]}",
-                f"keep each id once: sort -u {name}",
+                f"keep each id once: sort -u {shlex.quote(path)}",
             )
         lines[word] = number
     if not lines:

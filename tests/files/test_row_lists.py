@@ -124,10 +124,12 @@ def test_repeated_ids_that_are_not_listed_are_remarked_on(folder):
 
 
 def test_an_id_listed_twice_is_refused_with_its_line(folder):
-    with (folder / "known.txt").open("a") as handle:
-        handle.write("gene-4\n")
-    with pytest.raises(DataError, match=r"known.txt:6: 'gene-4' is listed twice, first in line 3"):
-        opened(folder)
+    twice = folder / "known $(genes).txt"
+    twice.write_text((folder / "known.txt").read_text() + "gene-4\n")
+    message = r"known \$\(genes\).txt:6: 'gene-4' is listed twice, first in line 3"
+    with pytest.raises(DataError, match=message) as caught:
+        opened(folder, known=twice.name)
+    assert caught.value.hint == f"keep each id once: sort -u '{twice}'"
 
 
 def test_rows_without_comments_have_no_ids_to_look_for(folder):
