@@ -29,8 +29,8 @@ from resvm_cli.files.streams import (
     cannot_spool,
     name_of,
     open_spool,
-    read_text,
     text_lines,
+    text_pieces,
 )
 from resvm_cli.rows import FloatArray, IntArray
 
@@ -210,7 +210,7 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
     A file without ids is an error, unless they are not required.
     """
     name = name_of(path)
-    pieces = read_text(path)
+    pieces = text_pieces(path)
     head = _head(pieces, name)
     text = chain([head.rest], pieces)
     ids: list[str] | None = None

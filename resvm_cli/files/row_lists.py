@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.delimited import BLANKS, Layout, read_columns
-from resvm_cli.files.streams import name_of, read_text, text_lines
+from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray
 
@@ -26,7 +26,7 @@ _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)
 def read_names(path: str) -> list[str]:
     """Read the stripped lines of a text file; an empty last line is ignored."""
     source = name_of(path)
-    names = [line.strip() for _, line in text_lines(read_text(path), source)]
+    names = [line.strip() for _, line in text_lines(text_pieces(path), source)]
     if names and not names[-1]:
         names.pop()
     if not names:
@@ -49,7 +49,7 @@ def read_known_ids(path: str) -> dict[str, int]:
     """Read ids with their line numbers; blank lines and comments (#) are skipped."""
     name = name_of(path)
     lines: dict[str, int] = {}
-    for number, line in text_lines(read_text(path), name):
+    for number, line in text_lines(text_pieces(path), name):
         word = line.strip()
         if not word or word.startswith("#"):
             continue
@@ -80,7 +80,7 @@ def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
     """
     name = name_of(path)
     layout = Layout(BLANKS, 0, what="a numeric label")
-    labels, _ = read_columns(read_text(path), name, layout, comments=ids)
+    labels, _ = read_columns(text_pieces(path), name, layout, comments=ids)
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or has only comments")
     infinite = np.flatnonzero(np.isinf(labels))
@@ -227,7 +227,7 @@ class WeightLines:
         ids: list[str] = []
         lines: list[int] = []
         blank = 0
-        for number, line in text_lines(read_text(path), name):
+        for number, line in text_lines(text_pieces(path), name):
             text = line.strip()
             if text.startswith("#"):
                 continue

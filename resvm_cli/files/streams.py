@@ -79,7 +79,7 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
-def read_text(path: str) -> Iterator[bytes]:
+def text_pieces(path: str) -> Iterator[bytes]:
     """Yield the pieces of a text file like ``read_pieces``, without a leading byte-order mark."""
     return without_mark(read_pieces(path))
 

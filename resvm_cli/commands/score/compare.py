@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.delimited import fields_of, read_number
-from resvm_cli.files.streams import name_of, read_text, text_lines
+from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.metrics.significance import OverDataSets
@@ -32,7 +32,7 @@ class RepeatedRun:
 def read_runs(path: str) -> list[RepeatedRun]:
     """Read the runs in a CSV or TSV file with a header; columns may be in any order."""
     name = name_of(path)
-    lines = text_lines(read_text(path), name)
+    lines = text_lines(text_pieces(path), name)
     first = next(lines, None)
     if first is None:
         raise DataError(f"{name}: empty", f"expected columns: {', '.join(COLUMNS)}")
