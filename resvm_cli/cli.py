@@ -40,6 +40,7 @@ COMMANDS = (
     "convert",
 )  # in the order of --help
 DEBUG = "--debug"
+RETRY_SECONDS = 0.001
 
 
 def _show_version(wanted: bool) -> None:
@@ -147,10 +148,22 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     interruption.arrived(number)
 
 
+def _interrupt_again(unraisable: Any) -> None:
+    """Repeat an interrupt that arrived in a callback, where Python ignores exceptions."""
+    error = unraisable.exc_value
+    if not isinstance(error, Interrupted):
+        sys.__unraisablehook__(unraisable)
+        return
+    number = error.exit_code - 128
+    signal.signal(signal.SIGALRM, lambda alarm, frame: interruption.arrived(number))
+    signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
+
+
 def main() -> NoReturn:
     """Run resvm and exit with its code."""
     parallel.hold_inner_threads()
     guard_stdout()
+    sys.unraisablehook = _interrupt_again
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _interrupt)
