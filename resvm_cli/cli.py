@@ -20,7 +20,7 @@ from resvm_cli import __version__
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.streams import guard_stdout
-from resvm_cli.options.option_groups import arrange
+from resvm_cli.options.option_groups import arrange, keep_inputs
 from resvm_cli.options.values import UsageError, explained
 from resvm_cli.report import terminal
 from resvm_cli.running import parallel
@@ -41,6 +41,7 @@ COMMANDS = (
     "convert",
 )  # in the order of --help
 DEBUG = "--debug"
+RETRY_SECONDS = 0.001
 
 
 def _show_version(wanted: bool) -> None:
@@ -102,11 +103,12 @@ def _module_of(name: str) -> str:
 
 
 def command_line(names: Sequence[str]) -> Any:
-    """Return the program with these commands, with options in the order of --help."""
+    """Return the program with these commands, which check their paths and order their help."""
     program: Any = get_command(app_of(names))
     for command in program.commands.values():
         for one in (command, *getattr(command, "commands", {}).values()):
             arrange(one.params)
+            keep_inputs(one)
     return program
 
 
@@ -147,10 +149,22 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal_arrived(number)
 
 
+def _interrupt_again(unraisable: Any) -> None:
+    """Repeat an interrupt that arrived in a callback, where Python ignores exceptions."""
+    error = unraisable.exc_value
+    if not isinstance(error, Interrupted):
+        sys.__unraisablehook__(unraisable)
+        return
+    number = error.exit_code - 128
+    signal.signal(signal.SIGALRM, lambda alarm, frame: signal_arrived(number))
+    signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
+
+
 def main() -> NoReturn:
     """Run resvm and exit with its code."""
     parallel.hold_inner_threads()
     guard_stdout()
+    sys.unraisablehook = _interrupt_again
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _interrupt)

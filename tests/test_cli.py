@@ -354,16 +354,23 @@ def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path
 
 
 @pytest.mark.parametrize("module", ["typer", "numpy"])
-def test_an_interrupt_while_modules_are_imported_is_no_traceback(module, model, resvm, tmp_path):
-    # as Python begins a module, it gets the signal
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(
+    module, ignored, model, resvm, tmp_path
+):
+    # As Python begins a module, it gets the signal, also in a callback like those of its module
+    # locks, where it ignores exceptions.
+    interrupt = "signal.raise_signal(signal.SIGINT)"
+    if ignored:
+        interrupt = f"reference = weakref.ref(Interrupting(), lambda _: {interrupt})"
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal, sys\n"
+        "import signal, sys, weakref\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as from a terminal
         "class Interrupting:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {module!r}:\n"
         "            sys.meta_path.remove(self)\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        f"            {interrupt}\n"
         "sys.meta_path.insert(0, Interrupting())\n"
     )
     ran = resvm("inspect", model, env={"PYTHONPATH": str(tmp_path)})

@@ -58,9 +58,8 @@ function intervalChart(figure) {
   const height = top + bottom + heights.reduce((a, b) => a + b, 0);
   const values = figure.tasks.flatMap((task) => task.cells.flatMap((cell) =>
     [cell.mean, cell.low ?? cell.mean, cell.high ?? cell.mean, ...(cell.published || [])]));
-  const low = Math.max(0, Math.floor(Math.min(...values) / 5) * 5), high = Math.min(100, Math.ceil(Math.max(...values) / 5) * 5);
-  // intervals of two repetitions extend far beyond 0 and 100
-  const px = (value) => left + (Math.min(high, Math.max(low, value)) - low) / (high - low || 1) * (width - left - right);
+  const low = Math.floor(Math.min(...values) / 5) * 5, high = Math.ceil(Math.max(...values) / 5) * 5;
+  const px = (value) => left + (value - low) / (high - low || 1) * (width - left - right);
   const svg = draw("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title});
   for (const tick of ticks(low, high)) {
     svg.append(draw("line", {class: "grid", x1: px(tick), x2: px(tick), y1: top, y2: height - bottom}),

@@ -34,7 +34,7 @@ MULTICLASS = ("mnist", "sensit")  # data sets with several tasks
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over repetitions with its 95 % Student's t interval."""
+    """A mean over repetitions with its 95 % Student's t interval, clipped to 0..100 %."""
 
     n: int
     mean: float
@@ -43,9 +43,9 @@ class Estimate:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval clipped to 0..100 %, for drawing."""
+        """The interval, for drawing; one repetition has none, so it is the mean."""
         low, high = (self.mean if end is None else end for end in (self.low, self.high))
-        return max(0.0, low), min(100.0, high)
+        return low, high
 
     @property
     def width(self) -> float | None:
@@ -122,7 +122,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     """Return mean and interval in percent, from areas given as fractions."""
     sample = 100 * np.asarray(values, np.float64)
     low, high = significance.student_interval(sample)
-    bounds = (None, None) if math.isnan(low) else (low, high)
+    bounds = (None, None) if math.isnan(low) else (max(0.0, low), min(100.0, high))
     return Estimate(len(sample), float(sample.mean()), *bounds)
 
 

@@ -14,6 +14,7 @@ import typer
 
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
 from resvm_cli.options.running import Json, output_option
+from resvm_cli.options.training import data_option
 from resvm_cli.report.terminal import print_data, print_json, rendered
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def inspect(
     ] = False,
     feature_map: Annotated[
         str | None,
-        output_option(
+        data_option(
             "--map",
             metavar="FILE",
             help="With --weights: feature names, written by resvm convert --map.",

@@ -11,23 +11,27 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
-from resvm_cli.errors import FileError, ModelError
-from resvm_cli.files.streams import STDOUT, cannot, write_stdout
+from resvm_cli.errors import FileError, ModelError, ParameterError, Text
+from resvm_cli.files.streams import STDIN, STDOUT, cannot, write_stdout
 from resvm_cli.running import parallel
 from resvm_cli.running.run import signals_held
 
 Result = TypeVar("Result")
+Key: TypeAlias = "str | tuple[int, int]"  # a resolved path, or a device and an inode
 
 # Next to the target, so that a rename stays within one file system.
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
 SYNC_THREADS = 8  # mostly waiting for the disk, which can sync several files at a time
 MAX_READS = 20  # attempts to read a directory that is being replaced
+WRITTEN_TO_STDOUT = (STDOUT, "/dev/stdout")
+SEALED = ("manifest.json", "part.json")  # a model or a part of one: nothing is added to it
+OWN_FILES = (".json", ".jsonl", ".tsv", ".model", ".lock")  # what models and runs consist of
 
 _unfinished: set[str] = set()  # existing temporaries of this process
 _locked_here: set[tuple[Path, int]] = set()  # with the thread, which must not wait for itself
@@ -162,11 +166,86 @@ def _private(path: str, flags: int) -> int:
 @contextmanager
 def output(path: str) -> Iterator[Callable[[bytes], object]]:
     """Yield a write function: for stdout if the path is ``-``, else for an atomic file."""
-    if path in (STDOUT, "/dev/stdout"):  # never replaced, even if redirected to a file
+    if path in WRITTEN_TO_STDOUT:  # never replaced, even if redirected to a file
         yield write_stdout
         return
     with whole_file(path) as handle:
         yield handle.write
+
+
+def check_outputs(outputs: Sequence[tuple[Text, str]], inputs: Sequence[tuple[Text, str]]) -> None:
+    """Reject an output that is an input, part of a directory that is read, or another output.
+
+    Each path comes with the name of its parameter. Links are followed. Stdout, devices and pipes
+    are always accepted, because nothing is replaced. Reports may be written to the directory of a
+    run, but not to a model.
+    """
+    read = {key: name for name, path in inputs for key in _keys_of(path)}
+    written: dict[Key, Text] = {}
+    replaced = [(name, path) for name, path in outputs if _is_replaced(path)]
+    for name, path in replaced:
+        for key in (keys := _keys_of(path)):
+            _refuse(name, path, read.get(key), written.get(key))
+        written |= dict.fromkeys(keys, name)
+    for name, path in replaced:
+        target = _true_path(path)
+        is_own = target.name.endswith(OWN_FILES)
+        for folder in target.parents:
+            sealed = is_own or any(os.path.lexists(folder / each) for each in SEALED)
+            for key in _keys(folder):
+                _refuse(
+                    name,
+                    path,
+                    read.get(key) if sealed else None,
+                    written.get(key) if is_own else None,
+                    "is inside",
+                )
+
+
+def _refuse(
+    name: Text, path: str, read: Text | None, written: Text | None, relation: str = "is"
+) -> None:
+    if read is not None:
+        raise ParameterError(
+            "{name} would write to {path}, which {relation} an input ({other})",
+            "choose another path for {name}; inputs are never overwritten",
+            name=name,
+            path=path,
+            relation=relation,
+            other=read,
+        )
+    if written is not None:
+        raise ParameterError(
+            "{other} and {name} would both write to {path}",
+            "choose another path for {name}",
+            name=name,
+            path=path,
+            other=written,
+        )
+
+
+def _is_replaced(path: str) -> bool:
+    """Whether writing to a path creates or replaces something, unlike for stdout or a device."""
+    if path in WRITTEN_TO_STDOUT:
+        return False
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def _keys_of(path: str) -> set[Key]:
+    """Return values that two paths share only if they are, or will be, the same file."""
+    return _keys(0) if path == STDIN else _keys(_true_path(path))
+
+
+def _keys(real: Path | int) -> set[Key]:
+    keys: set[Key] = set() if isinstance(real, int) else {str(real)}
+    with suppress(OSError):  # not there yet, or stdin is closed
+        status = os.stat(real)
+        keys.add((status.st_dev, status.st_ino))
+    return keys
 
 
 @contextmanager

@@ -33,6 +33,7 @@ MAX_COLUMNS = 1 << 20
 COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
 FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 IS_IT_A_HEADER = Message("{header:False} if the columns have no names, {header:True} if they do")
+ROW_COMMENT = re.compile(rb"^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)", re.MULTILINE)
 READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
@@ -318,11 +319,17 @@ class Layout:
 
 
 def read_columns(
-    pieces: Iterable[bytes], name: str, layout: Layout, *, lines_before: int = 0
+    pieces: Iterable[bytes],
+    name: str,
+    layout: Layout,
+    *,
+    lines_before: int = 0,
+    comments: list[str] | None = None,
 ) -> tuple[FloatArray, SmallArray | None]:
     """Read one or two numeric columns from every line; a field that is not a number is an error.
 
-    The second column holds labels, for which single precision is enough.
+    The second column holds labels, for which single precision is enough. If fields are separated by
+    blanks, the trailing comment of each row, or "", can be added to ``comments``.
     """
 
     def parse(text: bytes) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
@@ -331,9 +338,10 @@ def read_columns(
     firsts: list[FloatArray] = []
     seconds: list[SmallArray] = []
     line = lines_before
-    for first, second, n_lines, bad in parallel.stream(
-        parse, whole_lines(pieces, name=name), lambda: READING_THREADS
-    ):
+    texts = whole_lines(pieces, name=name)
+    if comments is not None:
+        texts = _noting_comments(texts, comments)
+    for first, second, n_lines, bad in parallel.stream(parse, texts, lambda: READING_THREADS):
         firsts.append(first)
         seconds.append(second)
         line += n_lines
@@ -341,6 +349,15 @@ def read_columns(
             raise _bad_field(name, line + 1, layout, *bad)
     both = layout.second is not None
     return _concatenated(firsts, np.float64), _concatenated(seconds, np.float32) if both else None
+
+
+def _noting_comments(texts: Iterable[bytes], comments: list[str]) -> Iterator[bytes]:
+    """Yield the same texts of complete lines, and add the comment of each row to the list."""
+    for text in texts:
+        if found := ROW_COMMENT.findall(text):
+            joined = b"\n".join(found).decode("utf-8", "surrogateescape")
+            comments += map(str.strip, joined.split("\n"))
+        yield text
 
 
 def _concatenated(parts: list[Any], kind: type[Any]) -> Any:

@@ -29,9 +29,8 @@ from resvm_cli.files.streams import (
     cannot_spool,
     name_of,
     open_spool,
-    read_pieces,
     text_lines,
-    without_mark,
+    text_pieces,
 )
 from resvm_cli.rows import FloatArray, IntArray
 
@@ -205,10 +204,13 @@ class _Head:
     rest: bytes  # text already read, starting at the first row
 
 
-def read_predictions(path: str, *, with_ids: bool = False) -> Predictions:
-    """Read a complete prediction file (``-`` for stdin)."""
+def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = True) -> Predictions:
+    """Read a complete prediction file (``-`` for stdin), with ids if wanted.
+
+    A file without ids is an error, unless they are not required.
+    """
     name = name_of(path)
-    pieces = without_mark(read_pieces(path))
+    pieces = text_pieces(path)
     head = _head(pieces, name)
     text = chain([head.rest], pieces)
     ids: list[str] | None = None
@@ -218,14 +220,24 @@ def read_predictions(path: str, *, with_ids: bool = False) -> Predictions:
         provenance, values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
         provenance = head.provenance
-        if with_ids:
+        if with_ids and ID in head.names:
             ids, values, labels = _named_rows(text, name, head)
         else:
+            ids = [] if with_ids and not head.names else None
             layout = _layout(head)
-            values, labels = read_columns(text, name, layout, lines_before=head.n_lines)
+            values, labels = read_columns(
+                text, name, layout, lines_before=head.n_lines, comments=ids
+            )
         positive = None if labels is None else _are_positive(labels, name)
     if not len(values):
         _refuse_empty(name)
+    if not any(ids or ()):
+        ids = None
+        if with_ids and require_ids:
+            raise DataError(
+                f"{name}: has no ids to join by",
+                Message("run predict with {ids:True}, on rows that end in an id (# name)"),
+            )
     return Predictions(name, values, positive, ids, provenance, ranked)
 
 
@@ -329,38 +341,19 @@ def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int,
 def _named_rows(
     text: Iterable[bytes], name: str, head: _Head
 ) -> tuple[list[str], FloatArray, FloatArray | None]:
-    """Read ids, values and labels line by line."""
+    """Read ids, values and labels of a table line by line."""
     ids: list[str] = []
     values: list[float] = []
     labels: list[float] = []
     layout = _layout(head)
-    columns = head.form in ("tsv", "csv")
-    if columns and ID not in head.names:
-        _refuse_without_ids(name)
-    id_column = head.names.index(ID) if columns else 0
+    id_column = head.names.index(ID)
     for number, line in _lines(text, name, head.n_lines):
-        if columns:
-            fields = fields_of(line, layout.separator, f"{name}:{number}")
-            ids.append(fields[id_column] if id_column < len(fields) else "")
-        else:
-            before, _, comment = line.partition("#")
-            if not before.strip():
-                continue
-            fields = before.split()
-            ids.append(comment.strip())
+        fields = fields_of(line, layout.separator, f"{name}:{number}")
+        ids.append(fields[id_column] if id_column < len(fields) else "")
         values.append(_field(fields, layout.first, f"{name}:{number}", layout.what))
         if layout.second is not None:
             labels.append(_field(fields, layout.second, f"{name}:{number}", layout.what))
-    if ids and not any(ids):
-        _refuse_without_ids(name)
     return ids, np.array(values), np.array(labels) if layout.second is not None else None
-
-
-def _refuse_without_ids(name: str) -> NoReturn:
-    raise DataError(
-        f"{name}: has no ids to join by",
-        Message("run predict with {ids:True}, on rows that end in an id (# name)"),
-    )
 
 
 def _field(fields: list[str], column: int, where: str, what: str) -> float:
@@ -413,7 +406,5 @@ def _json_lines(
         if OUT_OF_BAG_COLUMN in record and provenance == "unknown":
             provenance = "out-of-bag"
         ranked |= RANK_COLUMN in record
-    if with_ids and not any(ids):
-        _refuse_without_ids(name)
     positive = np.array(labels) == 1 if labels else None
     return provenance, np.array(values), positive, ids if with_ids else None, ranked

@@ -6,6 +6,7 @@ Ids are matched block by block during the first pass over the rows.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.delimited import BLANKS, Layout, read_columns
-from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
+from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray
 
@@ -25,7 +26,7 @@ _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)
 def read_names(path: str) -> list[str]:
     """Read the stripped lines of a text file; an empty last line is ignored."""
     source = name_of(path)
-    names = [line.strip() for _, line in text_lines(read_pieces(path), source)]
+    names = [line.strip() for _, line in text_lines(text_pieces(path), source)]
     if names and not names[-1]:
         names.pop()
     if not names:
@@ -48,7 +49,7 @@ def read_known_ids(path: str) -> dict[str, int]:
     """Read ids with their line numbers; blank lines and comments (#) are skipped."""
     name = name_of(path)
     lines: dict[str, int] = {}
-    for number, line in text_lines(without_mark(read_pieces(path)), name):
+    for number, line in text_lines(text_pieces(path), name):
         word = line.strip()
         if not word or word.startswith("#"):
             continue
@@ -59,7 +60,7 @@ def read_known_ids(path: str) -> dict[str, int]:
         if word in lines:
             raise DataError(
                 f"{name}:{number}: '{word}' is listed twice, first in line {lines[word]}",
-                f"keep each id once: sort -u {name}",
+                f"keep each id once: sort -u {shlex.quote(path)}",
             )
         lines[word] = number
     if not lines:
@@ -72,12 +73,14 @@ def _refuse_svmlight(line: str, where: str, hint: Text) -> None:
         raise DataError(f"{where}: an svmlight row; expected one id per line", hint)
 
 
-def read_labels(path: str) -> FloatArray:
-    """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed."""
+def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
+    """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed.
+
+    The id of each row, its trailing comment, can be added to ``ids``.
+    """
     name = name_of(path)
-    labels, _ = read_columns(
-        without_mark(read_pieces(path)), name, Layout(BLANKS, 0, what="a numeric label")
-    )
+    layout = Layout(BLANKS, 0, what="a numeric label")
+    labels, _ = read_columns(text_pieces(path), name, layout, comments=ids)
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or has only comments")
     infinite = np.flatnonzero(np.isinf(labels))
@@ -224,7 +227,7 @@ class WeightLines:
         ids: list[str] = []
         lines: list[int] = []
         blank = 0
-        for number, line in text_lines(without_mark(read_pieces(path)), name):
+        for number, line in text_lines(text_pieces(path), name):
             text = line.strip()
             if text.startswith("#"):
                 continue

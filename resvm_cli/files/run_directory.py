@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -90,7 +91,7 @@ class RunDirectory:
         try:
             self._directory.mkdir(exist_ok=True)
         except FileNotFoundError:
-            parent = self._directory.parent
+            parent = shlex.quote(str(self._directory.parent))
             raise FileError(
                 f"{self.path}: its parent directory does not exist", f"mkdir -p {parent}"
             ) from None

@@ -79,6 +79,11 @@ def read_pieces(path: str) -> Iterator[bytes]:
             os.close(descriptor)
 
 
+def text_pieces(path: str) -> Iterator[bytes]:
+    """Yield the pieces of a text file like ``read_pieces``, without a leading byte-order mark."""
+    return without_mark(read_pieces(path))
+
+
 def read_regular(path: str, limit: int = -1, *, follow_links: bool = True) -> bytes:
     """Read a regular file, or its first ``limit`` bytes; reject pipes, as they may never end."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +117,7 @@ def require_parent(path: str) -> None:
             "{path}: its parent directory does not exist",
             "mkdir -p {parent}",
             path=path,
-            parent=parent,
+            parent=shlex.quote(str(parent)),
         )
 
 

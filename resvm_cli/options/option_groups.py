@@ -9,6 +9,7 @@ options first.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, MutableSequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, partial, wraps
@@ -17,6 +18,8 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from resvm_cli.errors import CommandLineError, Message
+from resvm_cli.files.atomic import check_outputs
+from resvm_cli.files.streams import STDIN
 from resvm_cli.options.values import offered
 from resvm_cli.parameters import Parameter
 from resvm_cli.report.terminal import in_options
@@ -25,7 +28,9 @@ Command: TypeAlias = Callable[..., None]
 LARGEST_NUMBER = 2**53
 # Without eq and repr, which nothing uses and which would slow down every start of the program.
 option_group = dataclass(frozen=True, eq=False, repr=False)
-FIRST = ("Columns", "Data", "Ranking", "Output")
+OUTPUT = "Output"
+FIRST = ("Columns", "Data", "Ranking", OUTPUT)
+PATH = re.compile(r"\b(FILE|DIR|MAP|MODEL|PART|PREDICTIONS)\b")  # metavars of paths
 RUNNING, ADVANCED = "Running", "Advanced"
 LAST = (RUNNING, ADVANCED)
 # Rarely needed options that are not in the parameter table, which marks its own as advanced.
@@ -133,7 +138,7 @@ def explicit_options(context: typer.Context) -> set[str]:
 
 def option_text(context: typer.Context, name: str) -> str:
     """Return an option as messages show it, such as -c/--c-unl."""
-    return next("/".join(option.opts) for option in context.command.params if option.name == name)
+    return next(_label(option) for option in context.command.params if option.name == name)
 
 
 def names_of(group: Any) -> tuple[str, ...]:
@@ -174,6 +179,36 @@ def arrange(options: MutableSequence[Any]) -> None:
             declared.append(panel)
     order = [*FIRST, *declared, *LAST]
     options[:] = sorted(options, key=lambda option: order.index(panel_of(option)))
+
+
+def keep_inputs(command: Any) -> None:
+    """Make a command refuse paths that would let an output replace an input or another output.
+
+    The paths under the heading Output are outputs, all others are inputs.
+    """
+    paths = [option for option in command.params if PATH.search(option.metavar or "")]
+    invoke = command.invoke
+
+    def checked(context: Any) -> Any:
+        explicit = explicit_options(context)
+        found: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        for option in paths:
+            is_output = panel_of(option) == OUTPUT
+            given = context.params[option.name]
+            for path in [given] if isinstance(given, str) else given or ():
+                is_word = path in option.metavar.split("|")  # such as qid
+                if not is_word and (is_output or option.name in explicit):
+                    found[is_output].append((_label(option), path))
+        check_outputs(found[True], [*found[False], ("stdin", STDIN)])
+        return invoke(context)
+
+    command.invoke = checked
+
+
+def _label(option: Any) -> str:
+    """Return an option or argument as messages show it: -o/--output, MODEL."""
+    is_argument = option.param_type_name == "argument"
+    return option.metavar.strip("[].") if is_argument else "/".join(option.opts)
 
 
 def _usage(argument: Any, context: Any) -> list[str]:

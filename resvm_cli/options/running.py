@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import option_group
+from resvm_cli.options.option_groups import OUTPUT, option_group
 from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report import terminal
 from resvm_cli.running.run import Run
 
-output_option = partial(typer.Option, rich_help_panel="Output")
+output_option = partial(typer.Option, rich_help_panel=OUTPUT)
 running_option = partial(typer.Option, rich_help_panel="Running")
 
 Json = Annotated[bool, output_option("--json", help="Print the result as JSON on stdout.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -203,7 +204,7 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
         hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(commands)}"
         return CommandLineError(f"there is no command '{unknown[1]}'", hint)
     if surplus := re.match(r"Got unexpected extra argument\S* \((.*)\)", message):
-        return _surplus(command, surplus[1].split(), every)
+        return _surplus(command, _words(surplus[1], arguments), every)
     return CommandLineError(message[:1].lower() + message[1:].rstrip("."), every)
 
 
@@ -224,14 +225,22 @@ def _bad_value(option: str, message: str) -> str:
     return f"{option}: {message.rstrip('.')}"
 
 
+def _words(text: str, arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments that typer's message has joined by blanks."""
+    ends = range(len(arguments) + 1)
+    slices = (arguments[start:end] for start in ends for end in ends)
+    return next((words for words in slices if " ".join(words) == text), text.split())
+
+
 def _surplus(command: str, words: Sequence[str], every: str) -> CommandLineError:
     named = " ".join(words)
     if command.split()[-1] not in ("train", "tune", "rank"):
         return CommandLineError(f"{command} takes no argument {named}", every)
     # svm-train train.svm model
-    where = f" -o {words[1]}" if len(words) > 1 else ""
+    data, *target = map(shlex.quote, words[:2])
+    where = f" -o {target[0]}" if target else ""
     return CommandLineError(
         f"{command} takes its files as options, but got {named} without one",
-        f"one labeled file: --data {words[0]} --positive-label 1{where};"
+        f"one labeled file: --data {data} --positive-label 1{where};"
         " two files: -P pos.svm -U unl.svm",
     )

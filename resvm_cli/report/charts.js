@@ -5,15 +5,18 @@ const colour = (number) => `var(--s${number % 6})`;
 
 /* An element: make("p", {class: "quiet"}, "text", child). Text is never taken for markup. */
 function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
+  return filled(document.createElement(tag), attributes, children);
 }
 
 function draw(tag, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "style") element.style.cssText = value; // the page's policy forbids style attributes
+    else element.setAttribute(name, value);
+  }
   element.append(...children);
   return element;
 }

@@ -1,13 +1,16 @@
 """What reports draw: self-contained HTML pages, and plots with matplotlib.
 
 A page holds style, chart functions, data and one command's script. Its content security policy
-forbids all network connections, so it can be emailed and opened anywhere. The colors of plots are
-Okabe and Ito's, which color-blind readers can distinguish; each curve also has its own dashes, so
-that a figure printed in gray remains readable. matplotlib is imported only when needed.
+forbids all network connections, so it can be emailed and opened anywhere, and allows only the
+script and the style that we wrote, by their digests. The colors of plots are Okabe and Ito's, which
+color-blind readers can distinguish; each curve also has its own dashes, so that a figure printed in
+gray remains readable. matplotlib is imported only when needed.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import json
 from html import escape
@@ -19,7 +22,7 @@ from resvm_cli.files.streams import as_unicode, package_text
 from resvm_cli.report.terminal import with_unicode_names
 
 POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
+    "default-src 'none'; style-src {style}; script-src {script}; img-src data:;"
     " base-uri 'none'; form-action 'none'"
 )
 Kind: TypeAlias = Literal["png", "svg", "pdf"]
@@ -47,31 +50,38 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
     content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
     # only these characters could end a script element or open a comment in it
     content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    style = f"\n{package_text('report/page.css')}"
+    code = (
+        '\n"use strict";\n'
+        'const DATA = JSON.parse(document.getElementById("data").textContent);\n'
+        f"{package_text('report/charts.js')}\n{package_text(script)}"
+    )
+    policy = POLICY.format(style=_digest(style), script=_digest(code))
     text = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="generator" content="resvm {__version__}">
 <link rel="icon" href="data:,">
 <title>{escape(as_unicode(title))}</title>
-<style>
-{package_text("report/page.css")}</style>
+<style>{style}</style>
 </head>
 <body>
 <main id="page"></main>
 <noscript>This page draws its charts with a script; please allow it.</noscript>
 <script type="application/json" id="data">{content}</script>
-<script>
-"use strict";
-const DATA = JSON.parse(document.getElementById("data").textContent);
-{package_text("report/charts.js")}
-{package_text(script)}</script>
+<script>{code}</script>
 </body>
 </html>
 """
     return text.encode("utf-8")
+
+
+def _digest(content: str) -> str:
+    """Return an element's content as a source that a content security policy allows."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def kind_of(path: str, option: str = "--plot") -> Kind:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from resvm_cli.benchmark import command
 from resvm_cli.benchmark.join import join
 from resvm_cli.benchmark.report import report
 from resvm_cli.benchmark.results import read_benchmark
@@ -117,3 +118,8 @@ def test_joining_explains_what_cannot_be_joined(tmp_path):
         join([first], bare)
     with pytest.raises(ParameterError, match="path needs the name"):
         join([first], "-")
+
+
+def test_the_command_for_the_report_can_be_copied(capsys):
+    command._summarize({}, "my bench")
+    assert "resvm benchmark report 'my bench' shows the tables" in capsys.readouterr().err

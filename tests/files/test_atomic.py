@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from resvm_cli.errors import FileError
-from resvm_cli.files.atomic import whole_directory, whole_file
+from resvm_cli.errors import FileError, ParameterError
+from resvm_cli.files.atomic import check_outputs, whole_directory, whole_file
 from tests.conftest import hidden_files
 
 
@@ -148,3 +148,75 @@ def test_temporary_files_are_private_and_named_after_their_process(tmp_path):
         assert f"-{os.getpid()}-" in made
         assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o600
         handle.write(b"x")
+
+
+def check(*outputs: object, inputs: tuple[object, ...] = ()) -> None:
+    check_outputs(
+        [(f"out {number}", str(path)) for number, path in enumerate(outputs)],
+        [(f"in {number}", str(path)) for number, path in enumerate(inputs)],
+    )
+
+
+def test_an_input_is_recognized_by_its_path_and_its_inode(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = tmp_path / "rows"
+    rows.write_text("1:1")
+    (tmp_path / "hard").hardlink_to(rows)
+    (tmp_path / "soft").symlink_to(rows)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("absent")
+    for output in ("rows", "./rows", "folder/../rows", "hard", "soft", rows):
+        with pytest.raises(ParameterError, match=r"out 0 would write to .* is an input \(in 1\)"):
+            check(output, inputs=("absent", "rows"))
+    with pytest.raises(ParameterError, match="out 0 would write to dangling"):
+        check("dangling", inputs=("absent",))
+    check("rows2", "rows3", inputs=("rows", "-"))
+
+
+def test_stdin_is_the_file_that_it_is_redirected_from(tmp_path):
+    rows = tmp_path / "rows"
+    rows.write_text("1:1")
+    saved, descriptor = os.dup(0), os.open(rows, os.O_RDONLY)
+    try:
+        os.dup2(descriptor, 0)
+        with pytest.raises(ParameterError, match="is an input"):
+            check(rows, inputs=("-",))
+        check("-", tmp_path / "-", inputs=("-",))
+    finally:
+        os.dup2(saved, 0)
+        os.close(descriptor)
+        os.close(saved)
+
+
+def test_outputs_that_replace_nothing_may_be_repeated(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("-", "/dev/null", "/dev/stdout", tmp_path / "pipe"):
+        check(path, path, inputs=(path,))
+
+
+def test_nothing_is_written_into_a_model_that_is_read(tmp_path):
+    for name in ("manifest.json", "part.json"):
+        model = tmp_path / f"of {name}"
+        (model / "members").mkdir(parents=True)
+        (model / name).write_text("{}")
+        (tmp_path / f"link to {name}").symlink_to(model)
+        for output in (model, model / name, model / "new.pred", model / "members" / "new"):
+            with pytest.raises(ParameterError, match=r"which is (inside )?an input"):
+                check(output, inputs=(tmp_path / f"link to {name}",))
+        check(model, model / "new.pred")  # it is the command's own
+        check(f"{model}.pred", tmp_path / "new", inputs=(model,))
+
+
+def test_reports_may_go_into_the_directory_of_a_run_but_not_onto_its_files(tmp_path):
+    run = tmp_path / "run"
+    (run / "tasks").mkdir(parents=True)
+    (run / "settings.json").write_text("{}")
+    check(run / "report.html", run / "report.md", run / "report.csv", inputs=(run,))
+    check(run, run / "plot.png")
+    for name in ("results.jsonl", "plan.json", "tasks/1-of-2.json", ".lock"):
+        with pytest.raises(ParameterError, match="which is inside an input"):
+            check(run / name, inputs=(run,))
+        with pytest.raises(ParameterError, match="would both write to"):
+            check(run, run / name)
+        with pytest.raises(ParameterError, match="would both write to"):
+            check(run / name, run)

@@ -10,7 +10,13 @@ import pytest
 
 import resvm_cli
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.files.row_lists import WeightLines, read_known_ids, read_labels
+from resvm_cli.files.row_lists import (
+    WeightLines,
+    read_known_ids,
+    read_labels,
+    read_names,
+    read_row_ids,
+)
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.plan import bag_of
@@ -118,10 +124,12 @@ def test_repeated_ids_that_are_not_listed_are_remarked_on(folder):
 
 
 def test_an_id_listed_twice_is_refused_with_its_line(folder):
-    with (folder / "known.txt").open("a") as handle:
-        handle.write("gene-4\n")
-    with pytest.raises(DataError, match=r"known.txt:6: 'gene-4' is listed twice, first in line 3"):
-        opened(folder)
+    twice = folder / "known $(genes).txt"
+    twice.write_text((folder / "known.txt").read_text() + "gene-4\n")
+    message = r"known \$\(genes\).txt:6: 'gene-4' is listed twice, first in line 3"
+    with pytest.raises(DataError, match=message) as caught:
+        opened(folder, known=twice.name)
+    assert caught.value.hint == f"keep each id once: sort -u '{twice}'"
 
 
 def test_rows_without_comments_have_no_ids_to_look_for(folder):
@@ -442,3 +450,21 @@ def test_from_python_weights_of_known_positives_count(problem, weights, resvm, t
         resvm_cli.fit(X, y, weights=given, method="bagging")
     with pytest.raises(DataError, match="the weight of row 1 of P is 2"):
         resvm_cli.fit(X, y, weights=np.full(len(X), 2.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (b"a\nb\na\n", read_names),  # groups and folds
+        (b"a\nb\n", read_row_ids),
+        (b"a\nb\n", read_known_ids),
+        (b"1\n-1\n", lambda path: read_labels(path).tolist()),
+        (b"0.5\n1\n", lambda path: WeightLines.read(path, with_ids=False).values.tolist()),
+        (b"a 0.5\nb 1\n", lambda path: WeightLines.read(path, with_ids=True).ids),
+    ],
+)
+def test_a_byte_order_mark_does_not_change_a_list(text, read, tmp_path):
+    plain, marked = tmp_path / "plain", tmp_path / "marked"
+    plain.write_bytes(text)
+    marked.write_bytes(b"\xef\xbb\xbf" + text)
+    assert read(str(marked)) == read(str(plain))

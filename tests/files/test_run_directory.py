@@ -99,9 +99,11 @@ def test_two_processes_do_not_write_to_one_log(tmp_path):
         pass
 
 
-def test_a_missing_parent_is_told(tmp_path):
-    with pytest.raises(FileError, match="parent directory"), run(tmp_path / "a" / "b").opened():
+def test_a_missing_parent_is_told_with_a_command_to_copy(tmp_path):
+    made = run(tmp_path / "a; b" / "c")
+    with pytest.raises(FileError, match="parent directory") as caught, made.opened():
         pass
+    assert caught.value.hint == f"mkdir -p '{tmp_path}/a; b'"
 
 
 def test_where_lines_stand_alone_damaged_ones_are_taken_out_and_named(tmp_path):

@@ -313,8 +313,9 @@ def test_a_target_is_refused_before_any_work(stored, tmp_path):
         for force in (False, True):
             with pytest.raises(ParameterError, match="not a resvm model"):
                 directory.check_model_target(str(tmp_path / other), force=force)
-    with pytest.raises(ParameterError, match="parent directory does not exist"):
-        directory.check_model_target(str(tmp_path / "a" / "b"), force=False)
+    with pytest.raises(ParameterError, match="parent directory does not exist") as caught:
+        directory.check_model_target(str(tmp_path / "a b" / "c"), force=False)
+    assert str(caught.value.hint) == f"mkdir -p '{tmp_path}/a b'"
     for name in ("", "-", "x" * 201):
         with pytest.raises(ParameterError, match=r"path is|too long"):
             directory.check_model_target(name, force=True)

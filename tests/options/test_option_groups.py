@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.commands.convert.convert import FORMATS
 from resvm_cli.commands.rank.listing import RANKING_FORMATS
-from resvm_cli.errors import CommandLineError
+from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.options.option_groups import (
     ADVANCED,
+    OUTPUT,
+    PATH,
     RARELY_NEEDED,
     explicit_options,
     fold_options,
@@ -194,7 +196,7 @@ def test_kernels_go_by_name_in_any_case_or_by_number():
         (("--auto",), "--auto"),
         (("--cache-mb", "100"), "-m/--cache-mb"),
         (("--scale", "none"), "--scale"),
-        (("--output", "m"), "-o/--output"),
+        (("--output", "new"), "-o/--output"),
     ],
 )
 def test_rank_refuses_options_of_training_beside_a_model(given, option, resvm):
@@ -294,3 +296,94 @@ def test_bash_gets_the_values_that_begin_so(resvm):
     environment = {"_RESVM_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
     ran = resvm(env={**environment, "COMP_WORDS": "resvm tune --metric best"})
     assert ran.out.decode().split() == ["best_pu_score", "best_pu_score_of_mean"]
+
+
+# What each command writes, and what it reads.
+TRAINING_FILES = ("positives", "unlabeled", "data", "positive_ids", "ids_file", "weights", "groups")
+PATHS = {
+    ("train",): (("output",), (*TRAINING_FILES, "params", "cluster")),
+    ("merge",): (("output",), ("parts",)),
+    ("predict",): (("output", "out_dir"), ("model", "files", "cluster")),
+    ("tune",): (("output", "plot"), (*TRAINING_FILES, "folds_file", "cluster")),
+    ("score",): (
+        ("plot", "html", "curve"),
+        ("labels", "positive_ids", "files", "model", "compare"),
+    ),
+    ("rank",): (
+        ("output", "html", "why_out"),
+        (*TRAINING_FILES, "negatives", "feature_map", "model", "params", "cluster"),
+    ),
+    ("inspect",): ((), ("feature_map", "model")),
+    ("simulate",): (("output",), ("data",)),
+    ("check",): ((), ("files",)),
+    ("convert",): (("output", "positives", "unlabeled", "feature_map"), ("like", "file")),
+    ("benchmark", "run"): (("output",), ("data_dir", "grid", "data", "groups", "cluster")),
+    ("benchmark", "report"): (("markdown", "csv", "html"), ("directories",)),
+    ("benchmark", "figure"): (("output",), ("data_dir", "directories")),
+    ("benchmark", "join"): (("output",), ("directories",)),
+    ("benchmark", "grids"): ((), ()),
+}
+PROGRAM = command_line(COMMANDS)
+OVERWRITTEN = [
+    (*names, output, other)
+    for names, (outputs, inputs) in PATHS.items()
+    for number, output in enumerate(outputs)
+    for other in (*inputs, *outputs[:number])
+]
+
+
+def options_of(names: tuple[str, ...]) -> list[Any]:
+    command = PROGRAM
+    for name in names:
+        command = command.commands[name]
+    return command.params
+
+
+def run_with(names: tuple[str, ...], paths: dict[str, object]) -> None:
+    """Run a command in this process with these paths; those that it also needs are other files."""
+    words = [*names]
+    for option in options_of(names):
+        if option.name in paths or option.required:
+            if option.param_type_name == "option":
+                words.append(option.opts[0])
+            default = "curves" if option.metavar == "NAME" else f"needed-{option.name}"
+            words.append(str(paths.get(option.name, default)))
+    PROGRAM(words, prog_name="resvm", standalone_mode=False)
+
+
+@pytest.mark.parametrize("names", PATHS)
+def test_every_path_of_a_command_is_known_to_be_read_or_written(names):
+    paths = [option for option in options_of(names) if PATH.search(option.metavar or "")]
+    written = {option.name for option in paths if panel_of(option) == OUTPUT}
+    assert (written, {option.name for option in paths} - written) == tuple(map(set, PATHS[names]))
+
+
+@pytest.mark.parametrize("case", OVERWRITTEN, ids=" ".join)
+def test_no_output_is_an_input_or_another_output(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (*names, output, other) = case
+    (tmp_path / "f").write_text("precious")
+    (tmp_path / "link").symlink_to("f")
+    with pytest.raises(ParameterError, match=r"would (both )?write to") as caught:
+        run_with(tuple(names), {output: "link", other: tmp_path / "f"})
+    assert "choose another path" in str(caught.value.hint)
+    assert (tmp_path / "f").read_text() == "precious"
+
+
+def test_the_message_names_the_option_the_file_and_the_input(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError) as caught:
+        run_with(("rank",), {"positives": "p.svm", "unlabeled": "u.svm", "html": "./p.svm"})
+    assert str(caught.value) == (
+        "--html would write to ./p.svm, which is an input (-P/--positives)\n"
+        "choose another path for --html; inputs are never overwritten"
+    )
+    with pytest.raises(ParameterError) as caught:
+        run_with(("rank",), {"html": "page", "why_out": "page"})
+    assert str(caught.value).startswith("--html and --why-out would both write to page\n")
+
+
+def test_a_word_in_place_of_a_file_is_not_an_input(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match="is missing"):  # of P and U
+        run_with(("rank",), {"groups": "qid", "html": "qid"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from resvm_cli.cli import COMMANDS, command_line
@@ -68,7 +70,7 @@ def test_members_are_a_range():
 
 
 def refusal(line: str) -> CommandLineError:
-    arguments = line.split()
+    arguments = shlex.split(line)
     with pytest.raises(UsageError) as caught:
         command_line(COMMANDS)(arguments, prog_name="resvm", standalone_mode=False)
     return explained(caught.value, arguments, COMMANDS)
@@ -117,6 +119,11 @@ def test_files_as_svm_train_takes_them_get_a_pointer_to_options(command):
     assert error.message == expected
     assert "--data train.svm --positive-label 1 -o model" in (error.hint or "")
     assert "-P pos.svm -U unl.svm" in (error.hint or "")
+
+
+def test_a_command_to_copy_has_quoted_file_names():
+    error = refusal("train 'my rows;.svm' 'the model'")
+    assert "--data 'my rows;.svm' --positive-label 1 -o 'the model';" in (error.hint or "")
 
 
 @pytest.mark.parametrize(

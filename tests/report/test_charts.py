@@ -6,6 +6,8 @@ never skipped; node, where there is one, also applies the rules beyond the gramm
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import shutil
 from collections import Counter
@@ -17,7 +19,7 @@ import tree_sitter_javascript
 from tree_sitter import Language, Node, Parser
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.report.charts import kind_of
+from resvm_cli.report.charts import kind_of, page
 from tests.conftest import ROOT
 from tests.programs import run
 
@@ -127,3 +129,17 @@ def test_other_endings_are_refused(name):
         return
     with pytest.raises(CommandLineError, match=r"\.png, \.svg or \.pdf"):
         kind_of(name)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_allows_its_own_script_and_style_alone(path):
+    name = str(path.relative_to(ROOT / "resvm_cli"))
+    data = {"id": "</script><script>alert(1)</script>"}
+    text = page("<style>", name, data).decode()
+    (policy,) = re.findall('Content-Security-Policy" content="(.*?)"', text)
+    assert "unsafe" not in policy
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}';" in policy
+    assert page("<style>", name, data).decode() == text

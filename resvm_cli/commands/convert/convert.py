@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -32,7 +31,7 @@ from resvm_cli.files.file_kinds import (
     with_head,
 )
 from resvm_cli.files.sources import Source
-from resvm_cli.files.streams import STDIN, STDOUT, name_of, same_source
+from resvm_cli.files.streams import STDOUT, name_of
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
@@ -84,13 +83,6 @@ class ConvertRequest:
                 )
             if self.format != "svmlight":
                 raise ParameterError("{positives} and {unlabeled} are written as svmlight text")
-        targets = [self.target, self.positives, self.unlabeled, self.write_map]
-        named = [path for path in targets if path is not None]
-        if len({os.path.realpath(path) for path in named}) < len(named):
-            raise ParameterError("two outputs have the same name")
-        for path in named:
-            if path != STDOUT and self.source != STDIN and same_source(self.source, path):
-                raise ParameterError("{path} is the input and will not be overwritten", path=path)
         if self.format in ("npy", "npz") and self.target in (None, STDOUT):
             raise ParameterError(
                 f"{{to:{self.format}}} cannot write to stdout", f"use {{output:NAME.{self.format}}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
@@ -16,7 +17,7 @@ from resvm_cli.commands.predict.scoring import (
     ThresholdRule,
 )
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
-from resvm_cli.files.atomic import output
+from resvm_cli.files.atomic import check_outputs, output
 from resvm_cli.files.predictions import (
     BlockSpool,
     PredictionBlock,
@@ -25,7 +26,7 @@ from resvm_cli.files.predictions import (
     labeled,
 )
 from resvm_cli.files.run_directory import OutputDirectory, output_names
-from resvm_cli.files.streams import STDIN, STDOUT, file_digest, name_of, same_source
+from resvm_cli.files.streams import STDIN, file_digest, name_of
 from resvm_cli.files.svmlight import map_blocks
 from resvm_cli.model.decisions import are_unlike, threshold_for_recall
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
@@ -75,6 +76,8 @@ def predict_files(
     if STDIN in sources:
         raise ParameterError("{out_dir} needs input files: stdin has no name for an output")
     names = output_names(list(sources), SUFFIXES[request.form])
+    targets = [(Message("{out_dir}"), os.path.join(target, name)) for name in names]
+    check_outputs(targets, [("FILE", source) for source in sources])
     model = load_model(request, run)
     outputs = OutputDirectory(target)
     own = share.of(len(sources)) if share is not None else range(len(sources))
@@ -113,12 +116,6 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
 
     The model is loaded unless ``model`` is given.
     """
-    if request.target != STDOUT and same_source(request.source, request.target):
-        raise ParameterError(
-            "{output} and the input are the same file: {source}",
-            "choose another file for {output}",
-            source=request.source,
-        )
     model = model or load_model(request, run)
     if request.zero_based and not model.zero_based:
         raise ParameterError(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.files.delimited import fields_of
-from resvm_cli.files.streams import name_of, read_pieces, text_lines, without_mark
+from resvm_cli.files.delimited import fields_of, read_number
+from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.metrics.significance import OverDataSets
@@ -32,7 +32,7 @@ class RepeatedRun:
 def read_runs(path: str) -> list[RepeatedRun]:
     """Read the runs in a CSV or TSV file with a header; columns may be in any order."""
     name = name_of(path)
-    lines = text_lines(without_mark(read_pieces(path)), name)
+    lines = text_lines(text_pieces(path), name)
     first = next(lines, None)
     if first is None:
         raise DataError(f"{name}: empty", f"expected columns: {', '.join(COLUMNS)}")
@@ -58,10 +58,10 @@ def read_runs(path: str) -> list[RepeatedRun]:
             data_set, repetition, method, written = (
                 fields[position].strip() for position in positions
             )
-            value = float(written)
+            value = read_number(written)
         except (IndexError, ValueError):
             value = math.nan
-        if math.isnan(value):
+        if not math.isfinite(value):
             raise DataError(
                 f"{name}:{number}: expected a data set, a repetition, a method and a number"
             )

@@ -11,12 +11,14 @@ from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.files.atomic import read_consistently
 from resvm_cli.files.predictions import Predictions, Provenance, read_predictions
 from resvm_cli.files.row_lists import read_known_ids, read_labels
-from resvm_cli.files.streams import STDIN, name_of
+from resvm_cli.files.streams import STDIN, as_unicode, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.rows import DataSummary
 from resvm_cli.running.run import Run
+
+BY_ORDER = "rows are joined by id if both files have ids; remove those of one to join by order"
 
 
 @dataclass(frozen=True)
@@ -90,23 +92,30 @@ class ScoredRows:
 
 def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
     """Read all files, join them with the labels, and check that they can be scored."""
+    ids: list[str] = []
+    labels = None if request.labels is None else read_labels(request.labels, ids)
     files = []
     for number, path in enumerate(request.files):
         run.progress("reading", number, len(request.files))
-        file = read_predictions(path, with_ids=request.positive_ids is not None)
+        file = read_predictions(
+            path, with_ids=labels is None or any(ids), require_ids=labels is None
+        )
         if request.provenance is not None:
             file = replace(file, provenance=request.provenance)
         files.append(file)
     warnings: list[Text] = []
-    positive = _positives(request, files, warnings)
-    if request.positive_ids is not None:
+    name = name_of(request.labels or request.positive_ids or "")
+    if labels is not None:
+        files = [_in_order_of_labels(file, ids, name) for file in files]
+        positive = _matching(labels, request.positive_label, name)
+    else:
+        positive = _by_id(request.positive_ids or "", files[0], warnings)
         files = _aligned(files)
     if request.model is not None and _trained_on(request, positive):
         files = [
             replace(file, provenance="trained-on") if file.provenance == "unknown" else file
             for file in files
         ]
-    name = name_of(request.labels or request.positive_ids or "")
     if not positive.any():
         raise DataError(f"{name}: no row is positive")
     if positive.all():
@@ -115,31 +124,36 @@ def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
     return ScoredRows(positive, files, warnings)
 
 
-def _positives(request: ScoreRequest, files: list[Predictions], warnings: list[Text]) -> BoolArray:
-    """Return which rows are positive, in the row order of the first file."""
-    if request.positive_ids is not None:
-        return _by_id(request.positive_ids, files[0], warnings)
-    assert request.labels is not None
-    labels = read_labels(request.labels)
-    name = name_of(request.labels)
-    for file in files:
-        if file.ranked:
-            raise DataError(
-                f"{file.name} is a ranking: its rows are not in the order of {name}",
-                Message(
-                    "join by id: {positive_ids:FILE}, a list of the ids of the positives (rows"
-                    " without an id have their number as id)"
-                ),
-            )
-        longer = len(file.values) - len(labels)
-        if longer:
-            which = file.name if longer > 0 else name
-            raise DataError(
-                f"{file.name} has {len(file.values):,} predictions but {name} has"
-                f" {len(labels):,} labels: {which} is longer by {abs(longer):,}",
-                Message("both must have the same rows in the same order; or use {positive_ids}"),
-            )
-    return _matching(labels, request.positive_label, name)
+def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predictions:
+    """Return the file with its rows in the order of the labels; by id if both files have ids."""
+    if file.ranked:
+        raise DataError(
+            f"{file.name} is a ranking: its rows are not in the order of {name}",
+            Message(
+                "join by id: {positive_ids:FILE}, a list of the ids of the positives (rows"
+                " without an id have their number as id)"
+            ),
+        )
+    if file.ids is not None and _disagree(file.ids, ids):
+        # JSON has ids that are not UTF-8 as escapes
+        plain = replace(file, ids=list(map(as_unicode, file.ids)))
+        return _reordered(plain, list(map(as_unicode, ids)), name, BY_ORDER)
+    longer = len(file.values) - len(ids)
+    if longer:
+        which = file.name if longer > 0 else name
+        raise DataError(
+            f"{file.name} has {len(file.values):,} predictions but {name} has"
+            f" {len(ids):,} labels: {which} is longer by {abs(longer):,}",
+            Message("both must have the same rows in the same order; or use {positive_ids}"),
+        )
+    return file
+
+
+def _disagree(ids: list[str], others: list[str]) -> bool:
+    """Whether ids differ somewhere; a row without an id agrees with any."""
+    return ids != others and any(
+        one != other for one, other in zip(ids, others, strict=False) if one and other
+    )
 
 
 def _matching(labels: FloatArray, positive_label: float | None, name: str) -> BoolArray:
@@ -213,23 +227,27 @@ def _aligned(files: list[Predictions]) -> list[Predictions]:
     """Return all files with their rows in the order of the first, matched by id."""
     first = files[0]
     assert first.ids is not None
-    if len(files) == 1:
-        return files
-    index = {row_id: number for number, row_id in enumerate(first.ids)}
-    if len(index) < len(first.ids):
-        repeated = Counter(first.ids).most_common(1)[0][0]
-        raise DataError(f"{first.name}: the id '{repeated}' is repeated, so files cannot be joined")
-    result = [first]
-    for file in files[1:]:
-        assert file.ids is not None
-        if len(file.ids) != len(first.ids) or set(file.ids) != index.keys():
-            apart = set(file.ids) ^ index.keys()
-            what = f"{len(apart):,} ids are in only one of them" if apart else "an id is repeated"
-            raise DataError(f"{first.name} and {file.name} do not have the same rows: {what}")
-        order = np.empty(len(index), np.int64)
-        order[[index[row_id] for row_id in file.ids]] = np.arange(len(index))
-        predicted = file.predicted_positive
-        predicted = None if predicted is None else predicted[order]
-        values = file.values[order]
-        result.append(replace(file, values=values, predicted_positive=predicted, ids=first.ids))
-    return result
+    return [first, *(_reordered(file, first.ids, first.name) for file in files[1:])]
+
+
+def _reordered(
+    file: Predictions, ids: list[str], name: str, hint: str | None = None
+) -> Predictions:
+    """Return a file with its rows in the order of these ids, which are those of another file."""
+    assert file.ids is not None
+    index = {row_id: number for number, row_id in enumerate(ids)}
+    if len(index) < len(ids):
+        repeated = Counter(ids).most_common(1)[0][0]
+        what = f"the id '{repeated}' is repeated" if repeated else "some rows have no id"
+        raise DataError(f"{name}: {what}, so files cannot be joined", hint)
+    if len(file.ids) != len(ids) or set(file.ids) != index.keys():
+        apart = set(file.ids) ^ index.keys()
+        what = "an id is repeated"
+        if apart:
+            what = f"{len(apart):,} ids are in only one of them, such as '{max(apart)}'"
+        raise DataError(f"{name} and {file.name} do not have the same rows: {what}", hint)
+    order = np.empty(len(index), np.int64)
+    order[[index[row_id] for row_id in file.ids]] = np.arange(len(index))
+    predicted = file.predicted_positive
+    predicted = None if predicted is None else predicted[order]
+    return replace(file, values=file.values[order], predicted_positive=predicted, ids=ids)

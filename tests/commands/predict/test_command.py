@@ -7,6 +7,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -260,7 +261,9 @@ def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
     for target in (rows, tmp_path / "link"):
         ran = resvm("predict", model, rows, "-o", target)
         assert ran.code == 2
-        assert "-o and the input are the same file" in ran.err
+        assert f"-o/--output would write to {target}, which is an input (FILE)" in ran.err
+    command = shlex.join(resvm_command("predict", model, "-o", rows))
+    assert_exit(run(["sh", "-c", f"{command} < {rows}"]), 2, "which is an input (stdin)")
     assert rows.read_bytes() == (problem / "test.svm").read_bytes()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import train_arguments
+from tests.conftest import assert_exit, train_arguments
 
 
 @pytest.fixture
@@ -92,3 +92,11 @@ def test_outputs_that_cannot_be_told_apart_are_refused(
     assert ran.code == 2
     assert words in ran.err
     assert not (tmp_path / "preds").exists()
+
+
+def test_an_output_in_the_directory_is_not_one_of_the_inputs(model, files, resvm, tmp_path):
+    predicted = files[0].with_name("rows-0.svm.pred")
+    predicted.write_bytes(files[1].read_bytes())
+    ran = resvm("predict", model, files[0], predicted, "--out-dir", predicted.parent)
+    assert_exit(ran, 2, f"--out-dir would write to {predicted}, which is an input (FILE)")
+    assert predicted.read_bytes() == files[1].read_bytes()
