@@ -91,6 +91,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self: Estimator,
         X: Any,
         y: npt.ArrayLike,
+        *,
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
@@ -127,6 +128,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self: Estimator,
         X: Any,
         y: npt.ArrayLike,
+        *,
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
         **options: Any,

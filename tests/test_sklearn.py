@@ -167,6 +167,14 @@ def test_groups_keep_rows_from_judging_their_like(rows):
     assert (fitted.oob_members_ <= RESVMClassifier(n_models=20).fit(X, y).oob_members_).all()
 
 
+@pytest.mark.parametrize("name", ["fit", "tune"])
+def test_a_third_argument_is_neither_weights_nor_groups(rows, name):
+    X, y = rows
+    for function in (getattr(RESVMClassifier(), name), getattr(resvm_cli, name)):
+        with pytest.raises(TypeError, match="positional argument"):
+            function(X, y, np.ones(150))
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_pickled_estimator_judges_and_is_saved_alike(rows, kind, tmp_path):
     X, y = rows
