@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.matrices import Label, LabeledMatrix, Matrix, PathName, as_matrix, checked_names
+from resvm_cli.api.matrices import (
+    ColumnLayout,
+    Label,
+    LabeledMatrix,
+    Matrix,
+    PathName,
+    as_matrix,
+    checked_names,
+)
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
 from resvm_cli.errors import DataError, ParameterError, Text
@@ -95,7 +103,7 @@ def fit(
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
-        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs)
+        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs, labeled.columns)
 
 
 def tune(
@@ -204,6 +212,8 @@ def rank(
         )
         request.check_list()
         labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        if isinstance(model, Model) and model.columns is not None:
+            model.columns.require(labeled.columns)
         names = checked_names("ids", ids, len(labeled.positive))
         kernel, zero_based = choice.params.kernel, False
         if stored is not None:
@@ -212,8 +222,9 @@ def rank(
         data = labeled.data(groups, scale, kernel=kernel, zero_based=zero_based, weights=weights)
         trusted = None
         if negatives is not None:
-            first = 0 if data.zero_based else 1
-            trusted = Rows.from_matrix(as_matrix(negatives, "negatives"), first)
+            matrix = as_matrix(negatives, "negatives")
+            labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
+            trusted = Rows.from_matrix(matrix, 0 if data.zero_based else 1)
         found = rank_on(data, request, run, stored, trusted)
         listing, estimate = found.listing, found.fdr_estimate
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)

@@ -22,6 +22,8 @@ PathName: TypeAlias = str | os.PathLike[str]
 
 ENCODE = "leave out text columns, or encode them as numbers, one column per value"
 FILL_IN = "leave such rows out, or fill in a number such as the column mean"
+SAME_COLUMNS = "give the same columns as in training, in the same order"
+N_LISTED = 3  # differing columns named in an error
 
 
 def as_matrix(X: Matrix, name: str = "X") -> Any:
@@ -54,7 +56,56 @@ def _dense(X: Matrix, name: str) -> FloatArray:
 
 
 def _column_name(X: Matrix, column: int) -> str:
-    return f"'{X.columns[column]}'" if hasattr(X, "columns") else str(column)
+    names = _column_names(X)
+    return str(column) if names is None else f"'{names[column]}'"
+
+
+def _column_names(X: Matrix) -> tuple[Any, ...] | None:
+    """Return the names of the columns of a DataFrame or an Arrow table, None for other matrices."""
+    names = getattr(X, "column_names", None)  # Arrow; of a DataFrame, at most one of its columns
+    return tuple(names if isinstance(names, list) else getattr(X, "columns", ())) or None
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """How many columns a matrix has and, for a DataFrame, their names."""
+
+    count: int
+    names: tuple[Any, ...] | None
+
+    @classmethod
+    def from_matrix(cls, X: Matrix, matrix: Any) -> ColumnLayout:
+        """Return the layout of X; ``matrix`` is X as returned by ``as_matrix``."""
+        return cls(int(matrix.shape[1]), _column_names(X))
+
+    def require(self, found: ColumnLayout, name: str = "X") -> None:
+        """Reject another number of columns, or other names or another order of them."""
+        if found.count != self.count:
+            message = (
+                f"{name} has {found.count:,} columns, but the model was trained on {self.count:,}"
+            )
+        elif self.names is None or found.names is None or found.names == self.names:
+            return
+        else:
+            message = f"the columns of {name} are not those of the training rows"
+        raise DataError("; ".join([message, *self._differences(found)]), SAME_COLUMNS)
+
+    def _differences(self, found: ColumnLayout) -> list[str]:
+        """Describe the first names that differ."""
+        if self.names is None or found.names is None:
+            return []
+        new = [repr(name) for name in found.names if name not in self.names]
+        missing = [repr(name) for name in self.names if name not in found.names]
+        if new or missing:
+            listed = {"not in training": new, "missing": missing}
+            return [
+                f"{what}: {', '.join(some[:N_LISTED])}" for what, some in listed.items() if some
+            ]
+        pairs = enumerate(zip(found.names, self.names, strict=False))
+        moved = [
+            f"column {at} is {one!r}, not {other!r}" for at, (one, other) in pairs if one != other
+        ]
+        return moved[:N_LISTED]
 
 
 def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
@@ -83,6 +134,7 @@ class LabeledMatrix:
     matrix: Any
     positive: npt.NDArray[np.bool_]
     label: Label
+    columns: ColumnLayout
 
     @classmethod
     def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabeledMatrix:
@@ -101,7 +153,7 @@ class LabeledMatrix:
             )
         if positive.all():
             raise DataError(f"every row has the label {label}; there are no unlabeled rows")
-        return cls(matrix, positive, label)
+        return cls(matrix, positive, label, ColumnLayout.from_matrix(X, matrix))
 
     @property
     def order(self) -> IntArray:

@@ -438,13 +438,83 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
         resvm_cli.fit(csr_matrix(X.astype(float)), labelled.y)
 
 
-def test_an_array_of_too_few_columns_is_refused(labelled):
-    model = resvm_cli.fit(labelled.X, labelled.y, n_models=2)
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_a_model_refuses_rows_of_another_width(labelled, form, tmp_path):
+    X, y = labelled.X, labelled.y
+    model = resvm_cli.fit(form(X), y, n_models=2)
+    for width in (4, 5, 7, 12):
+        other = form(np.hstack([X, X])[:, :width])
+        message = f"^X has {width} columns, but the model was trained on 6\ngive the same columns"
+        for judge in (model.predict, model.votes, model.member_values):
+            with pytest.raises(ValueError, match=message):
+                judge(other)
+        with pytest.raises(ValueError, match=r"^negatives has"):
+            resvm_cli.rank(form(X), y, negatives=other, n_models=2)
+        with pytest.raises(ValueError, match=r"^X has"):
+            resvm_cli.rank(other, y, model=model)
+    values = model.decision_values(X)
+    np.testing.assert_array_equal(model.decision_values(csr_matrix(X)), values)
+
+
+def test_a_loaded_model_knows_only_its_last_feature(labelled, tmp_path):
+    resvm_cli.fit(labelled.X, labelled.y, n_models=2).save(tmp_path / "m")
+    model = resvm_cli.load(tmp_path / "m")
+    wide = np.pad(labelled.X, ((0, 0), (0, 2)))
+    values = model.decision_values(labelled.X)
+    np.testing.assert_array_equal(model.decision_values(wide), values)
     with pytest.raises(ValueError, match="X has 4 columns, but the model was trained on 6"):
         model.predict(labelled.X[:, :4])
     narrow = csr_matrix(labelled.X[:, :4])  # rows of a file end where their features do
     expected = model.decision_values(np.pad(labelled.X[:, :4], ((0, 0), (0, 2))))
     np.testing.assert_array_equal(model.decision_values(narrow), expected)
+    wide[7, 7] = 1
+    for form in (np.asarray, csr_matrix):
+        with pytest.raises(ValueError, match="X has 8 columns, but the model was trained on 6"):
+            model.predict(form(wide))
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_precomputed_rows_have_a_value_for_each_training_row(labelled, form, tmp_path):
+    K = labelled.X @ labelled.X.T
+    fitted = resvm_cli.fit(K, labelled.y, kernel="precomputed", n_models=2)
+    fitted.save(tmp_path / "m")
+    for model in (fitted, resvm_cli.load(tmp_path / "m")):
+        assert model.n_features == 130
+        assert model.predict(form(K[:3])).shape == (3,)
+        for width in (129, 131):
+            with pytest.raises(ValueError, match=f"X has {width} columns, but .* trained on 130"):
+                model.predict(form(np.hstack([K, K])[:, :width]))
+
+
+def test_columns_of_other_names_or_in_another_order_are_refused(labelled):
+    X, y = labelled.X, labelled.y
+    model = resvm_cli.fit(Frame(X, list("abcdef")), y, n_models=2)
+    values = model.decision_values(X)  # an array has no names to compare
+    np.testing.assert_array_equal(model.decision_values(Frame(X, list("abcdef"))), values)
+    for names, message in (
+        ("abdcef", "column 2 is 'd', not 'c'; column 3 is 'c', not 'd'\n"),
+        ("xbcdez", "not in training: 'x', 'z'; missing: 'a', 'f'\n"),
+        ("uvwxyz", "not in training: 'u', 'v', 'w'; missing: 'a', 'b', 'c'\n"),
+    ):
+        with pytest.raises(ValueError, match=f"^the columns of X are not those .*; {message}"):
+            model.predict(Frame(X, list(names)))
+    with pytest.raises(ValueError, match=r"^X has 5 columns, .* trained on 6; missing: 'c'"):
+        model.predict(Frame(X[:, :5], list("abdef")))
+    known, others = Frame(X, list("abcdef")), Frame(X[:4], list("abcdeg"))
+    with pytest.raises(ValueError, match=r"^the columns of negatives are not"):
+        resvm_cli.rank(known, y, negatives=others, n_models=2)
+    unnamed = resvm_cli.fit(X, y, n_models=2)
+    np.testing.assert_array_equal(unnamed.decision_values(Frame(X, list("fedcba"))), values)
+
+
+def test_columns_of_arrow_tables_have_names_too(labelled):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(dict(zip("abcdef", labelled.X.T, strict=True)))
+    model = resvm_cli.fit(table, labelled.y, n_models=2)
+    values = model.decision_values(labelled.X[:9])
+    np.testing.assert_array_equal(model.decision_values(table.slice(0, 9)), values)
+    with pytest.raises(ValueError, match="column 0 is 'b', not 'a'"):
+        model.predict(table.select(list("bacdef")))
 
 
 def test_what_is_returned_is_shown_in_a_line(labelled):
