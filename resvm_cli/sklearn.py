@@ -35,7 +35,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
-from resvm_cli.api.matrices import PathName
+from resvm_cli.api.matrices import PathName, refuse_lossy
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
@@ -227,7 +227,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
         """Return the rows, their labels, and the label of known positives."""
-        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
+        refuse_lossy(y, "y")
         kind = type_of_target(labels, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
@@ -238,8 +240,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         label = self.positive_label_ = self._positive_label()
         if isinstance(label, (np.number, np.bool_, float, int)):
-            return X, labels, label.item() if hasattr(label, "item") else label
-        return X, np.where(labels == label, "1", "0"), "1"  # a manifest stores only numbers
+            return rows, labels, label.item() if hasattr(label, "item") else label
+        return rows, np.where(labels == label, "1", "0"), "1"  # a manifest stores only numbers
 
     def _positive_label(self) -> Any:
         """Return the one of ``classes_`` that marks known positives."""
@@ -264,8 +266,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _decisions(self, X: Any) -> Decisions:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self.model_.decisions(X)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        refuse_lossy(X, "X")
+        return self.model_.decisions(rows)
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]

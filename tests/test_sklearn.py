@@ -176,6 +176,20 @@ def test_a_third_argument_is_neither_weights_nor_groups(rows, name):
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
+def test_masked_rows_labels_and_dates_are_refused(rows, kind):
+    X, y = rows
+    masked = np.ma.masked_less(X, 0)
+    fitted = kind().fit(X, y)
+    for refused in (lambda: kind().fit(masked, y), lambda: fitted.predict(masked)):
+        with pytest.raises(ValueError, match=r"^X has masked values"):
+            refused()
+    with pytest.raises(ValueError, match=r"^y has masked values"):
+        kind().fit(X, np.ma.masked_equal(y, 0))
+    with pytest.raises(ValueError, match=r"^X holds dates"):
+        kind().fit(X.astype("M8[D]"), y)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_pickled_estimator_judges_and_is_saved_alike(rows, kind, tmp_path):
     X, y = rows
     fitted = kind().fit(X, y)

@@ -23,17 +23,22 @@ PathName: TypeAlias = str | os.PathLike[str]
 ENCODE = "leave out text columns, or encode them as numbers, one column per value"
 FILL_IN = "leave such rows out, or fill in a number such as the column mean"
 SAME_COLUMNS = "give the same columns as in training, in the same order"
+LOSSY_KINDS = {"c": "complex numbers", "M": "dates", "m": "time spans"}
 N_LISTED = 3  # differing columns named in an error
 
 
 def as_matrix(X: Matrix, name: str = "X") -> Any:
-    """Return a numpy or scipy matrix of finite numbers."""
-    matrix = X if hasattr(X, "tocsr") else _dense(X, name)
+    """Return a numpy matrix or a scipy matrix in CSR format, of finite numbers."""
+    refuse_lossy(X, name)
+    is_sparse = hasattr(X, "tocsr")
+    matrix: Any = X if is_sparse else _dense(X, name)
     if len(matrix.shape) != 2:
         raise DataError(f"{name} has {len(matrix.shape)} dimensions; 2 were expected")
-    finite = np.isfinite(matrix.data if hasattr(matrix, "tocsr") else matrix)
+    matrix = matrix.tocsr() if is_sparse else matrix
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(np.asarray(matrix.data if is_sparse else matrix, np.float64))
     if not finite.all():
-        if not hasattr(matrix, "tocsr"):
+        if not is_sparse:
             row, column = (int(places[0]) for places in np.nonzero(~finite))
             where = f"row {row}, column {_column_name(X, column)} of {name}"
             raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
@@ -41,18 +46,40 @@ def as_matrix(X: Matrix, name: str = "X") -> Any:
     return matrix
 
 
+def refuse_lossy(values: Any, name: str) -> None:
+    """Reject arrays that numpy would convert to plain numbers only by losing their meaning."""
+    if hasattr(values, "filled") and np.any(values.mask):
+        raise DataError(f"{name} has masked values", FILL_IN)
+    is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
+    dtypes = values.dtypes if is_frame else [getattr(values, "dtype", None)]
+    for column, dtype in enumerate(dtypes):
+        if (kind := getattr(dtype, "kind", "")) in LOSSY_KINDS:
+            where = f"column {_column_name(values, column)} of {name}" if is_frame else name
+            raise DataError(
+                f"{where} holds {LOSSY_KINDS[kind]}; real numbers were expected",
+                "convert them to columns of real numbers",
+            )
+
+
 def _dense(X: Matrix, name: str) -> FloatArray:
     try:
-        return np.asarray(X, np.float64)
+        values = X if hasattr(X, "iloc") else np.asarray(X)
+        refuse_lossy(values, name)  # in a list or an Arrow table
+        with np.errstate(over="ignore"):  # infinite values are refused
+            return np.asarray(values, np.float64)
+    except DataError:
+        raise
     except (TypeError, ValueError) as error:
-        if hasattr(X, "columns"):
-            for column in range(X.shape[1]):
-                try:
-                    np.asarray(X.iloc[:, column], np.float64)
-                except (TypeError, ValueError):
-                    where = f"column {_column_name(X, column)} of {name}"
-                    raise DataError(f"{where} holds values that are not numbers", ENCODE) from None
-        raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
+        if not hasattr(X, "iloc"):
+            raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
+    columns = []
+    for column in range(X.shape[1]):
+        try:
+            columns.append(X.iloc[:, column].to_numpy(np.float64, na_value=np.nan))
+        except (TypeError, ValueError):
+            where = f"column {_column_name(X, column)} of {name}"
+            raise DataError(f"{where} holds values that are not numbers", ENCODE) from None
+    return np.column_stack(columns)
 
 
 def _column_name(X: Matrix, column: int) -> str:
@@ -138,6 +165,7 @@ class LabeledMatrix:
 
     @classmethod
     def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabeledMatrix:
+        refuse_lossy(y, "y")
         matrix, labels = as_matrix(X), np.asarray(y)
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
@@ -181,6 +209,7 @@ class LabeledMatrix:
         names = checked_names("groups", groups, n_rows)
         of_rows = None if names is None else np.array(names, object)[self.order]
         if weights is not None:
+            refuse_lossy(weights, "weights")
             weights = np.asarray(weights, np.float64)
             if weights.shape != self.positive.shape:
                 raise DataError(f"{weights.size:,} weights, but X has {n_rows:,} rows")

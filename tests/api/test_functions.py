@@ -12,17 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_matrix, csr_array, csr_matrix
+from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
-from resvm_cli.api import results
+from resvm_cli.api import matrices, results
 from resvm_cli.errors import ModelError
 from resvm_cli.model import members
 from tests.conftest import ROOT, write_svm
 from tests.programs import run, script_command
 
 SMALL = {"n_models": 5}
+SPARSE_NAMES = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
 class Labelled(NamedTuple):
@@ -100,7 +102,11 @@ def test_a_model_is_the_one_that_train_writes(labelled, keywords, resvm, tmp_pat
     assert snapshot(tmp_path / "python") == written
 
 
-@pytest.mark.parametrize("form", [csr_matrix, csr_array, coo_matrix, np.ndarray.tolist])
+FORMATS = [f"{name}_{kind}" for name in SPARSE_NAMES for kind in ("matrix", "array")]
+
+
+@pytest.mark.parametrize("form", [*(getattr(sparse, name) for name in FORMATS), np.ndarray.tolist])
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
 def test_every_form_of_matrix_gives_the_same_model(labelled, form, tmp_path):
     resvm_cli.fit(labelled.X, labelled.y, **SMALL).save(tmp_path / "dense")
     model = resvm_cli.fit(form(labelled.X), labelled.y.tolist(), **SMALL, jobs=2)
@@ -409,12 +415,19 @@ def test_the_session_of_the_guide_prints_what_is_shown(tmp_path, monkeypatch):
     assert shown.failed == 0, "".join(told)
 
 
+class Cells(np.ndarray):
+    """As much of a column of pandas as is asked for."""
+
+    def to_numpy(self, dtype, na_value):
+        return np.asarray(self, dtype)
+
+
 class Frame:
     """As much of a table of pandas as is asked for."""
 
     def __init__(self, cells, columns):
         self.cells, self.columns, self.shape = cells, columns, cells.shape
-        self.iloc = cells
+        self.dtypes, self.iloc = [cells.dtype] * len(columns), cells.view(Cells)
 
     def __array__(self, dtype=None, copy=None):
         return self.cells.astype(dtype)
@@ -550,3 +563,74 @@ def test_labels_that_do_not_compare_are_listed(labelled):
     y = np.where(labelled.y == 1, "hit", None)
     with pytest.raises(ValueError, match=r"the labels are None, hit; set positive_label"):
         resvm_cli.fit(labelled.X, y)
+
+
+def wide_numbers(X):
+    """The same numbers in types that double precision holds exactly."""
+    whole = np.clip(np.rint(4 * X), -100, 100)
+    yield whole, whole
+    for kind in (np.float16, np.float32, np.longdouble, np.int8, np.int64, object, str, ">f8"):
+        yield whole, whole.astype(int).astype(kind)
+    yield whole, np.ma.array(whole)
+    yield whole != 0, whole != 0
+    for kind in (np.longdouble, np.int8, bool):
+        yield whole.astype(kind), csr_matrix(whole.astype(kind))
+
+
+def test_numbers_of_every_type_are_converted_exactly(labelled):
+    for plain, typed in wide_numbers(labelled.X):
+        found = matrices.as_matrix(typed)
+        found = found.toarray() if hasattr(found, "toarray") else found
+        np.testing.assert_array_equal(found.astype(float), plain.astype(float))
+
+
+@pytest.mark.parametrize(
+    ("convert", "message"),
+    [
+        (lambda X: X * 1j, "^X holds complex numbers; real numbers were expected\nconvert them"),
+        (lambda X: (X * 1j).tolist(), "^X holds complex numbers"),
+        (lambda X: csr_matrix(X * 1j), "^X holds complex numbers"),
+        (lambda X: sparse.dok_array(X * 1j), "^X holds complex numbers"),
+        (lambda X: Frame(X * 1j, list("abcdef")), "^column 'a' of X holds complex numbers"),
+        (lambda X: X.astype("M8[D]"), "^X holds dates"),
+        (lambda X: list(X.astype("m8[D]")), "^X holds time spans"),
+        (lambda X: np.ma.masked_equal(X, X[3, 1]), "^X has masked values\nleave such rows out"),
+        (lambda X: X.astype(np.longdouble) * np.longdouble("1e400"), "of X: -?inf; every value"),
+        (lambda X: csr_matrix(X.astype(np.longdouble) * np.longdouble("1e400")), "not finite"),
+    ],
+)
+def test_values_that_would_lose_their_meaning_are_refused(labelled, convert, message):
+    X = np.where(labelled.X == 0, 1, labelled.X)
+    for given in (resvm_cli.fit, resvm_cli.tune, resvm_cli.rank):
+        with pytest.raises(ValueError, match=message):
+            given(convert(X), labelled.y)
+    model = resvm_cli.fit(X, labelled.y, n_models=1)
+    with pytest.raises(ValueError, match=message):
+        model.predict(convert(X))
+
+
+def test_masked_labels_and_weights_are_refused(labelled):
+    first = np.arange(130) == 0
+    with pytest.raises(ValueError, match=r"^y has masked values"):
+        resvm_cli.fit(labelled.X, np.ma.array(labelled.y, mask=first))
+    with pytest.raises(ValueError, match=r"^weights has masked values"):
+        resvm_cli.fit(labelled.X, labelled.y, weights=np.ma.array(np.ones(130), mask=first))
+
+
+def test_data_frames_of_every_type_are_converted_or_refused(labelled):
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.DataFrame(np.clip(np.rint(labelled.X), -9, 9), columns=list("abcdef"))
+    for kind in ("Int64", "Float64", "float32", "int8", "category", pandas.SparseDtype(float, 0)):
+        np.testing.assert_array_equal(matrices.as_matrix(whole.astype({"b": kind})), whole)
+        np.testing.assert_array_equal(matrices.as_matrix(whole.astype(kind)), whole)
+    for kind in ("Int64", "Float64", "boolean"):
+        some = (whole != 0) if kind == "boolean" else whole
+        missing = some.astype({"b": kind})
+        missing.loc[4, "b"] = pandas.NA
+        with pytest.raises(ValueError, match=r"^row 4, column 'b' of X: nan; every value"):
+            matrices.as_matrix(missing)
+    dates = whole.assign(t=pandas.to_datetime("2026-01-01"))
+    with pytest.raises(ValueError, match=r"^column 't' of X holds dates"):
+        matrices.as_matrix(dates)
+    with pytest.raises(ValueError, match=r"^column 't' of X holds values that are not numbers"):
+        matrices.as_matrix(whole.assign(t="x"))
