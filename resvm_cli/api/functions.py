@@ -51,7 +51,7 @@ def fit(
     *,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
-    positive_label: Label = 1,
+    positive_label: Label | None = None,
     oob: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -72,8 +72,8 @@ def fit(
     weights : array, optional
         Confidence in each known positive, from 0 to 1. One number per row of X; numbers of
         unlabeled rows are ignored. Bags draw rows of P in proportion to it.
-    positive_label : number or str, default=1
-        The label of known positives.
+    positive_label : number or str, optional
+        The label of known positives. Default: 1, if all other labels are 0, or all are -1.
     oob : bool, default=False
         Keep the out-of-bag decision values of the training rows in ``Model.oob``.
     jobs : int, optional
@@ -112,7 +112,7 @@ def tune(
     *,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
-    positive_label: Label = 1,
+    positive_label: Label | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
@@ -158,7 +158,7 @@ def rank(
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
-    positive_label: Label = 1,
+    positive_label: Label | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,

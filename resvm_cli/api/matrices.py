@@ -24,6 +24,7 @@ ENCODE = "leave out text columns, or encode them as numbers, one column per valu
 FILL_IN = "leave such rows out, or fill in a number such as the column mean"
 SAME_COLUMNS = "give the same columns as in training, in the same order"
 LOSSY_KINDS = {"c": "complex numbers", "M": "dates", "m": "time spans"}
+N_LABELS = 20  # listed in an error
 N_LISTED = 3  # differing columns named in an error
 
 
@@ -154,6 +155,19 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
     return names
 
 
+def _is_clear(labels: npt.NDArray[Any]) -> bool:
+    """Return whether 1 can only mean positive: all other labels are 0, or -1, or missing."""
+    others = {value for value in labels.tolist() if value is not None and value == value}
+    return others in ({1}, {0, 1}, {-1, 1})
+
+
+def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
+    listed = ", ".join(sorted({repr(value) for value in labels.tolist()})[:N_LABELS])
+    return DataError(
+        message, Message("the labels are {listed}; set {positive_label}", listed=listed)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class LabeledMatrix:
     """A matrix, and which of its rows are known positives."""
@@ -164,21 +178,26 @@ class LabeledMatrix:
     columns: ColumnLayout
 
     @classmethod
-    def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabeledMatrix:
+    def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label | None) -> LabeledMatrix:
+        """Check labels; without ``label``, 1 marks known positives if all others are 0 or -1."""
         refuse_lossy(y, "y")
         matrix, labels = as_matrix(X), np.asarray(y)
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
             raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
-        if np.ndim(label):
+        if label is not None and np.ndim(label):
             raise ParameterError("{positive_label} must be one label, got {value!r}", value=label)
-        positive = np.asarray(labels == label, bool)
-        if not positive.any():
-            there = ", ".join(sorted({str(value) for value in labels.tolist()})[:20])
+        try:
+            if label is None and not _is_clear(labels):
+                raise _unknown_label("cannot tell which label marks known positives", labels)
+            label = 1 if label is None else label
+            positive = np.asarray(labels == label, bool)
+        except TypeError:  # NA of pandas does not compare
             raise DataError(
-                f"no row has the label of known positives, {label}",
-                Message("the labels are {there}; set {positive_label}", there=there),
-            )
+                "y has missing values", "give unlabeled rows a label such as 0"
+            ) from None
+        if not positive.any():
+            raise _unknown_label(f"no row has the label of known positives, {label!r}", labels)
         if positive.all():
             raise DataError(f"every row has the label {label}; there are no unlabeled rows")
         return cls(matrix, positive, label, ColumnLayout.from_matrix(X, matrix))

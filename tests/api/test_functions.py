@@ -561,7 +561,7 @@ def test_ids_come_in_the_order_of_the_rows_whatever_their_keys(labelled):
 
 def test_labels_that_do_not_compare_are_listed(labelled):
     y = np.where(labelled.y == 1, "hit", None)
-    with pytest.raises(ValueError, match=r"the labels are None, hit; set positive_label"):
+    with pytest.raises(ValueError, match=r"the labels are 'hit', None; set positive_label"):
         resvm_cli.fit(labelled.X, y)
 
 
@@ -634,3 +634,46 @@ def test_data_frames_of_every_type_are_converted_or_refused(labelled):
         matrices.as_matrix(dates)
     with pytest.raises(ValueError, match=r"^column 't' of X holds values that are not numbers"):
         matrices.as_matrix(whole.assign(t="x"))
+
+
+@pytest.mark.parametrize("other", [0, -1, False, 0.0, np.nan, None])
+def test_1_marks_known_positives_if_the_other_label_cannot(labelled, other):
+    positive = True if other is False else 1
+    y = np.array([positive if label == 1 else other for label in labelled.y])
+    values = resvm_cli.fit(labelled.X, y, **SMALL).decision_values(labelled.X)
+    expected = resvm_cli.fit(labelled.X, labelled.y, **SMALL).decision_values(labelled.X)
+    np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize(
+    ("labels", "listed"),
+    [
+        ((2, 1), "1, 2"),
+        ((1, 2), "1, 2"),
+        ((0, 2), "0, 2"),
+        ((0, 1, -1), "-1, 0, 1"),
+        ((0.5, 1), "0.5, 1.0"),
+        (("0", "1"), "'0', '1'"),
+        (("yes", "no"), "'no', 'yes'"),
+    ],
+)
+def test_labels_of_which_either_may_be_positive_need_the_positive_one(labelled, labels, listed):
+    y = np.array(labels)[labelled.y * (1 + np.arange(130) % 2) % len(labels)]
+    message = f"^cannot tell which label marks known positives\nthe labels are {listed}; set"
+    for function in (resvm_cli.fit, resvm_cli.tune, resvm_cli.rank):
+        with pytest.raises(ValueError, match=message):
+            function(labelled.X, y)
+    for positive in labels:
+        model = resvm_cli.fit(labelled.X, y, positive_label=positive, **SMALL)
+        expected = resvm_cli.fit(labelled.X, y == positive, **SMALL)
+        values = expected.decision_values(labelled.X)
+        np.testing.assert_array_equal(model.decision_values(labelled.X), values)
+
+
+def test_labels_that_pandas_cannot_compare_are_refused(labelled):
+    pandas = pytest.importorskip("pandas")
+    y = labelled.y.astype(object)
+    y[3] = pandas.NA
+    for label in (None, 1):
+        with pytest.raises(ValueError, match=r"^y has missing values\ngive unlabeled rows a label"):
+            resvm_cli.fit(labelled.X, y, positive_label=label)
