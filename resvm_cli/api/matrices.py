@@ -157,8 +157,8 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
 
 def _is_clear(labels: npt.NDArray[Any]) -> bool:
     """Return whether 1 can only mean positive: all other labels are 0, or -1, or missing."""
-    others = {value for value in labels.tolist() if value is not None and value == value}
-    return others in ({1}, {0, 1}, {-1, 1})
+    present = {value for value in labels.tolist() if value is not None and value == value}
+    return present in ({1}, {0, 1}, {-1, 1})
 
 
 def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
