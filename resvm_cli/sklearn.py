@@ -1,7 +1,9 @@
 """Estimators for scikit-learn (1.6 and later) that use the same engine as the commands.
 
-``classes_[1]`` is the label of known positives and ``classes_[0]`` the label of unlabeled rows: 1
-and 0, 1 and -1, True and False, or any two labels if ``positive_label`` is set. The parameters are
+``y`` has two labels: one of known positives and one of unlabeled rows. The positive one is
+``positive_label``, or else the larger: 1 of 1 and 0, of 1 and -1, True of True and False.
+``classes_`` is sorted and ``decision_function`` is positive for ``classes_[1]``, as scikit-learn
+expects; ``score_samples`` is larger for likelier positives whatever the labels. The parameters are
 the options of ``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same
 rows give a byte-for-byte identical model.
 """
@@ -33,7 +35,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
-from resvm_cli.api.matrices import PathName
+from resvm_cli.api.matrices import PathName, refuse_lossy
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
@@ -45,6 +47,11 @@ from resvm_cli.training import best_json
 MAX_SEED = 2**31 - 1
 # Estimator parameters that the engine does not have.
 ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label")
+NUMBERED = (
+    "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
+    " set {positive_label} to 0 or 1"
+)
+CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which 1 can only be the positive one
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
 
@@ -84,6 +91,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self: Estimator,
         X: Any,
         y: npt.ArrayLike,
+        *,
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
@@ -120,6 +128,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self: Estimator,
         X: Any,
         y: npt.ArrayLike,
+        *,
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
         **options: Any,
@@ -144,17 +153,29 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the decision values minus the threshold."""
-        return self.decision_values(X) - self.threshold_
+        """Return a number for each row, above 0 if it is predicted to be of ``classes_[1]``.
+
+        It is the decision value minus the threshold, negated if ``positive_label_`` is
+        ``classes_[0]``. To rank rows, use ``score_samples``.
+        """
+        margins = self.decision_values(X) - self.threshold_
+        if self.positive_label_ == self.classes_[1]:
+            return margins
+        # a row at the threshold is not predicted positive, so it belongs to classes_[1]
+        return np.where(margins == 0, np.finfo(float).tiny, -margins)
 
     def decision_values(self, X: Any) -> FloatArray:
         """Return the decision values that ``resvm predict`` writes."""
         return self._decisions(X).by(self.model_.decision)
 
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the decision values: larger for likelier positives, whatever the labels."""
+        return self.decision_values(X)
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return labels: ``classes_[1]`` if the decision value exceeds the threshold."""
-        positive = self.decision_function(X) > 0
-        labels: npt.NDArray[Any] = self.classes_[positive.astype(int)]
+        """Return labels: ``positive_label_`` if the decision value exceeds the threshold."""
+        of_second = self.decision_function(X) > 0
+        labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
         return labels
 
     def predict_votes(self, X: Any) -> FloatArray:
@@ -170,8 +191,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
         """Load a model that ``save`` or ``resvm train`` wrote.
 
-        Models do not store labels, so give them as ``classes``. Fitting the estimator again on
-        the same rows gives the same model.
+        Models do not store labels: ``classes`` gives the label of unlabeled rows, then that of
+        positives. Fitting the estimator again on the same rows gives the same model.
         """
         model = api.load(path)
         if model.method != cls.method:
@@ -180,7 +201,14 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
                 f"{os.fspath(path)}: holds a {fitting[model.method]}, not a {cls.__name__}"
             )
         found = cls(**_stored_parameters(cls, model))
-        found.classes_ = np.asarray(classes)
+        found.classes_ = np.unique(classes)
+        if len(classes) != 2 or len(found.classes_) != 2:
+            raise ParameterError(
+                "{classes} must be two labels, that of positives last, got {value!r}", value=classes
+            )
+        if list(classes) not in CLEAR_PAIRS:
+            found.set_params(positive_label=classes[1])
+        found.positive_label_ = found._positive_label()
         found.n_features_in_ = model.n_features
         found._take(model)
         return found
@@ -199,48 +227,48 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
         """Return the rows, their labels, and the label of known positives."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
+        refuse_lossy(y, "y")
+        kind = type_of_target(labels, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}."
             )
-        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
-        numbers = self._positive_last(numbers)
-        label = self.classes_[1]
+        label = self.positive_label_ = self._positive_label()
         if isinstance(label, (np.number, np.bool_, float, int)):
-            return X, self.classes_[numbers], label.item() if hasattr(label, "item") else label
-        return X, numbers.astype(str), "1"  # a manifest stores only numbers
+            return rows, labels, label.item() if hasattr(label, "item") else label
+        return rows, np.where(labels == label, "1", "0"), "1"  # a manifest stores only numbers
 
-    def _positive_last(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Move the positive label to ``classes_[1]`` and return each row's class index."""
-        chosen = self.get_params(deep=False)["positive_label"]
+    def _positive_label(self) -> Any:
+        """Return the one of ``classes_`` that marks known positives."""
+        chosen, labels = self.get_params(deep=False)["positive_label"], self.classes_.tolist()
         if chosen is None:
-            if self.classes_.dtype.kind in "OSU" and 2 * numbers.sum() > len(numbers):
-                other, taken = self.classes_.tolist()
+            if labels not in CLEAR_PAIRS:
                 warnings.warn(
-                    f"{taken!r} is taken as the label of known positives, but most rows have it:"
-                    f" if it should be {other!r}, set positive_label",
+                    f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
+                    " that of unlabeled rows; set positive_label to be sure",
                     UserWarning,
                     stacklevel=4,
                 )
-            return numbers
-        if chosen not in self.classes_.tolist():
-            there = " and ".join(map(repr, self.classes_.tolist()))
+            return self.classes_[1]
+        if chosen not in labels:
             raise ParameterError(
-                "{positive_label} is {value!r}, but y has {there}", value=chosen, there=there
+                "{positive_label} is {value!r}, but y has {there}",
+                NUMBERED if labels == [0, 1] else None,
+                value=chosen,
+                there=" and ".join(map(repr, labels)),
             )
-        if chosen == self.classes_[0]:
-            self.classes_ = self.classes_[::-1]
-            return 1 - numbers
-        return numbers
+        return self.classes_[labels.index(chosen)]
 
     def _decisions(self, X: Any) -> Decisions:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self.model_.decisions(X)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        refuse_lossy(X, "X")
+        return self.model_.decisions(rows)
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
@@ -316,10 +344,26 @@ class _Chosen(dict[str, Any]):
         return f"<tuned: {', '.join(chosen)}>"
 
 
-def pu_score(estimator: Any, X: Any, y: npt.ArrayLike) -> float:
-    """Score without negatives: recall² of known positives / fraction predicted positive."""
-    positive = estimator.classes_[1]
-    known, predicted = np.asarray(y) == positive, estimator.predict(X) == positive
+def pu_score(estimator: Any, X: Any, y: npt.ArrayLike, *, positive_label: Any = None) -> float:
+    """Score without negatives: recall² of known positives / fraction predicted positive.
+
+    The positive label is by default the ``positive_label`` of the estimator, or of the one inside
+    a pipeline, search or calibration; if that is not set, the larger label.
+    """
+    labels, chosen = estimator.classes_.tolist(), [positive_label]
+    if positive_label is None:
+        chosen = [
+            value
+            for name, value in estimator.get_params().items()
+            if name.rpartition("__")[2] == "positive_label" and value is not None
+        ] or [labels[1]]
+    if chosen[0] not in labels or any(each != chosen[0] for each in chosen):
+        raise ParameterError(
+            "pu_score cannot tell which of {labels} is positive",
+            "set its {positive_label}, as in functools.partial(pu_score, positive_label=...)",
+            labels=" and ".join(map(repr, labels)),
+        )
+    known, predicted = np.asarray(y) == chosen[0], estimator.predict(X) == chosen[0]
     return float(pu_score_of(predicted[known].mean(), predicted.mean())) if known.any() else np.nan
 
 

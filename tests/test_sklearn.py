@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import make_scorer, recall_score
+from sklearn.metrics import get_scorer, make_scorer, recall_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -122,7 +125,11 @@ def test_the_sign_of_the_decision_function_is_the_label(rows, kind):
 def test_any_two_labels_will_do_and_the_larger_is_positive(rows, names):
     X, y = rows
     labels = np.array(names, object if isinstance(names[0], str) else None)[y]
-    fitted = RESVMClassifier(n_models=5).fit(X, labels)
+    if names[0] in (0, -1):
+        fitted = RESVMClassifier(n_models=5).fit(X, labels)
+    else:
+        with pytest.warns(UserWarning, match=f"^{names[1]!r} is taken as the label of known pos"):
+            fitted = RESVMClassifier(n_models=5).fit(X, labels)
     plain = RESVMClassifier(n_models=5).fit(X, y)
     assert fitted.classes_.tolist() == list(names)
     np.testing.assert_array_equal(fitted.predict(X) == names[1], plain.predict(X) == 1)
@@ -158,6 +165,28 @@ def test_groups_keep_rows_from_judging_their_like(rows):
     assert expected is not None
     np.testing.assert_array_equal(fitted.oob_members_, expected.members)
     assert (fitted.oob_members_ <= RESVMClassifier(n_models=20).fit(X, y).oob_members_).all()
+
+
+@pytest.mark.parametrize("name", ["fit", "tune"])
+def test_a_third_argument_is_neither_weights_nor_groups(rows, name):
+    X, y = rows
+    for function in (getattr(RESVMClassifier(), name), getattr(resvm_cli, name)):
+        with pytest.raises(TypeError, match="positional argument"):
+            function(X, y, np.ones(150))
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_masked_rows_labels_and_dates_are_refused(rows, kind):
+    X, y = rows
+    masked = np.ma.masked_less(X, 0)
+    fitted = kind().fit(X, y)
+    for refused in (lambda: kind().fit(masked, y), lambda: fitted.predict(masked)):
+        with pytest.raises(ValueError, match=r"^X has masked values"):
+            refused()
+    with pytest.raises(ValueError, match=r"^y has masked values"):
+        kind().fit(X, np.ma.masked_equal(y, 0))
+    with pytest.raises(ValueError, match=r"^X holds dates"):
+        kind().fit(X.astype("M8[D]"), y)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -291,24 +320,118 @@ def test_numbers_of_numpy_reach_the_manifest_as_plain_ones(rows, tmp_path):
     assert manifest["groups"][0]["parameters"]["c_unl"] == 2.0
 
 
-def test_the_positive_label_may_be_the_smaller_one(rows):
+def each_label_as_the_positive_one(test):
+    """Run a test for three pairs of labels, with either label of each as the positive one."""
+    pairs = [(0, 1), (1, -1), ("yes", "no")]
+    cases = [case for pair in pairs for case in (pair, pair[::-1])]
+    return pytest.mark.parametrize(("positive", "other"), cases)(test)
+
+
+def named(y, positive, other):
+    return np.where(y == 1, positive, other)
+
+
+@each_label_as_the_positive_one
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_classes_are_sorted_whichever_label_is_positive(rows, kind, positive, other):
     X, y = rows
-    expected = RESVMClassifier(n_models=3).fit(X, y)
-    names = np.where(np.asarray(y) == np.max(y), "hit", "unknown")
-    fitted = RESVMClassifier(n_models=3, positive_label="hit").fit(X, names)
-    assert fitted.classes_.tolist() == ["unknown", "hit"]
-    np.testing.assert_array_equal(fitted.decision_function(X), expected.decision_function(X))
-    np.testing.assert_array_equal(fitted.predict(X) == "hit", expected.decision_function(X) > 0)
-    assert pu_score(fitted, X, names) == pu_score(expected, X, y)
-    with pytest.raises(ValueError, match="positive_label is 'hits', but y has 'hit' and 'unknown'"):
+    expected = kind().fit(X, y)
+    fitted = kind(positive_label=positive).fit(X, named(y, positive, other))
+    assert fitted.classes_.tolist() == sorted([positive, other])
+    assert fitted.positive_label_ == positive
+    np.testing.assert_array_equal(fitted.score_samples(X), expected.decision_values(X))
+    np.testing.assert_array_equal(fitted.decision_values(X), expected.decision_values(X))
+    sign = 1 if positive > other else -1
+    np.testing.assert_array_equal(fitted.decision_function(X), sign * expected.decision_function(X))
+    np.testing.assert_array_equal(fitted.predict(X) == positive, expected.predict(X) == 1)
+    # a row at the threshold is not predicted positive
+    fitted.threshold_ = np.sort(fitted.score_samples(X))[-5]
+    predicted, above = fitted.predict(X), fitted.decision_function(X) > 0
+    np.testing.assert_array_equal(
+        predicted == positive, fitted.score_samples(X) > fitted.threshold_
+    )
+    np.testing.assert_array_equal(predicted == fitted.classes_[1], above)
+
+
+@each_label_as_the_positive_one
+def test_tools_of_scikit_learn_agree_on_which_label_is_positive(rows, positive, other):
+    X, y = rows
+    labels = named(y, positive, other)
+    estimator = ClassWeightedSVMClassifier(positive_label=positive)  # the fastest of the three
+    fitted = clone(estimator).fit(X, labels)
+    area = roc_auc_score(y, fitted.score_samples(X))
+    assert area > 0.9
+    assert get_scorer("roc_auc")(fitted, X, labels) == pytest.approx(area)
+    assert get_scorer("accuracy")(fitted, X, labels) > 0.7
+
+    # far too wide a kernel scores worst, and a search must not think that it is the best
+    grid = {"gamma": [1e3, 0.1]}
+    search = GridSearchCV(estimator, grid, scoring="roc_auc", cv=2).fit(X, labels)
+    assert search.best_params_ == {"gamma": 0.1}
+    assert search.best_score_ > 0.8
+    assert pu_score(search, X, labels) == pu_score(search.best_estimator_, X, labels) > 1
+
+    calibrated = CalibratedClassifierCV(estimator, cv=2).fit(X, labels)
+    column = calibrated.classes_.tolist().index(positive)
+    assert roc_auc_score(y, calibrated.predict_proba(X)[:, column]) > 0.9
+    assert pu_score(calibrated, X, labels) > 1
+
+    # stacking numbers the sorted labels, and the estimators in it see those numbers
+    number = int(positive > other)
+    inner = clone(estimator).set_params(positive_label=number)
+    stacked = StackingClassifier([("pu", inner)], cv=2).fit(X, labels)
+    expected = clone(inner).fit(X, (labels == max(positive, other)).astype(int))
+    values = stacked.named_estimators_["pu"].score_samples(X)
+    np.testing.assert_array_equal(values, expected.score_samples(X))
+    np.testing.assert_array_equal(values, fitted.score_samples(X))
+    column = stacked.classes_.tolist().index(positive)
+    assert roc_auc_score(y, stacked.predict_proba(X)[:, column]) > 0.9
+    assert partial(pu_score, positive_label=positive)(stacked, X, labels) > 1
+
+
+def test_a_label_that_is_not_there_is_refused(rows):
+    X, y = rows
+    names = named(y, "hit", "unknown")
+    message = "^positive_label is 'hits', but y has 'hit' and 'unknown'$"
+    with pytest.raises(ValueError, match=message):
         RESVMClassifier(positive_label="hits").fit(X, names)
+    stacking = StackingClassifier([("pu", RESVMClassifier(positive_label="hit"))])
+    message = "^positive_label is 'hit', but y has 0 and 1\n.*replace the sorted labels by 0 and 1"
+    with pytest.raises(ValueError, match=message):
+        stacking.fit(X, names)
 
 
-def test_texts_of_which_the_frequent_one_would_be_positive_are_warned_of(rows):
+def test_the_scorer_refuses_to_guess_the_positive_label(rows):
     X, y = rows
-    names = np.where(np.asarray(y) == np.max(y), "hit", "unknown")
-    with pytest.warns(UserWarning, match="'unknown' is taken as the label of known positives"):
-        RESVMClassifier(n_models=2).fit(X, names)
+    inner = RESVMClassifier(n_models=2, oob=False, positive_label=0)
+    stacked = StackingClassifier([("pu", inner)], cv=2).fit(X, named(y, "hit", "unknown"))
+    with pytest.raises(ValueError, match="cannot tell which of 'hit' and 'unknown' is positive"):
+        pu_score(stacked, X, named(y, "hit", "unknown"))
+
+
+def test_labels_that_do_not_tell_which_is_positive_are_a_warning(rows):
+    X, y = rows
+    message = "^2 is taken as the label of known positives and 1 as that of unlabeled rows; set"
+    with pytest.warns(UserWarning, match=message) as caught:
+        RESVMClassifier(n_models=2).fit(X, y + 1)
+    assert caught[0].filename == __file__
+    RESVMClassifier(n_models=2, positive_label=2).fit(X, y + 1)  # and no warning is an error here
+
+
+def test_a_loaded_estimator_knows_the_labels_it_is_given(rows, tmp_path):
+    X, y = rows
+    fitted = RESVMClassifier(n_models=3).fit(X, y)
+    fitted.save(tmp_path / "m")
+    loaded = RESVMClassifier.load(tmp_path / "m", classes=("unknown", "hit"))
+    assert loaded.classes_.tolist() == ["hit", "unknown"]
+    np.testing.assert_array_equal(loaded.predict(X) == "hit", fitted.predict(X) == 1)
+    np.testing.assert_array_equal(loaded.decision_function(X), -fitted.decision_function(X))
+    again = clone(loaded).fit(X, named(y, "hit", "unknown"))
+    np.testing.assert_array_equal(again.score_samples(X), fitted.score_samples(X))
+    assert RESVMClassifier.load(tmp_path / "m").get_params()["positive_label"] is None
+    for classes in ((1,), (1, 1), (0, 1, 2)):
+        with pytest.raises(ValueError, match=r"^classes must be two labels"):
+            RESVMClassifier.load(tmp_path / "m", classes=classes)
 
 
 def test_a_tuned_estimator_is_shown_in_a_few_lines(rows):

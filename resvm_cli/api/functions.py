@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.matrices import Label, LabeledMatrix, Matrix, PathName, as_matrix, checked_names
+from resvm_cli.api.matrices import (
+    ColumnLayout,
+    Label,
+    LabeledMatrix,
+    Matrix,
+    PathName,
+    as_matrix,
+    checked_names,
+)
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
 from resvm_cli.errors import DataError, ParameterError, Text
@@ -43,7 +51,7 @@ def fit(
     *,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
-    positive_label: Label = 1,
+    positive_label: Label | None = None,
     oob: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -64,8 +72,8 @@ def fit(
     weights : array, optional
         Confidence in each known positive, from 0 to 1. One number per row of X; numbers of
         unlabeled rows are ignored. Bags draw rows of P in proportion to it.
-    positive_label : number or str, default=1
-        The label of known positives.
+    positive_label : number or str, optional
+        The label of known positives. Default: 1, if all other labels are 0, or all are -1.
     oob : bool, default=False
         Keep the out-of-bag decision values of the training rows in ``Model.oob``.
     jobs : int, optional
@@ -95,7 +103,7 @@ def fit(
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
-        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs)
+        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs, labeled.columns)
 
 
 def tune(
@@ -104,7 +112,7 @@ def tune(
     *,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
-    positive_label: Label = 1,
+    positive_label: Label | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
@@ -150,7 +158,7 @@ def rank(
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
-    positive_label: Label = 1,
+    positive_label: Label | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
@@ -204,6 +212,8 @@ def rank(
         )
         request.check_list()
         labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        if isinstance(model, Model) and model.columns is not None:
+            model.columns.require(labeled.columns)
         names = checked_names("ids", ids, len(labeled.positive))
         kernel, zero_based = choice.params.kernel, False
         if stored is not None:
@@ -212,8 +222,10 @@ def rank(
         data = labeled.data(groups, scale, kernel=kernel, zero_based=zero_based, weights=weights)
         trusted = None
         if negatives is not None:
+            matrix = as_matrix(negatives, "negatives")
+            labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
             first = 0 if data.zero_based and kernel != "precomputed" else 1
-            trusted = Rows.from_matrix(as_matrix(negatives, "negatives"), first)
+            trusted = Rows.from_matrix(matrix, first)
         found = rank_on(data, request, run, stored, trusted)
         listing, estimate = found.listing, found.fdr_estimate
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)

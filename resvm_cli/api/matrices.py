@@ -22,16 +22,24 @@ PathName: TypeAlias = str | os.PathLike[str]
 
 ENCODE = "leave out text columns, or encode them as numbers, one column per value"
 FILL_IN = "leave such rows out, or fill in a number such as the column mean"
+SAME_COLUMNS = "give the same columns as in training, in the same order"
+LOSSY_KINDS = {"c": "complex numbers", "M": "dates", "m": "time spans"}
+N_LABELS = 20  # listed in an error
+N_LISTED = 3  # differing columns named in an error
 
 
 def as_matrix(X: Matrix, name: str = "X") -> Any:
-    """Return a numpy or scipy matrix of finite numbers."""
-    matrix = X if hasattr(X, "tocsr") else _dense(X, name)
+    """Return a numpy matrix or a scipy matrix in CSR format, of finite numbers."""
+    refuse_lossy(X, name)
+    is_sparse = hasattr(X, "tocsr")
+    matrix: Any = X if is_sparse else _dense(X, name)
     if len(matrix.shape) != 2:
         raise DataError(f"{name} has {len(matrix.shape)} dimensions; 2 were expected")
-    finite = np.isfinite(matrix.data if hasattr(matrix, "tocsr") else matrix)
+    matrix = matrix.tocsr() if is_sparse else matrix
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(np.asarray(matrix.data if is_sparse else matrix, np.float64))
     if not finite.all():
-        if not hasattr(matrix, "tocsr"):
+        if not is_sparse:
             row, column = (int(places[0]) for places in np.nonzero(~finite))
             where = f"row {row}, column {_column_name(X, column)} of {name}"
             raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
@@ -39,22 +47,93 @@ def as_matrix(X: Matrix, name: str = "X") -> Any:
     return matrix
 
 
+def refuse_lossy(values: Any, name: str) -> None:
+    """Reject arrays that numpy would convert to plain numbers only by losing their meaning."""
+    if hasattr(values, "filled") and np.any(values.mask):
+        raise DataError(f"{name} has masked values", FILL_IN)
+    is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
+    dtypes = values.dtypes if is_frame else [getattr(values, "dtype", None)]
+    for column, dtype in enumerate(dtypes):
+        if (kind := getattr(dtype, "kind", "")) in LOSSY_KINDS:
+            where = f"column {_column_name(values, column)} of {name}" if is_frame else name
+            raise DataError(
+                f"{where} holds {LOSSY_KINDS[kind]}; real numbers were expected",
+                "convert them to columns of real numbers",
+            )
+
+
 def _dense(X: Matrix, name: str) -> FloatArray:
     try:
-        return np.asarray(X, np.float64)
+        values = X if hasattr(X, "iloc") else np.asarray(X)
+        refuse_lossy(values, name)  # in a list or an Arrow table
+        with np.errstate(over="ignore"):  # infinite values are refused
+            return np.asarray(values, np.float64)
+    except DataError:
+        raise
     except (TypeError, ValueError) as error:
-        if hasattr(X, "columns"):
-            for column in range(X.shape[1]):
-                try:
-                    np.asarray(X.iloc[:, column], np.float64)
-                except (TypeError, ValueError):
-                    where = f"column {_column_name(X, column)} of {name}"
-                    raise DataError(f"{where} holds values that are not numbers", ENCODE) from None
-        raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
+        if not hasattr(X, "iloc"):
+            raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
+    columns = []
+    for column in range(X.shape[1]):
+        try:
+            columns.append(X.iloc[:, column].to_numpy(np.float64, na_value=np.nan))
+        except (TypeError, ValueError):
+            where = f"column {_column_name(X, column)} of {name}"
+            raise DataError(f"{where} holds values that are not numbers", ENCODE) from None
+    return np.column_stack(columns)
 
 
 def _column_name(X: Matrix, column: int) -> str:
-    return f"'{X.columns[column]}'" if hasattr(X, "columns") else str(column)
+    names = _column_names(X)
+    return str(column) if names is None else f"'{names[column]}'"
+
+
+def _column_names(X: Matrix) -> tuple[Any, ...] | None:
+    """Return the names of the columns of a DataFrame or an Arrow table, None for other matrices."""
+    names = getattr(X, "column_names", None)  # Arrow; of a DataFrame, at most one of its columns
+    return tuple(names if isinstance(names, list) else getattr(X, "columns", ())) or None
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """How many columns a matrix has and, for a DataFrame, their names."""
+
+    count: int
+    names: tuple[Any, ...] | None
+
+    @classmethod
+    def from_matrix(cls, X: Matrix, matrix: Any) -> ColumnLayout:
+        """Return the layout of X; ``matrix`` is X as returned by ``as_matrix``."""
+        return cls(int(matrix.shape[1]), _column_names(X))
+
+    def require(self, found: ColumnLayout, name: str = "X") -> None:
+        """Reject another number of columns, or other names or another order of them."""
+        if found.count != self.count:
+            message = (
+                f"{name} has {found.count:,} columns, but the model was trained on {self.count:,}"
+            )
+        elif self.names is None or found.names is None or found.names == self.names:
+            return
+        else:
+            message = f"the columns of {name} are not those of the training rows"
+        raise DataError("; ".join([message, *self._differences(found)]), SAME_COLUMNS)
+
+    def _differences(self, found: ColumnLayout) -> list[str]:
+        """Describe the first names that differ."""
+        if self.names is None or found.names is None:
+            return []
+        new = [repr(name) for name in found.names if name not in self.names]
+        missing = [repr(name) for name in self.names if name not in found.names]
+        if new or missing:
+            listed = {"not in training": new, "missing": missing}
+            return [
+                f"{what}: {', '.join(some[:N_LISTED])}" for what, some in listed.items() if some
+            ]
+        pairs = enumerate(zip(found.names, self.names, strict=False))
+        moved = [
+            f"column {at} is {one!r}, not {other!r}" for at, (one, other) in pairs if one != other
+        ]
+        return moved[:N_LISTED]
 
 
 def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
@@ -76,6 +155,19 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
     return names
 
 
+def _is_clear(labels: npt.NDArray[Any]) -> bool:
+    """Return whether 1 can only mean positive: all other labels are 0, or -1, or missing."""
+    present = {value for value in labels.tolist() if value is not None and value == value}
+    return present in ({1}, {0, 1}, {-1, 1})
+
+
+def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
+    listed = ", ".join(sorted({repr(value) for value in labels.tolist()})[:N_LABELS])
+    return DataError(
+        message, Message("the labels are {listed}; set {positive_label}", listed=listed)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class LabeledMatrix:
     """A matrix, and which of its rows are known positives."""
@@ -83,25 +175,32 @@ class LabeledMatrix:
     matrix: Any
     positive: npt.NDArray[np.bool_]
     label: Label
+    columns: ColumnLayout
 
     @classmethod
-    def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label) -> LabeledMatrix:
+    def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label | None) -> LabeledMatrix:
+        """Check labels; without ``label``, 1 marks known positives if all others are 0 or -1."""
+        refuse_lossy(y, "y")
         matrix, labels = as_matrix(X), np.asarray(y)
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
             raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
-        if np.ndim(label):
+        if label is not None and np.ndim(label):
             raise ParameterError("{positive_label} must be one label, got {value!r}", value=label)
-        positive = np.asarray(labels == label, bool)
-        if not positive.any():
-            there = ", ".join(sorted({str(value) for value in labels.tolist()})[:20])
+        try:
+            if label is None and not _is_clear(labels):
+                raise _unknown_label("cannot tell which label marks known positives", labels)
+            label = 1 if label is None else label
+            positive = np.asarray(labels == label, bool)
+        except TypeError:  # NA of pandas does not compare
             raise DataError(
-                f"no row has the label of known positives, {label}",
-                Message("the labels are {there}; set {positive_label}", there=there),
-            )
+                "y has missing values", "give unlabeled rows a label such as 0"
+            ) from None
+        if not positive.any():
+            raise _unknown_label(f"no row has the label of known positives, {label!r}", labels)
         if positive.all():
             raise DataError(f"every row has the label {label}; there are no unlabeled rows")
-        return cls(matrix, positive, label)
+        return cls(matrix, positive, label, ColumnLayout.from_matrix(X, matrix))
 
     @property
     def order(self) -> IntArray:
@@ -129,6 +228,7 @@ class LabeledMatrix:
         names = checked_names("groups", groups, n_rows)
         of_rows = None if names is None else np.array(names, object)[self.order]
         if weights is not None:
+            refuse_lossy(weights, "weights")
             weights = np.asarray(weights, np.float64)
             if weights.shape != self.positive.shape:
                 raise DataError(f"{weights.size:,} weights, but X has {n_rows:,} rows")

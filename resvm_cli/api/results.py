@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.matrices import Matrix, PathName, as_matrix
+from resvm_cli.api.matrices import SAME_COLUMNS, ColumnLayout, Matrix, PathName, as_matrix
 from resvm_cli.commands.rank.fdr import FdrEstimate
 from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
 from resvm_cli.commands.rank.reasons import Reasons
@@ -61,6 +61,7 @@ class Model:
     oob: OutOfBagRows | None = None
     notes: tuple[str, ...] = ()
     jobs: int | None = None
+    columns: ColumnLayout | None = None  # of the training rows; None if the model was loaded
 
     def __repr__(self) -> str:
         members = "1 member" if self.n_models == 1 else f"{self.n_models:,} members"
@@ -90,7 +91,9 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        return int(self.stored.manifest["n_features"])
+        """Number of columns, up to the last one with a value if the model was trained on files."""
+        counted = int(self.stored.manifest["n_features"])
+        return counted - 1 if self.stored.ensemble.is_precomputed else counted  # the serial number
 
     @property
     def n_models(self) -> int:
@@ -116,21 +119,31 @@ class Model:
     def _each_block(self, X: Matrix, apply: Callable[[Rows], Any]) -> list[Any]:
         counted_from_0 = self.stored.zero_based and not self.stored.ensemble.is_precomputed
         matrix = as_matrix(X)
-        # sparse rows may omit features, but an array must have all of them
-        whole = not (hasattr(matrix, "tocsr") or self.stored.ensemble.is_precomputed)
-        if whole and matrix.shape[1] < self.n_features:
-            raise DataError(
-                f"X has {matrix.shape[1]:,} columns, but the model was trained on"
-                f" {self.n_features:,}",
-                "give the same columns as in training, in the same order",
-            )
+        if self.columns is not None:
+            self.columns.require(ColumnLayout.from_matrix(X, matrix))
         rows = Rows.from_matrix(matrix, 0 if counted_from_0 else 1)
+        if self.columns is None:
+            self._require_features(matrix, rows)
         blocks = [
             rows.slice(start, min(start + ROWS_AT_ONCE, len(rows)))
             for start in range(0, max(1, len(rows)), ROWS_AT_ONCE)
         ]
         with parallel.inner_threads_held():
             return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
+
+    def _require_features(self, matrix: Any, rows: Rows) -> None:
+        """Reject rows of another width, as far as a loaded model knows its width.
+
+        Sparse rows may omit features as lines of a file do; columns of zeros at the end are fine.
+        """
+        n_columns, n_features = matrix.shape[1], self.n_features
+        wrong = n_columns < n_features and not hasattr(matrix, "tocsr")
+        wrong |= rows.max_index > self.stored.last_feature
+        if wrong or (self.stored.ensemble.is_precomputed and n_columns != n_features):
+            raise DataError(
+                f"X has {n_columns:,} columns, but the model was trained on {n_features:,}",
+                SAME_COLUMNS,
+            )
 
     def decisions(self, X: Matrix) -> Decisions:
         """Return the votes, sums, decision values and means of each row."""

@@ -107,4 +107,6 @@ def work(function: Callable[[Any, Any], Any], shared: Shared, batch: Batch) -> B
 @cache
 def _hold_inner_threads() -> Any:
     """Limit BLAS to one thread from now on: rounding must not depend on the worker."""
-    return parallel.inner_threads_held()
+    held = parallel.inner_threads_held()
+    held.__enter__()
+    return held  # kept, as the limit would end with it

@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -34,6 +34,9 @@ SYSTEM = Path("/")
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _blas_has_one_thread = False  # since startup, set by environment variables
+_n_holders = 0  # contexts that hold BLAS to one thread; in threads, they may overlap
+_threads_before: dict[str, tuple[Any, int]] = {}  # of each library that is held, by its path
+_holders_lock = threading.Lock()
 
 
 def hold_inner_threads() -> None:
@@ -45,14 +48,53 @@ def hold_inner_threads() -> None:
         _blas_has_one_thread = True
 
 
-def inner_threads_held() -> AbstractContextManager[Any]:
-    """Limit BLAS to one thread in this context: rounding must not depend on the machine."""
-    if _blas_has_one_thread:
-        return nullcontext()
-    from threadpoolctl import threadpool_limits
+@contextmanager
+def inner_threads_held() -> Iterator[None]:
+    """Limit BLAS to one thread in this context: rounding must not depend on the machine.
 
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
-    return limits
+    Most libraries have one limit for the whole process: the last context to end restores it.
+    OpenMP has one for each thread.
+    """
+    global _n_holders
+    if _blas_has_one_thread:
+        yield
+        return
+    from threadpoolctl import ThreadpoolController
+
+    libraries = ThreadpoolController().lib_controllers
+    restored = []
+    with _holders_lock:
+        for library in libraries:
+            if "openmp" in (library.user_api, getattr(library, "threading_layer", None)):
+                restored.append((library, library.num_threads))
+            else:
+                _threads_before.setdefault(library.filepath, (library, library.num_threads))
+        _set_threads([(library, 1) for library in libraries])
+        _n_holders += 1
+    try:
+        yield
+    finally:
+        with _holders_lock:
+            _n_holders -= 1
+            if not _n_holders:
+                restored += _threads_before.values()
+                _threads_before.clear()
+            _set_threads(restored)
+            _let_any_thread_set(library for library, _ in restored)
+
+
+def _set_threads(numbers: Sequence[tuple[Any, int]]) -> None:
+    """Set each library's number of threads, whichever thread has set it before."""
+    _let_any_thread_set(library for library, _ in numbers)
+    for library, number in numbers:
+        library.set_num_threads(number)
+
+
+def _let_any_thread_set(libraries: Iterable[Any]) -> None:
+    """Since threadpoolctl 3.8, only the first thread to limit OpenBLAS can change its limit."""
+    for library in libraries:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 class _Slot(Generic[Result]):

@@ -12,17 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_matrix, csr_array, csr_matrix
+from scipy import sparse
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
-from resvm_cli.api import results
+from resvm_cli.api import matrices, results
 from resvm_cli.errors import ModelError
 from resvm_cli.model import members
 from tests.conftest import ROOT, write_svm
 from tests.programs import run, script_command
 
 SMALL = {"n_models": 5}
+SPARSE_NAMES = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
 class Labelled(NamedTuple):
@@ -100,7 +102,11 @@ def test_a_model_is_the_one_that_train_writes(labelled, keywords, resvm, tmp_pat
     assert snapshot(tmp_path / "python") == written
 
 
-@pytest.mark.parametrize("form", [csr_matrix, csr_array, coo_matrix, np.ndarray.tolist])
+FORMATS = [f"{name}_{kind}" for name in SPARSE_NAMES for kind in ("matrix", "array")]
+
+
+@pytest.mark.parametrize("form", [*(getattr(sparse, name) for name in FORMATS), np.ndarray.tolist])
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
 def test_every_form_of_matrix_gives_the_same_model(labelled, form, tmp_path):
     resvm_cli.fit(labelled.X, labelled.y, **SMALL).save(tmp_path / "dense")
     model = resvm_cli.fit(form(labelled.X), labelled.y.tolist(), **SMALL, jobs=2)
@@ -409,12 +415,19 @@ def test_the_session_of_the_guide_prints_what_is_shown(tmp_path, monkeypatch):
     assert shown.failed == 0, "".join(told)
 
 
+class Cells(np.ndarray):
+    """As much of a column of pandas as is asked for."""
+
+    def to_numpy(self, dtype, na_value):
+        return np.asarray(self, dtype)
+
+
 class Frame:
     """As much of a table of pandas as is asked for."""
 
     def __init__(self, cells, columns):
         self.cells, self.columns, self.shape = cells, columns, cells.shape
-        self.iloc = cells
+        self.dtypes, self.iloc = [cells.dtype] * len(columns), cells.view(Cells)
 
     def __array__(self, dtype=None, copy=None):
         return self.cells.astype(dtype)
@@ -438,13 +451,83 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
         resvm_cli.fit(csr_matrix(X.astype(float)), labelled.y)
 
 
-def test_an_array_of_too_few_columns_is_refused(labelled):
-    model = resvm_cli.fit(labelled.X, labelled.y, n_models=2)
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_a_model_refuses_rows_of_another_width(labelled, form, tmp_path):
+    X, y = labelled.X, labelled.y
+    model = resvm_cli.fit(form(X), y, n_models=2)
+    for width in (4, 5, 7, 12):
+        other = form(np.hstack([X, X])[:, :width])
+        message = f"^X has {width} columns, but the model was trained on 6\ngive the same columns"
+        for judge in (model.predict, model.votes, model.member_values):
+            with pytest.raises(ValueError, match=message):
+                judge(other)
+        with pytest.raises(ValueError, match=r"^negatives has"):
+            resvm_cli.rank(form(X), y, negatives=other, n_models=2)
+        with pytest.raises(ValueError, match=r"^X has"):
+            resvm_cli.rank(other, y, model=model)
+    values = model.decision_values(X)
+    np.testing.assert_array_equal(model.decision_values(csr_matrix(X)), values)
+
+
+def test_a_loaded_model_knows_only_its_last_feature(labelled, tmp_path):
+    resvm_cli.fit(labelled.X, labelled.y, n_models=2).save(tmp_path / "m")
+    model = resvm_cli.load(tmp_path / "m")
+    wide = np.pad(labelled.X, ((0, 0), (0, 2)))
+    values = model.decision_values(labelled.X)
+    np.testing.assert_array_equal(model.decision_values(wide), values)
     with pytest.raises(ValueError, match="X has 4 columns, but the model was trained on 6"):
         model.predict(labelled.X[:, :4])
     narrow = csr_matrix(labelled.X[:, :4])  # rows of a file end where their features do
     expected = model.decision_values(np.pad(labelled.X[:, :4], ((0, 0), (0, 2))))
     np.testing.assert_array_equal(model.decision_values(narrow), expected)
+    wide[7, 7] = 1
+    for form in (np.asarray, csr_matrix):
+        with pytest.raises(ValueError, match="X has 8 columns, but the model was trained on 6"):
+            model.predict(form(wide))
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_precomputed_rows_have_a_value_for_each_training_row(labelled, form, tmp_path):
+    K = labelled.X @ labelled.X.T
+    fitted = resvm_cli.fit(K, labelled.y, kernel="precomputed", n_models=2)
+    fitted.save(tmp_path / "m")
+    for model in (fitted, resvm_cli.load(tmp_path / "m")):
+        assert model.n_features == 130
+        assert model.predict(form(K[:3])).shape == (3,)
+        for width in (129, 131):
+            with pytest.raises(ValueError, match=f"X has {width} columns, but .* trained on 130"):
+                model.predict(form(np.hstack([K, K])[:, :width]))
+
+
+def test_columns_of_other_names_or_in_another_order_are_refused(labelled):
+    X, y = labelled.X, labelled.y
+    model = resvm_cli.fit(Frame(X, list("abcdef")), y, n_models=2)
+    values = model.decision_values(X)  # an array has no names to compare
+    np.testing.assert_array_equal(model.decision_values(Frame(X, list("abcdef"))), values)
+    for names, message in (
+        ("abdcef", "column 2 is 'd', not 'c'; column 3 is 'c', not 'd'\n"),
+        ("xbcdez", "not in training: 'x', 'z'; missing: 'a', 'f'\n"),
+        ("uvwxyz", "not in training: 'u', 'v', 'w'; missing: 'a', 'b', 'c'\n"),
+    ):
+        with pytest.raises(ValueError, match=f"^the columns of X are not those .*; {message}"):
+            model.predict(Frame(X, list(names)))
+    with pytest.raises(ValueError, match=r"^X has 5 columns, .* trained on 6; missing: 'c'"):
+        model.predict(Frame(X[:, :5], list("abdef")))
+    known, others = Frame(X, list("abcdef")), Frame(X[:4], list("abcdeg"))
+    with pytest.raises(ValueError, match=r"^the columns of negatives are not"):
+        resvm_cli.rank(known, y, negatives=others, n_models=2)
+    unnamed = resvm_cli.fit(X, y, n_models=2)
+    np.testing.assert_array_equal(unnamed.decision_values(Frame(X, list("fedcba"))), values)
+
+
+def test_columns_of_arrow_tables_have_names_too(labelled):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(dict(zip("abcdef", labelled.X.T, strict=True)))
+    model = resvm_cli.fit(table, labelled.y, n_models=2)
+    values = model.decision_values(labelled.X[:9])
+    np.testing.assert_array_equal(model.decision_values(table.slice(0, 9)), values)
+    with pytest.raises(ValueError, match="column 0 is 'b', not 'a'"):
+        model.predict(table.select(list("bacdef")))
 
 
 def test_what_is_returned_is_shown_in_a_line(labelled):
@@ -478,7 +561,7 @@ def test_ids_come_in_the_order_of_the_rows_whatever_their_keys(labelled):
 
 def test_labels_that_do_not_compare_are_listed(labelled):
     y = np.where(labelled.y == 1, "hit", None)
-    with pytest.raises(ValueError, match=r"the labels are None, hit; set positive_label"):
+    with pytest.raises(ValueError, match=r"the labels are 'hit', None; set positive_label"):
         resvm_cli.fit(labelled.X, y)
 
 
@@ -529,3 +612,117 @@ def test_trusted_negatives_of_a_precomputed_kernel_are_those_of_its_features():
     assert np.allclose(*p_values, equal_nan=True)
     with pytest.raises(ValueError, match="equals row 1 of P"):
         resvm_cli.rank(X @ X.T, known, negatives=X[known] @ X.T, kernel="precomputed", **several)
+
+
+def wide_numbers(X):
+    """The same numbers in types that double precision holds exactly."""
+    whole = np.clip(np.rint(4 * X), -100, 100)
+    yield whole, whole
+    for kind in (np.float16, np.float32, np.longdouble, np.int8, np.int64, object, str, ">f8"):
+        yield whole, whole.astype(int).astype(kind)
+    yield whole, np.ma.array(whole)
+    yield whole != 0, whole != 0
+    for kind in (np.longdouble, np.int8, bool):
+        yield whole.astype(kind), csr_matrix(whole.astype(kind))
+
+
+def test_numbers_of_every_type_are_converted_exactly(labelled):
+    for plain, typed in wide_numbers(labelled.X):
+        found = matrices.as_matrix(typed)
+        found = found.toarray() if hasattr(found, "toarray") else found
+        np.testing.assert_array_equal(found.astype(float), plain.astype(float))
+
+
+@pytest.mark.parametrize(
+    ("convert", "message"),
+    [
+        (lambda X: X * 1j, "^X holds complex numbers; real numbers were expected\nconvert them"),
+        (lambda X: (X * 1j).tolist(), "^X holds complex numbers"),
+        (lambda X: csr_matrix(X * 1j), "^X holds complex numbers"),
+        (lambda X: sparse.dok_array(X * 1j), "^X holds complex numbers"),
+        (lambda X: Frame(X * 1j, list("abcdef")), "^column 'a' of X holds complex numbers"),
+        (lambda X: X.astype("M8[D]"), "^X holds dates"),
+        (lambda X: list(X.astype("m8[D]")), "^X holds time spans"),
+        (lambda X: np.ma.masked_equal(X, X[3, 1]), "^X has masked values\nleave such rows out"),
+        (lambda X: X.astype(np.longdouble) * np.longdouble("1e400"), "of X: -?inf; every value"),
+        (lambda X: csr_matrix(X.astype(np.longdouble) * np.longdouble("1e400")), "not finite"),
+    ],
+)
+def test_values_that_would_lose_their_meaning_are_refused(labelled, convert, message):
+    X = np.where(labelled.X == 0, 1, labelled.X)
+    for given in (resvm_cli.fit, resvm_cli.tune, resvm_cli.rank):
+        with pytest.raises(ValueError, match=message):
+            given(convert(X), labelled.y)
+    model = resvm_cli.fit(X, labelled.y, n_models=1)
+    with pytest.raises(ValueError, match=message):
+        model.predict(convert(X))
+
+
+def test_masked_labels_and_weights_are_refused(labelled):
+    first = np.arange(130) == 0
+    with pytest.raises(ValueError, match=r"^y has masked values"):
+        resvm_cli.fit(labelled.X, np.ma.array(labelled.y, mask=first))
+    with pytest.raises(ValueError, match=r"^weights has masked values"):
+        resvm_cli.fit(labelled.X, labelled.y, weights=np.ma.array(np.ones(130), mask=first))
+
+
+def test_data_frames_of_every_type_are_converted_or_refused(labelled):
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.DataFrame(np.clip(np.rint(labelled.X), -9, 9), columns=list("abcdef"))
+    for kind in ("Int64", "Float64", "float32", "int8", "category", pandas.SparseDtype(float, 0)):
+        np.testing.assert_array_equal(matrices.as_matrix(whole.astype({"b": kind})), whole)
+        np.testing.assert_array_equal(matrices.as_matrix(whole.astype(kind)), whole)
+    for kind in ("Int64", "Float64", "boolean"):
+        some = (whole != 0) if kind == "boolean" else whole
+        missing = some.astype({"b": kind})
+        missing.loc[4, "b"] = pandas.NA
+        with pytest.raises(ValueError, match=r"^row 4, column 'b' of X: nan; every value"):
+            matrices.as_matrix(missing)
+    dates = whole.assign(t=pandas.to_datetime("2026-01-01"))
+    with pytest.raises(ValueError, match=r"^column 't' of X holds dates"):
+        matrices.as_matrix(dates)
+    with pytest.raises(ValueError, match=r"^column 't' of X holds values that are not numbers"):
+        matrices.as_matrix(whole.assign(t="x"))
+
+
+@pytest.mark.parametrize("other", [0, -1, False, 0.0, np.nan, None])
+def test_1_marks_known_positives_if_the_other_label_cannot(labelled, other):
+    positive = True if other is False else 1
+    y = np.array([positive if label == 1 else other for label in labelled.y])
+    values = resvm_cli.fit(labelled.X, y, **SMALL).decision_values(labelled.X)
+    expected = resvm_cli.fit(labelled.X, labelled.y, **SMALL).decision_values(labelled.X)
+    np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize(
+    ("labels", "listed"),
+    [
+        ((2, 1), "1, 2"),
+        ((1, 2), "1, 2"),
+        ((0, 2), "0, 2"),
+        ((0, 1, -1), "-1, 0, 1"),
+        ((0.5, 1), "0.5, 1.0"),
+        (("0", "1"), "'0', '1'"),
+        (("yes", "no"), "'no', 'yes'"),
+    ],
+)
+def test_labels_of_which_either_may_be_positive_need_the_positive_one(labelled, labels, listed):
+    y = np.array(labels)[labelled.y * (1 + np.arange(130) % 2) % len(labels)]
+    message = f"^cannot tell which label marks known positives\nthe labels are {listed}; set"
+    for function in (resvm_cli.fit, resvm_cli.tune, resvm_cli.rank):
+        with pytest.raises(ValueError, match=message):
+            function(labelled.X, y)
+    for positive in labels:
+        model = resvm_cli.fit(labelled.X, y, positive_label=positive, **SMALL)
+        expected = resvm_cli.fit(labelled.X, y == positive, **SMALL)
+        values = expected.decision_values(labelled.X)
+        np.testing.assert_array_equal(model.decision_values(labelled.X), values)
+
+
+def test_labels_that_pandas_cannot_compare_are_refused(labelled):
+    pandas = pytest.importorskip("pandas")
+    y = labelled.y.astype(object)
+    y[3] = pandas.NA
+    for label in (None, 1):
+        with pytest.raises(ValueError, match=r"^y has missing values\ngive unlabeled rows a label"):
+            resvm_cli.fit(labelled.X, y, positive_label=label)

@@ -250,6 +250,46 @@ def test_blas_is_held_to_one_thread_within_the_context(monkeypatch):
     assert before
 
 
+@blas_is_known
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1)])
+def test_contexts_that_overlap_restore_blas_when_the_last_one_ends(monkeypatch, order):
+    monkeypatch.setattr(parallel, "_blas_has_one_thread", False)
+    inside = threading.Barrier(len(order) + 1)
+    may_end = [threading.Event() for _ in order]
+
+    def hold(number: int) -> None:
+        with parallel.inner_threads_held():
+            inside.wait(PATIENCE_SECONDS)
+            may_end[number].wait(PATIENCE_SECONDS)
+
+    with threadpool_limits(2, user_api="blas"):
+        before, seen = blas_threads(), []
+        holders = [threading.Thread(target=hold, args=(n,)) for n in range(len(order))]
+        for holder in holders:
+            holder.start()
+        inside.wait(PATIENCE_SECONDS)
+        for number in order:
+            seen.append(set(blas_threads()))
+            may_end[number].set()
+            holders[number].join(PATIENCE_SECONDS)
+        assert blas_threads() == before
+    assert set(before) == {2}
+    assert seen == [{1}] * 3
+
+
+@blas_is_known
+def test_a_limit_that_another_has_raised_meanwhile_is_held_again(monkeypatch):
+    monkeypatch.setattr(parallel, "_blas_has_one_thread", False)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with parallel.inner_threads_held():
+            threadpool_limits(3, user_api="blas")  # as a library that was loaded just now
+            with parallel.inner_threads_held():
+                assert set(blas_threads()) == {1}
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+
+
 HELD_BY_THE_ENVIRONMENT = """
 import sys
 from resvm_cli.running import parallel
@@ -273,17 +313,18 @@ LATE = """
 import sys, threadpoolctl
 import numpy  # too late for the environment
 from resvm_cli import cli
-limits = []
-real = threadpoolctl.threadpool_limits
-def spying(limit):
-    limits.append(limit)
-    return real(limit)
-threadpoolctl.threadpool_limits = spying
+n_holders = 0
+class Spying(threadpoolctl.ThreadpoolController):
+    def __init__(self):
+        global n_holders
+        super().__init__()
+        n_holders += 1
+threadpoolctl.ThreadpoolController = Spying
 sys.argv[0] = "resvm"
 try:
     cli.main()
 finally:
-    print(limits, file=sys.stderr)
+    print(n_holders, file=sys.stderr)
 """
 
 
@@ -298,7 +339,7 @@ def test_every_command_that_computes_holds_it(command, model, problem, tmp_path)
     }[command]
     ran = run(script_command(LATE, command, *arguments))
     assert ran.code == 0, ran.err
-    assert ran.err.splitlines()[-1] == "[1]"
+    assert ran.err.splitlines()[-1] == "1"
 
 
 @blas_is_known
