@@ -37,7 +37,7 @@ READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
 
-Column: TypeAlias = "Sequence[str] | FloatArray"  # nan for a missing number
+Column: TypeAlias = "Sequence[str] | npt.NDArray[Any]"  # doubles (nan: missing) or integers
 SmallArray: TypeAlias = npt.NDArray[np.float32]
 
 # Our limit on line length already protects us; the csv module's default is lower.
@@ -90,8 +90,11 @@ class Table(ABC):
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
 
     @abstractmethod
-    def blocks(self) -> Iterator[TableBlock]:
-        """Yield all rows from the beginning; a table from a pipe can be read only once."""
+    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+        """Yield all rows from the beginning; a table from a pipe can be read only once.
+
+        Columns other than those ``used`` may be empty.
+        """
 
 
 def rows_at_once(n_columns: int) -> int:
@@ -165,7 +168,7 @@ class TextTable(Table):
         if not self.columns:
             raise DataError(f"{name}: no rows", "the file is empty or has only blank lines")
 
-    def blocks(self) -> Iterator[TableBlock]:
+    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
         if self._started is not None:
             started, self._started = self._started, None
             if self._first is not None:

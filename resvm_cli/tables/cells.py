@@ -27,7 +27,7 @@ def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
     """Return a column as numbers, with nan for missing values."""
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
-        values = cells
+        values = cells.astype(np.float64, copy=False)
     else:
         try:
             values = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -130,7 +130,7 @@ def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
     columns = [block.columns[at] for at in numbers]
     texts = [cells for cells in columns if not isinstance(cells, np.ndarray)]
     if not texts:
-        table = np.stack(columns, axis=1)
+        table = np.stack(columns, axis=1).astype(np.float64, copy=False)
         return table if np.isfinite(table).all() else None
     size = len(columns) * block.n_rows
     try:
@@ -148,12 +148,20 @@ def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
     Numbers are compared by value.
     """
     texts = set(positive_labels)
-    numbers = {float(text) for text in texts if is_number(text)}
+    numbers = {_value(text) for text in texts if is_number(text)}
 
     def is_positive(text: str) -> bool:
-        return text in texts or (bool(numbers) and is_number(text) and float(text) in numbers)
+        return text in texts or (bool(numbers) and is_number(text) and _value(text) in numbers)
 
     return is_positive
+
+
+def _value(number: str) -> float:
+    """Return the value of a number; that of an integer is exact."""
+    try:
+        return int(number)
+    except ValueError:
+        return float(number)
 
 
 def is_text(cells: Column) -> bool:
@@ -167,6 +175,8 @@ def is_text(cells: Column) -> bool:
 def texts_of(cells: Column) -> Sequence[str]:
     if not isinstance(cells, np.ndarray):
         return cells
+    if cells.dtype.kind in "iu":
+        return list(map(str, cells.tolist()))
     from resvm_cli.files.svmlight import format_number
 
     return ["" if np.isnan(one) else format_number(one) for one in cells.tolist()]

@@ -88,16 +88,31 @@ class TableFeatures:
             raise ParameterError("{positive_label} needs {label_column}")
         self._label = self._number_of(roles.label, "label_column")
         self._id = self._number_of(roles.row_id, "id_column")
+        self._smiles = self._number_of(roles.smiles, "smiles_column")
+        self._categorical = self._numbers_of(roles.categories, "categorical")
+        self._features = self._feature_numbers()
         self.map = known or FeatureMap()
         self._decided = known is not None
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
+        self._missing = roles.missing
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
+            self._features = []
+
+    def _feature_numbers(self) -> list[int]:
+        """The columns that become features, except molecules."""
+        roles = self._roles
+        taken = {self._label, self._id, self._smiles} | self._numbers_of(roles.dropped, "drop")
+        wanted = [number for number in range(len(self._table.columns)) if number not in taken]
+        if roles.only:
+            asked = self._numbers_of(roles.only, "columns")
+            return [number for number in wanted if number in asked]
+        return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
 
     @property
     def categories(self) -> dict[str, int]:
@@ -119,16 +134,17 @@ class TableFeatures:
         """Yield all rows; a second pass yields the same features."""
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
-        tables = self._table.blocks()
+        used = {*self._features, self._label, self._id, self._smiles, *(at for _, at in self._plan)}
+        tables = self._table.blocks(used)
         if not self._decided:
             first = next(tables, None)
             if first is None:
                 raise DataError(f"{self._table.name}: no rows", "the file has column names only")
             self._decide(first)
             tables = chain([first], tables)
-            if self._roles.missing in ("mean", "median"):
+            if self._missing in ("mean", "median"):
                 self._impute(tables)
-                tables = self._table.blocks()
+                tables = self._table.blocks(used)
             self._decided = True
         for block in tables:
             yield self._encoded(block)
@@ -150,6 +166,9 @@ class TableFeatures:
             f"the columns are: {_listed(columns)}",
         )
 
+    def _numbers_of(self, names: Sequence[str], parameter: str) -> set[int | None]:
+        return {self._number_of(name, parameter) for name in names}
+
     def _required(self, name: str) -> int:
         if name not in self._table.columns:
             raise DataError(
@@ -161,32 +180,22 @@ class TableFeatures:
     def _decide(self, first: TableBlock) -> None:
         """Decide from the first rows how each column is encoded."""
         roles, names = self._roles, self._table.columns
-        smiles = self._number_of(roles.smiles, "smiles_column")
-        dropped = {self._number_of(name, "drop") for name in roles.dropped}
-        categories = {self._number_of(name, "categorical") for name in roles.categories}
-        taken = {self._label, self._id, smiles} | dropped
-        wanted = [number for number in range(len(names)) if number not in taken]
-        if roles.only:
-            asked = {self._number_of(name, "columns") for name in roles.only}
-            wanted = [number for number in wanted if number in asked]
-        elif smiles is not None:
-            wanted = [number for number in wanted if number in categories]
         texts = []
-        for number in wanted:
-            if number in categories or is_text(first.columns[number]):
-                if number not in categories:
+        for number in self._features:
+            if number in self._categorical or is_text(first.columns[number]):
+                if number not in self._categorical:
                     require_no_decimal_commas(first, number, names[number])
                 texts.append(number)
             else:
                 first_feature = self.map.add(names[number])
-                fill = 0.0 if roles.missing == "zero" else None
+                fill = 0.0 if self._missing == "zero" else None
                 column = MappedColumn(names[number], "number", first_feature, fill)
                 self._plan.append((column, number))
-        if smiles is not None:
+        if self._smiles is not None:
             bits = [f"morgan_{bit}" for bit in range(roles.bits)]
-            column = MappedColumn(names[smiles], "morgan", self.map.add(*bits))
+            column = MappedColumn(names[self._smiles], "morgan", self.map.add(*bits))
             column.bits, column.radius, column.counts = roles.bits, roles.radius, roles.counts
-            self._plan.append((column, smiles))
+            self._plan.append((column, self._smiles))
         self._plan += [(MappedColumn(names[number], "text"), number) for number in texts]
         self.map.columns = [column for column, _ in self._plan]
         if not self._plan:
@@ -195,7 +204,7 @@ class TableFeatures:
     def _impute(self, blocks: Iterator[TableBlock]) -> None:
         """Read all numbers once to compute the mean or median of each column."""
         numbers = [(column, number) for column, number in self._plan if column.kind == "number"]
-        median = self._roles.missing == "median"
+        median = self._missing == "median"
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for block in blocks:
@@ -210,7 +219,7 @@ class TableFeatures:
             if not counts[index]:
                 raise DataError(
                     f"{self._table.name}: column '{column.name}' has no numbers to compute a"
-                    f" {self._roles.missing} from",
+                    f" {self._missing} from",
                     Message("omit it: {drop:{column}}", column=shlex.quote(column.name)),
                 )
             middle = (
@@ -254,7 +263,7 @@ class TableFeatures:
         for index, (column, at) in enumerate(numbers):
             values = numbers_of(block, at, column.name)
             missing = np.isnan(values)
-            if self._roles.missing == "drop":
+            if self._missing == "drop":
                 kept &= ~missing
             elif column.fill is None and missing.any():
                 raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
@@ -267,9 +276,9 @@ class TableFeatures:
         for row, cell in enumerate(cells):
             text = cell.strip()
             if text.lower() in MISSING_WORDS:
-                if self._roles.missing == "refuse":
+                if self._missing == "refuse":
                     raise no_value(block, row, at, column.name, text=True)
-                if self._roles.missing == "drop":
+                if self._missing == "drop":
                     kept[row] = False
                 continue  # all features of this column are 0
             feature = column.values.get(text)
@@ -285,7 +294,7 @@ class TableFeatures:
     def _new_value(
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
     ) -> int:
-        if len(column.values) >= MAX_VALUES and column.name not in self._roles.categories:
+        if len(column.values) >= MAX_VALUES and at not in self._categorical:
             raise DataError(
                 f"{block.where(row, at)}: column '{column.name}' has more than"
                 f" {MAX_VALUES:,} different texts; are they ids?",
@@ -309,7 +318,7 @@ class TableFeatures:
         for row, cell in enumerate(texts_of(block.columns[at])):
             found = morgan.bits(cell.strip())
             if found is None:
-                if self._roles.missing == "drop":
+                if self._missing == "drop":
                     kept[row] = False
                     continue
                 raise DataError(
@@ -351,9 +360,12 @@ def _listed(names: Sequence[Any]) -> str:
 
 
 KIND = "resvm-feature-map"
-
 FORMAT = 1
-
+KIND_FIELDS = {
+    "number": ("first", "fill"),
+    "text": ("values",),
+    "morgan": ("first", "bits", "radius", "counts"),
+}
 MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
 
 
@@ -372,12 +384,7 @@ class MappedColumn:
 
     def content(self) -> dict[str, Any]:
         """The column's entry in the JSON object."""
-        if self.kind == "text":
-            return {"name": self.name, "kind": self.kind, "values": self.values}
-        if self.kind == "morgan":
-            parameters = {"bits": self.bits, "radius": self.radius, "counts": self.counts}
-            return {"name": self.name, "kind": self.kind, "first": self.first, **parameters}
-        return {"name": self.name, "kind": self.kind, "first": self.first, "fill": self.fill}
+        return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
 
 
 @dataclass
@@ -422,29 +429,22 @@ def read_feature_map(path: str) -> FeatureMap:
 
 def _check(columns: list[MappedColumn], names: list[str]) -> None:
     """Raise ValueError unless every feature belongs to exactly one column."""
-    taken: set[int] = set()
-    numbers = [column.first for column in columns if column.kind == "number"]
-    if not columns or type(names) is not list or not all(type(name) is str for name in names):
-        raise ValueError("columns")
+    features: list[int] = []
     for column in columns:
-        if type(column.name) is not str or column.kind not in ("number", "text", "morgan"):
-            raise ValueError("kind")
-        features = [column.first]
         if column.kind == "text":
-            features = [*column.values.values()]
-        elif column.kind == "morgan":
-            if not _is_fingerprint(column) or len(names) < column.bits:
-                raise ValueError("fingerprint")
-            features = [*range(column.first, column.first + column.bits)]
-        elif column.fill is not None and not _is_finite(column.fill):
-            raise ValueError("fill")
-        if not all(type(one) is int and 1 <= one <= len(names) for one in features):
-            raise ValueError("features")
-        if len(set(features)) < len(features) or not taken.isdisjoint(features):
-            raise ValueError("a feature of two columns")
-        taken.update(features)
-    if len(taken) < len(names):
-        raise ValueError("a feature of no column")
+            features += column.values.values()
+        elif column.kind == "morgan" and _is_fingerprint(column) and column.bits <= len(names):
+            features += range(column.first, column.first + column.bits)
+        elif column.kind == "number" and (column.fill is None or _is_finite(column.fill)):
+            features.append(column.first)
+        else:
+            raise ValueError("kind")
+    texts = [*names, *(column.name for column in columns)]
+    if type(names) is not list or {*map(type, texts)} != {str} or {*map(type, features)} - {int}:
+        raise ValueError("types")
+    if sorted(features) != list(range(1, len(names) + 1)):
+        raise ValueError("features")
+    numbers = [column.first for column in columns if column.kind == "number"]
     if numbers != sorted(numbers) or len({column.name for column in columns}) < len(columns):
         raise ValueError("order")
 
