@@ -183,6 +183,8 @@ class TextTable(Table):
         def lines() -> Iterator[str]:
             for piece in whole_lines(without_mark(iter(self._pieces()))):
                 for line in io.StringIO(piece.decode("utf-8", "surrogateescape"), newline="\n"):
+                if b"\0" in piece:
+                    raise DataError(f"{self.name}: a NUL byte; expected text", "is it binary?")
                     kept.append(line)
                     yield line
 
@@ -237,12 +239,13 @@ class TextTable(Table):
     def _has_header(self, names: list[str], line: int) -> bool:
         if self._header is not None:
             return self._header
-        shown = None
-        if len(names) > 1 and all(map(is_number, names)):
-            shown = "numbers only"
-        elif fractions := [text for text in names if FRACTION.fullmatch(text.strip())]:
-            shown = f"'{fractions[0].strip()}'"  # integers may be column names
-        if shown is not None:
+        texts = [text.strip() for text in names]
+        numbers = [text for text in texts if is_number(text) or COMMA_NUMBER.fullmatch(text)]
+        others = set(texts) - set(numbers)
+        counted = [[str(first + one) for one in range(len(numbers))] for first in (0, 1)]
+        # the names that pandas and convert write: 0, 1, 2 after an empty cell; id, label, 1, 2
+        if numbers and not (others and others <= {"", "id", "label"} and numbers in counted):
+            shown = f"'{numbers[0]}'" if others else "numbers only"
             raise DataError(
                 f"{self.name}:{line}: {shown} on the first line; are these column names?",
                 IS_IT_A_HEADER,
