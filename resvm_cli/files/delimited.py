@@ -31,7 +31,7 @@ MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
 COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
-FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
+GROUPED_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?")
 IS_IT_A_HEADER = Message("{header:False} if the columns have no names, {header:True} if they do")
 READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
@@ -80,6 +80,7 @@ class TableBlock:
     columns: list[Column]
     n_rows: int
     where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
+    decimal_comma: bool = False
 
 
 class Table(ABC):
@@ -124,11 +125,11 @@ def name_unnamed(number: int, given: Container[str]) -> str:
     return f"unnamed {text}" if text in given else text
 
 
-def read_number(text: str) -> float:
+def read_number(text: str, decimal_comma: bool = False) -> float:
     """Parse a number as float() does, but without Python's extensions (raises ValueError)."""
-    if not is_plain(text):
+    if not is_plain(text) or (decimal_comma and "." in text):  # a thousands separator
         raise ValueError(text)
-    return float(text)
+    return float(text.replace(",", ".") if decimal_comma else text)
 
 
 def is_plain(text: str) -> bool:
@@ -136,9 +137,9 @@ def is_plain(text: str) -> bool:
     return "_" not in text and text.isascii()
 
 
-def is_number(text: str) -> bool:
+def is_number(text: str, decimal_comma: bool = False) -> bool:
     try:
-        read_number(text)
+        read_number(text, decimal_comma)
     except ValueError:
         return False
     return True
@@ -182,9 +183,9 @@ class TextTable(Table):
 
         def lines() -> Iterator[str]:
             for piece in whole_lines(without_mark(iter(self._pieces()))):
-                for line in io.StringIO(piece.decode("utf-8", "surrogateescape"), newline="\n"):
                 if b"\0" in piece:
                     raise DataError(f"{self.name}: a NUL byte; expected text", "is it binary?")
+                for line in io.StringIO(piece.decode("utf-8", "surrogateescape"), newline="\n"):
                     kept.append(line)
                     yield line
 
@@ -265,9 +266,7 @@ class TextTable(Table):
                         "is a separator missing, or does an unquoted text contain one?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
-        if self._decimal_comma:
-            columns = [list(map(_with_point, cells)) for cells in columns]
-        return TableBlock(columns, len(rows), where)
+        return TableBlock(columns, len(rows), where, self._decimal_comma)
 
 
 class _CellLocator:
@@ -306,11 +305,6 @@ class _CellLocator:
 
     def _text(self, line: int, column: int) -> str:
         return f"{self._name}:{self._before + line + 1}:{column}"
-
-
-def _with_point(cell: Any) -> str:
-    text = str(cell)
-    return text.replace(",", ".") if COMMA_NUMBER.fullmatch(text.strip()) else text
 
 
 @dataclass(frozen=True)

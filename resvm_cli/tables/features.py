@@ -33,7 +33,6 @@ from resvm_cli.tables.cells import (
     matrix_of,
     no_value,
     numbers_of,
-    require_no_decimal_commas,
     texts_of,
 )
 
@@ -182,9 +181,7 @@ class TableFeatures:
         roles, names = self._roles, self._table.columns
         texts = []
         for number in self._features:
-            if number in self._categorical or is_text(first.columns[number]):
-                if number not in self._categorical:
-                    require_no_decimal_commas(first, number, names[number])
+            if number in self._categorical or is_text(first, number, names[number]):
                 texts.append(number)
             else:
                 first_feature = self.map.add(names[number])
