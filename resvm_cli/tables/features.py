@@ -57,9 +57,9 @@ class ColumnRoles:
     only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    missing: MissingRule = "refuse"
-    bits: int = BITS
-    radius: int = RADIUS
+    missing: MissingRule | None = None  # None: refuse, or as the feature map was made
+    bits: int | None = None
+    radius: int | None = None
     counts: bool = False
 
     @property
@@ -94,14 +94,14 @@ class TableFeatures:
         self._decided = known is not None
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
-        self._missing = roles.missing
+        self._missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
-            self._features = []
+            self._apply_map()
 
     def _feature_numbers(self) -> list[int]:
         """The columns that become features, except molecules."""
@@ -112,6 +112,43 @@ class TableFeatures:
             asked = self._numbers_of(roles.only, "columns")
             return [number for number in wanted if number in asked]
         return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
+
+    def _apply_map(self) -> None:
+        """Fill in as the feature map does; raise ParameterError for a role that it contradicts."""
+        roles = self._roles
+        kinds: dict[int | None, str] = {number: column.kind for column, number in self._plan}
+        if self._label in kinds:
+            raise ParameterError(
+                "{label_column}: the column '{name}' is one of the features of {like}",
+                "its labels would leak the answer; write a map without it: {map}",
+                name=self._table.columns[self._label or 0],
+            )
+        numbers = [column for column in self.map.columns if column.kind == "number"]
+        fills = {column.fill for column in numbers} - {None}
+        rules = {"refuse": not fills, "zero": fills <= {0.0}, "mean": False, "median": False}
+        made = [column for column in self.map.columns if column.kind == "morgan"]
+        others = {number for number, kind in kinds.items() if kind != "morgan"}
+        agrees = {
+            "drop": kinds.keys().isdisjoint(self._numbers_of(roles.dropped, "drop")),
+            "columns": not roles.only or set(self._features) == others,
+            "categorical": all(kinds.get(number) == "text" for number in self._categorical),
+            "smiles_column": self._smiles is None or kinds.get(self._smiles) == "morgan",
+            "bits": roles.bits in (None, *(column.bits for column in made)),
+            "radius": roles.radius in (None, *(column.radius for column in made)),
+            "counts": not roles.counts or any(column.counts for column in made),
+            "missing": rules.get(roles.missing or "", True),
+        }
+        for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
+            raise ParameterError(
+                f"{{{parameter}}} cannot be combined with {{like}} here: the feature map decides",
+                f"omit {{{parameter}}}, or use it to write another map: {{map}}",
+            )
+        if fills and roles.missing is None:
+            self._missing = "zero"  # for texts: numbers have their own values
+        if roles.missing == "zero":
+            for column in numbers:
+                column.fill = 0.0
+        self._features = []
 
     @property
     def categories(self) -> dict[str, int]:
@@ -189,9 +226,10 @@ class TableFeatures:
                 column = MappedColumn(names[number], "number", first_feature, fill)
                 self._plan.append((column, number))
         if self._smiles is not None:
-            bits = [f"morgan_{bit}" for bit in range(roles.bits)]
-            column = MappedColumn(names[self._smiles], "morgan", self.map.add(*bits))
-            column.bits, column.radius, column.counts = roles.bits, roles.radius, roles.counts
+            column = MappedColumn(names[self._smiles], "morgan", counts=roles.counts)
+            column.bits = BITS if roles.bits is None else roles.bits
+            column.radius = RADIUS if roles.radius is None else roles.radius
+            column.first = self.map.add(*(f"morgan_{bit}" for bit in range(column.bits)))
             self._plan.append((column, self._smiles))
         self._plan += [(MappedColumn(names[number], "text"), number) for number in texts]
         self.map.columns = [column for column, _ in self._plan]

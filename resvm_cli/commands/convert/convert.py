@@ -100,7 +100,8 @@ class ConvertRequest:
                 "{separator} must be one character or tab, got '{text}'", text=self.separator
             )
         roles = self.roles
-        if not MIN_BITS <= roles.bits <= MAX_BITS or not 0 <= roles.radius <= MAX_RADIUS:
+        bits_fit = roles.bits is None or MIN_BITS <= roles.bits <= MAX_BITS
+        if not bits_fit or not 0 <= (roles.radius or 0) <= MAX_RADIUS:
             raise ParameterError(
                 "{bits} must be between {least} and {most:,}, and {radius} between 0 and {widest}",
                 least=MIN_BITS,
