@@ -93,9 +93,12 @@ def _is_like_a_number(text: str) -> bool:
     return like is not None or is_number(text)
 
 
-def no_value(block: TableBlock, row: int, at: int, name: str, *, text: bool = False) -> DataError:
-    """Return the error for a missing value."""
-    hint = "fill it in: {missing:mean}, median or zero; or drop the row: {missing:drop}"
+def no_value(
+    block: TableBlock, row: int, at: int, name: str, *, text: bool = False, like: bool = False
+) -> DataError:
+    """Return the error for a missing value; a given feature map (``like``) allows fewer rules."""
+    rules = "{missing:zero}" if like else "{missing:mean}, median or zero"
+    hint = f"fill it in: {rules}; or drop the row: {{missing:drop}}"
     if text:
         hint = (
             "omit the column: {drop:{column}}; drop such rows: {missing:drop}; or set all its"

@@ -301,7 +301,8 @@ class TableFeatures:
             if self._missing == "drop":
                 kept &= ~missing
             elif column.fill is None and missing.any():
-                raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
+                row = int(np.flatnonzero(missing)[0])
+                raise no_value(block, row, at, column.name, like=not self._may_grow)
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from resvm_cli.errors import ParameterError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.delimited import TextTable
 from resvm_cli.rows import Rows
 from resvm_cli.tables.features import ColumnRoles, FeatureMap, TableFeatures, read_feature_map
@@ -108,6 +108,14 @@ def test_missing_values_are_filled_in_as_the_map_says(map_of):
     zeros = ColumnRoles(missing="zero")
     for made in (zeros, ColumnRoles()):  # the second map has nothing to fill in
         assert rows(features(zeros, map_of(made, whole), GAPS)) == [[(2, 1)], [(1, 2)]]
+
+
+def test_the_advice_for_a_missing_value_is_one_that_the_map_allows(map_of):
+    whole, gap = b"a\n1\n", b"a,b\n1,2\n,3\n"
+    made = map_of(ColumnRoles(), whole)
+    for known, advice in ((None, 'missing="mean", median or zero'), (made, 'missing="zero"')):
+        with pytest.raises(DataError, match=f"fill it in: {advice}; or drop"):
+            rows(features(ColumnRoles(), known, gap))
 
 
 def test_a_category_given_by_number_may_have_many_values():
