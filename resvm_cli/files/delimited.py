@@ -113,7 +113,7 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
             raise DataError(
                 f"{where(number)}: column '{name}' appears twice, first as column"
                 f" {found[name] + 1}",
-                "give the columns different names",
+                Message("give the columns different names; {header:False} if they have none"),
             )
         found[name] = number
     return list(found)
