@@ -41,7 +41,7 @@ COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
 BATCH_ROWS = 1 << 12
-MAX_CELLS = 1 << 22  # per block
+MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = MAX_SIZE = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
 MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
@@ -145,12 +145,7 @@ class _StoredArray:
     def check(self, name: str, key: str) -> None:
         """Raise DataError if reading would take much more memory than the file has bytes."""
         n_claimed = math.prod(self.shape) * self.dtype.itemsize
-        if n_claimed > MAX_RATIO * (self.n_stored + 1024):
-            size = " x ".join(f"{length:,}" for length in self.shape)
-            raise DataError(
-                f"{name}: '{key}' claims to have {size} values, in {self.n_stored:,} bytes",
-                "the file is damaged, or the array was never filled in",
-            )
+        _require_stored(name, key, n_claimed, self.n_stored)
         _require_short(name, key, self.dtype.itemsize)
         if self.n_chunk > MAX_CHUNK:
             raise DataError(
@@ -219,6 +214,7 @@ class ParquetTable(Table):
                     _require_short(self.name, field.name, field.type.byte_width)
         start = 0
         with _reading(self.name, "Parquet"):
+            self._require_stored(set(names.values()))
             size = _batch_rows(len(names), BATCH_ROWS)
             for batch in self._file.iter_batches(size, columns=list(names.values())):
                 columns: list[Column] = [()] * len(self.columns)
@@ -226,6 +222,14 @@ class ParquetTable(Table):
                     columns[number] = self._cells(name, batch.column(name))
                 yield TableBlock(columns, batch.num_rows, _located(self, start))
                 start += batch.num_rows
+
+    def _require_stored(self, names: set[str]) -> None:
+        content = self._file.metadata
+        for group in map(content.row_group, range(content.num_row_groups)):
+            for chunk in map(group.column, range(content.num_columns)):
+                if (name := chunk.path_in_schema) in names:
+                    sizes = chunk.total_uncompressed_size, chunk.total_compressed_size
+                    _require_stored(self.name, name, *sizes)
 
     def _cells(self, name: str, cells: Any) -> Column:
         import pyarrow
@@ -250,6 +254,14 @@ class ParquetTable(Table):
             _require_short(self.name, name, compute.max(lengths).as_py() or 0)
         texts = dict(zip(codes.to_pylist(), map(_text, values.to_pylist()), strict=True))
         return [texts.get(code, "") for code in cells.indices.to_pylist()]
+
+
+def _require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
+    if n_claimed > MAX_RATIO * (n_stored + 1024):
+        raise DataError(
+            f"{name}: '{key}' claims to have {n_claimed:,} bytes, but only {n_stored:,} are stored",
+            "the file is damaged, or it was never filled in",
+        )
 
 
 def _require_short(name: str, column: str, n_bytes: int) -> None:

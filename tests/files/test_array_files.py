@@ -431,13 +431,21 @@ def test_claims_that_the_stored_bytes_cannot_justify_are_refused(tmp_path, monke
         file.create_dataset("Y", (2, 2000), "f4", chunks=(2, 2000), data=np.ones((2, 2000)))
         file["Z"] = np.eye(2)
         file.create_dataset("t", (2,), "S1000000000", chunks=(1,))
-    with pytest.raises(DataError, match="'X' claims to have 1,000,000,000 x 1,000,000 values"):
+    with pytest.raises(DataError, match="'X' claims to have 8,000,000,000,000,000 bytes, but only"):
         read(tmp_path / "x.h5", "X")
     with pytest.raises(DataError, match="'Y' is stored in chunks of 16,000 bytes"):
         read(tmp_path / "x.h5", "Y")
-    with pytest.raises(DataError, match="'t' claims to have 2 values, in 0 bytes"):
+    with pytest.raises(DataError, match="'t' claims to have 2,000,000,000 bytes, but only 0 are"):
         read(tmp_path / "x.h5", "Z")
     assert read(tmp_path / "x.h5", "Z", [0, 1])["2"] == [0, 1]
+
+
+def test_a_column_of_parquet_that_is_far_longer_than_its_bytes_is_refused(tmp_path, monkeypatch):
+    path = parquet_of(tmp_path, {"x": [1.0], "t": ["a" * 10_000_000]}, compression="gzip")
+    monkeypatch.setattr(array_files, "MAX_RATIO", 100)
+    with pytest.raises(DataError, match=r"'t' claims to have 10,0.* bytes, but only .* are stored"):
+        read(path)
+    assert read(path, used=[0])["x"] == [1]
 
 
 def test_what_is_compressed_is_copied_to_a_file_that_goes_away(tmp_path):
