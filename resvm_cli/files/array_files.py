@@ -28,7 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
-from resvm_cli.files.delimited import Column, Table, TableBlock, rows_at_once, unique_column_names
+from resvm_cli.files.delimited import (
+    MAX_COLUMNS,
+    Column,
+    Table,
+    TableBlock,
+    rows_at_once,
+    unique_column_names,
+)
 from resvm_cli.files.file_kinds import Kind
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
@@ -164,6 +171,9 @@ class ArrayTable(Table):
                 f"{name}: an array with {len(matrix.shape)} dimensions and type {matrix.dtype}",
                 "expected a matrix of real numbers, one row per example and one column per feature",
             )
+        if matrix.shape[1] > MAX_COLUMNS + matrix.n_stored:
+            stored = f"{matrix.n_stored:,} bytes"
+            raise DataError(f"{name}: a matrix of {matrix.shape[1]:,} columns in only {stored}")
         self.name = name
         self._matrix = matrix
         self._beside = beside

@@ -440,6 +440,12 @@ def test_claims_that_the_stored_bytes_cannot_justify_are_refused(tmp_path, monke
     assert read(tmp_path / "x.h5", "Z", [0, 1])["2"] == [0, 1]
 
 
+def test_columns_that_the_stored_bytes_cannot_justify_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((1, 2**21), bool))
+    with pytest.raises(DataError, match="a matrix of 2,097,152 columns in only"):
+        read(tmp_path / "x.npz")
+
+
 def test_a_column_of_parquet_that_is_far_longer_than_its_bytes_is_refused(tmp_path, monkeypatch):
     path = parquet_of(tmp_path, {"x": [1.0], "t": ["a" * 10_000_000]}, compression="gzip")
     monkeypatch.setattr(array_files, "MAX_RATIO", 100)
