@@ -1,64 +1,89 @@
 """Read matrices from NumPy, Matrix Market, Parquet and HDF5 files.
 
-Loading a file never executes code: arrays of Python objects are rejected. A plain file is
-memory-mapped or read in blocks; a compressed file or a pipe is read into memory. NumPy, Parquet and
-HDF5 files are read by their own packages. Matrix Market text is parsed here, because scipy's
-compiled reader crashes on truncated files.
+Loading a file never executes code: arrays of Python objects are rejected. A file is memory-mapped
+or read some rows at a time, and only the columns in use, so that a small file that claims to be
+large cannot fill the memory. NumPy, Parquet and HDF5 files are read by their own packages. Matrix
+Market text is parsed here, because scipy's compiled reader crashes on truncated files.
 """
 
 from __future__ import annotations
 
-import io
+import math
 import re
+import shlex
 import struct
+import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from tokenize import TokenError
 from types import ModuleType
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import IO, Any, BinaryIO, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
-from resvm_cli.files.compression import MAGICS
-from resvm_cli.files.delimited import Column, Table, TableBlock, rows_at_once, unique_column_names
+from resvm_cli.files.delimited import (
+    MAX_COLUMNS,
+    Column,
+    Table,
+    TableBlock,
+    rows_at_once,
+    unique_column_names,
+)
 from resvm_cli.files.file_kinds import Kind
-from resvm_cli.files.streams import STDIN, comes_at_once
+from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
 
 LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
-SPARSE_KEYS = {"format", "shape", "data", "indices", "indptr"}  # written by scipy.sparse.save_npz
+# The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
+COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
+SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
+TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
 BATCH_ROWS = 1 << 12
+MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = MAX_SIZE = 2**31 - 2
+MAX_TEXT = 1 << 14  # bytes in a cell
+MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
+MAX_RATIO = 1 << 14  # claimed bytes per stored byte
+MAX_EMPTY_ROWS = 1 << 20  # of a sparse matrix, beyond a few rows for each byte
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
-    ValueError,
-    TypeError,
-    OSError,
-    EOFError,
-    LookupError,
-    ArithmeticError,
+    *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
+    *(SyntaxError, TokenError, BadZipFile, struct.error, zlib.error),
     RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression
-    AttributeError,
-    SyntaxError,
-    TokenError,
-    BadZipFile,
-    struct.error,
-    zlib.error,
 )
 _BANNER = re.compile(
     rb"%%MatrixMarket\s+matrix\s+(coordinate|array)\s+(real|double|integer|pattern)"
     rb"\s+(general|symmetric|skew-symmetric)\s*",
     re.IGNORECASE,
 )
-
+_SIZES = re.compile(  # after comments and blank lines
+    rb"(?:%.*\n|[ \t\r]*\n)*[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+(\d{1,18}))?[ \t\r]*(?:\n|$)"
+)
 _PLAIN = re.compile(rb"[-+.0-9eE\s]*")
+AnyArray: TypeAlias = npt.NDArray[Any]
 
-ArrayFile: TypeAlias = "str | BinaryIO"
+
+@contextmanager
+def _reading(name: str, kind: str) -> Iterator[None]:
+    """Report what the packages raise for a damaged file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except READ_ERRORS as problem:
+        raise DataError(
+            f"{name}: cannot be read as {kind}: {problem}",
+            "it may be damaged, or contain Python objects, which are never loaded",
+        ) from None
 
 
 def _located(table: Table, start: int) -> Callable[[int, int], str]:
@@ -68,167 +93,298 @@ def _located(table: Table, start: int) -> Callable[[int, int], str]:
     )
 
 
+def _unusable(name: str, column: str, problem: str) -> DataError:
+    hint = Message("omit it: {drop:{column}}", column=shlex.quote(column))
+    return DataError(f"{name}: '{column}' has {problem}", hint)
+
+
+def _batch_rows(n_columns: int, n_rows: int) -> int:
+    """The number of rows to read at once: at most ``n_rows``, and fewer if they are very long."""
+    return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
+
+
+@dataclass(frozen=True, eq=False)
+class _StoredArray:
+    """An array in a file; ``slices(n)`` reads n rows at a time, from the first to the last."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    slices: Callable[[int], Iterator[AnyArray]]
+    n_stored: int  # bytes in the file
+    n_chunk: int = 0  # bytes that are decompressed together
+
+    @classmethod
+    def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> _StoredArray:
+        """Wrap an array of NumPy or h5py."""
+
+        def slices(size: int) -> Iterator[AnyArray]:
+            return (array[start : start + size] for start in range(0, array.shape[0], size))
+
+        return cls(array.shape, array.dtype, slices, n_stored, n_chunk)
+
+    @classmethod
+    def from_archive(cls, archive: Any, key: str) -> _StoredArray:
+        """Wrap an array in an .npz file, of which only the header is read."""
+        member = f"{key}.npy"
+
+        def opened() -> tuple[IO[bytes], Any]:
+            file = archive.zip.open(member)
+            if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
+                raise ValueError(f"'{key}' has an unknown header")
+            return file, np.lib.format.read_array_header_1_0(file)
+
+        file, (shape, fortran_order, dtype) = opened()
+        file.close()
+        n_stored = archive.zip.getinfo(member).compress_size
+
+        def slices(size: int) -> Iterator[AnyArray]:
+            if fortran_order or dtype.hasobject:
+                yield from cls.from_array(archive[key], n_stored).slices(size)
+                return
+            with opened()[0] as file:
+                for start in range(0, shape[0], size):
+                    part = (min(size, shape[0] - start), *shape[1:])
+                    text = file.read(math.prod(part) * dtype.itemsize)
+                    yield np.frombuffer(text, dtype).reshape(part)
+
+        return cls(shape, dtype, slices, n_stored)
+
+    def check(self, name: str, key: str) -> None:
+        """Raise DataError if reading would take much more memory than the file has bytes."""
+        n_claimed = math.prod(self.shape) * self.dtype.itemsize
+        _require_stored(name, key, n_claimed, self.n_stored)
+        _require_short(name, key, self.dtype.itemsize)
+        if self.n_chunk > MAX_CHUNK:
+            raise DataError(
+                f"{name}: '{key}' is stored in chunks of {self.n_chunk:,} bytes"
+                f" (at most {MAX_CHUNK:,})",
+                "write it in smaller chunks: h5repack",
+            )
+
+
 class ArrayTable(Table):
     """A matrix with numbered columns, plus named arrays with one value per row."""
 
-    def __init__(self, name: str, matrix: Any, beside: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, matrix: _StoredArray, beside: dict[str, _StoredArray]) -> None:
+        if len(matrix.shape) != 2 or matrix.dtype.kind not in "buif":
+            raise DataError(
+                f"{name}: an array with {len(matrix.shape)} dimensions and type {matrix.dtype}",
+                "expected a matrix of real numbers, one row per example and one column per feature",
+            )
+        if matrix.shape[1] > MAX_COLUMNS + matrix.n_stored:
+            stored = f"{matrix.n_stored:,} bytes"
+            raise DataError(f"{name}: a matrix of {matrix.shape[1]:,} columns in only {stored}")
         self.name = name
         self._matrix = matrix
-        self._beside = dict(beside)
-        self.columns = [str(number + 1) for number in range(matrix.shape[1])] + list(beside)
+        self._beside = beside
+        numbers = [str(number + 1) for number in range(matrix.shape[1])]
+        self.columns = unique_column_names([*numbers, *beside], lambda number: name)
 
-    def blocks(self) -> Iterator[TableBlock]:
-        size = rows_at_once(len(self.columns))
-        for start in range(0, self._matrix.shape[0], size):
-            try:
-                part = np.asarray(self._matrix[start : start + size], np.float64)
-                columns: list[Column] = list(part.T)
-                columns += [_column(array[start : start + size]) for array in self._beside.values()]
-            except READ_ERRORS as problem:  # the file is read lazily
-                raise _damaged(self.name, "HDF5", problem) from None
-            yield TableBlock(columns, len(part), _located(self, start))
+    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+        n_rows, width = self._matrix.shape
+        size = _batch_rows(width, rows_at_once(len(self.columns)))
+        parts: list[Iterator[Any]] = [self._matrix.slices(size)]
+        for number, (key, array) in enumerate(self._beside.items(), width):
+            if used is None or number in used:
+                array.check(self.name, key)
+                parts.append(map(partial(_column, self.name, key), array.slices(size)))
+            else:
+                parts.append(repeat(()))
+        with _reading(self.name, "an array"):  # the file is read lazily
+            for start in range(0, n_rows, size):
+                matrix, *beside = map(next, parts)
+                columns: list[Column] = [*_numbers(matrix).T, *beside]
+                yield TableBlock(columns, len(matrix), _located(self, start))
 
 
 class ParquetTable(Table):
     """The columns of a Parquet file, batch by batch."""
 
-    def __init__(self, name: str, file: ArrayFile) -> None:
+    def __init__(self, name: str, path: str) -> None:
         self.name = name
         parquet = _package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
-        try:
-            self._file = parquet.ParquetFile(file)
-            names = list(self._file.schema_arrow.names)
-        except READ_ERRORS as problem:  # includes pyarrow's own exceptions
-            raise _damaged(self.name, "Parquet", problem) from None
-        self.columns = unique_column_names(names, lambda number: self.name)
+        with _reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
+            self._schema = parquet.read_schema(path)
+            texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
+            # as a dictionary, a text that is repeated is in memory once
+            self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
+        self.columns = unique_column_names(self._schema.names, lambda number: self.name)
 
-    def blocks(self) -> Iterator[TableBlock]:
+    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+        from pyarrow import types
+
+        names = {}
+        for number, field in enumerate(self._schema):
+            if used is None or number in used:
+                names[number] = field.name
+                if types.is_nested(field.type):
+                    problem = f"type {field.type}; expected numbers or texts"
+                    raise _unusable(self.name, field.name, problem)
+                if types.is_fixed_size_binary(field.type):
+                    _require_short(self.name, field.name, field.type.byte_width)
         start = 0
-        for columns, n_rows in self._batches():
-            yield TableBlock(columns, n_rows, _located(self, start))
-            start += n_rows
+        with _reading(self.name, "Parquet"):
+            self._require_stored(set(names.values()))
+            size = _batch_rows(len(names), BATCH_ROWS)
+            for batch in self._file.iter_batches(size, columns=list(names.values())):
+                columns: list[Column] = [()] * len(self.columns)
+                for number, name in names.items():
+                    columns[number] = self._cells(name, batch.column(name))
+                yield TableBlock(columns, batch.num_rows, _located(self, start))
+                start += batch.num_rows
 
-    def _batches(self) -> Iterator[tuple[list[Column], int]]:
-        try:
-            for batch in self._file.iter_batches(batch_size=BATCH_ROWS):
-                columns = [self._numbers_or_texts(column) for column in batch.columns]
-                yield columns, batch.num_rows
-        except READ_ERRORS as problem:
-            raise _damaged(self.name, "Parquet", problem) from None
+    def _require_stored(self, names: set[str]) -> None:
+        content = self._file.metadata
+        for group in map(content.row_group, range(content.num_row_groups)):
+            for chunk in map(group.column, range(content.num_columns)):
+                if (name := chunk.path_in_schema) in names:
+                    sizes = chunk.total_uncompressed_size, chunk.total_compressed_size
+                    _require_stored(self.name, name, *sizes)
 
-    def _numbers_or_texts(self, column: Any) -> Column:
+    def _cells(self, name: str, cells: Any) -> Column:
         import pyarrow
+        from pyarrow import compute, types
 
-        kind = column.type
-        if pyarrow.types.is_dictionary(kind):
-            column = column.dictionary_decode()
-            kind = column.type
-        if pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind):
-            return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
-        if pyarrow.types.is_boolean(kind):
-            return np.asarray(column.cast("uint8").cast("float64").to_numpy(zero_copy_only=False))
-        return ["" if one is None else str(one) for one in column.to_pylist()]
+        if types.is_dictionary(cells.type) and str(cells.type.value_type) not in TEXT_TYPES:
+            cells = cells.dictionary_decode()
+        if types.is_boolean(cells.type):
+            cells = cells.cast("uint8")
+        if types.is_floating(cells.type):
+            return np.asarray(cells.to_numpy(zero_copy_only=False), np.float64)
+        if types.is_integer(cells.type):
+            with suppress(pyarrow.ArrowInvalid):  # a missing value, and a double is not enough
+                exact = cells.cast("float64") if cells.null_count else cells
+                return np.asarray(exact.to_numpy(zero_copy_only=False))
+        if not types.is_dictionary(cells.type):
+            cells = cells.dictionary_encode()
+        codes = cells.indices.drop_null().unique()
+        values = cells.dictionary.take(codes)
+        if str(values.type) in TEXT_TYPES:
+            lengths = compute.binary_length(values)
+            _require_short(self.name, name, compute.max(lengths).as_py() or 0)
+        texts = dict(zip(codes.to_pylist(), map(_text, values.to_pylist()), strict=True))
+        return [texts.get(code, "") for code in cells.indices.to_pylist()]
+
+
+def _require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
+    if n_claimed > MAX_RATIO * (n_stored + 1024):
+        raise DataError(
+            f"{name}: '{key}' claims to have {n_claimed:,} bytes, but only {n_stored:,} are stored",
+            "the file is damaged, or it was never filled in",
+        )
+
+
+def _require_short(name: str, column: str, n_bytes: int) -> None:
+    if n_bytes > MAX_TEXT:
+        raise _unusable(name, column, f"a text of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True, eq=False)
 class SparseFile:
     """A sparse matrix, with labels and ids if the file has them."""
 
-    name: str
-    rows: Rows
+    block: Block
     n_features: int
-    labels: FloatArray | None = None
-    ids: list[str] | None = None
-
-    def block(self) -> Block:
-        """All rows as one block."""
-        return Block.from_rows(self.rows, self.labels, self.ids)
 
 
-def open_arrays(name: str, file: ArrayFile, kind: Kind, array: str | None) -> Table | SparseFile:
+def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | SparseFile:
     """Open the matrix in a file; ``array`` names it if the file has several."""
     if kind == "parquet":
-        return ParquetTable(name, file)
-    if kind == "matrix market":
-        return _matrix_market(name, file)
+        return ParquetTable(name, path)
     if kind == "hdf5":
-        return _hdf5(name, file, array)
-    mapped: Literal["r"] | None = "r" if kind == "npy" and isinstance(file, str) else None
-    try:
-        content = np.load(file, mmap_mode=mapped, allow_pickle=False)
-        arrays = {} if kind == "npy" else {key: content[key] for key in content.files}
-    except READ_ERRORS as problem:
-        raise _damaged(name, "a NumPy file", problem) from None
-    if kind == "npy":
-        return ArrayTable(name, _matrix(content, name), {})
-    if set(arrays) >= SPARSE_KEYS:
-        return _sparse_npz(name, file, arrays)
+        return _hdf5(name, path, array)
+    if kind == "matrix market":
+        with _reading(name, "Matrix Market"), open(path, "rb") as file:
+            content = parse_matrix_market(file.read())
+        return _dense(name, content) if isinstance(content, np.ndarray) else _sparse(name, content)
+    with _reading(name, "a NumPy file"):
+        content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
+        if kind == "npy":
+            return _dense(name, content)
+        members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
+        arrays = {key: _StoredArray.from_archive(content, key) for key in members}
+    if {"format", "shape", "data"} <= set(arrays) and not arrays["format"].shape:
+        return _sparse_npz(name, content, arrays)
     return _from_arrays(name, arrays, array)
 
 
-def _sparse_npz(name: str, file: ArrayFile, arrays: dict[str, Any]) -> SparseFile:
+def _sparse_npz(name: str, content: Any, arrays: dict[str, _StoredArray]) -> SparseFile:
+    """Read what scipy.sparse.save_npz writes, with arrays that scipy would trust checked first."""
     import scipy.sparse
 
-    if not isinstance(file, str):
-        file.seek(0)
-    try:
-        matrix = scipy.sparse.load_npz(file)
-        # scipy's compiled code would follow bad indices out of bounds, and its check misses a
-        # decreasing indptr if its last entry is 0
-        if np.diff(matrix.indptr.astype(np.int64)).min(initial=0) < 0:
+    def load(key: str) -> Any:
+        arrays[key].check(name, key)
+        return content[key]
+
+    with _reading(name, "a scipy sparse matrix"):
+        form = str(load("format").astype(str))
+        if form not in SPARSE_INDICES:
+            raise ValueError(f"unknown format '{form}'")
+        n_rows, n_columns = map(int, load("shape"))
+        data = load("data")
+        if data.dtype.kind in "iuf":  # the sum of duplicates may be too large for small integers
+            data = data.astype(np.float64, copy=False)
+        _require_rows(n_rows, data.nbytes)
+        indices = [*(load("coords") if "coords" in arrays else map(load, SPARSE_INDICES[form]))]
+        if any(one.dtype.kind not in "iu" or one.ndim != 1 for one in indices):
+            raise ValueError("expected lists of integers as indices")
+        if form == "dia":  # diagonals outside the matrix are empty, and scipy may overflow on them
+            inside = (-n_rows < indices[0]) & (indices[0] < n_columns)
+            data, indices = data[inside], [indices[0][inside]]
+        elif form == "coo":  # scipy may truncate an index to 32 bits before it checks the range
+            row, column = indices
+            indices = [_indices(row, 0, n_rows), _indices(column, 0, n_columns)]
+        elif np.diff(indices[1].astype(np.int64)).min(initial=0) < 0:  # which scipy may miss
             raise ValueError("indptr decreases")
-        matrix.check_format(full_check=True)
-        matrix = matrix.tocsr()
-        labels = np.asarray(arrays[LABELS], np.float64) if LABELS in arrays else None
-        ids = [str(one) for one in arrays[IDS]] if IDS in arrays else None
+        stored = (data, tuple(indices)) if form == "coo" else (data, *indices)
+        matrix = getattr(scipy.sparse, f"{form}_matrix")(stored, shape=(n_rows, n_columns))
+        if form in COMPRESSED:
+            matrix.check_format(full_check=True)
+        labels = np.asarray(load(LABELS), np.float64) if LABELS in arrays else None
+        ids = list(map(_text, load(IDS))) if IDS in arrays else None
         for beside in (labels, ids):
-            if beside is not None and np.shape(beside) != (matrix.shape[0],):
-                raise ValueError(f"expected {matrix.shape[0]:,} labels and ids, one per row")
-    except READ_ERRORS as problem:
-        raise _damaged(name, "a scipy sparse matrix", problem) from None
-    return _sparse(name, matrix, labels, ids)
+            if beside is not None and np.shape(beside) != (n_rows,):
+                raise ValueError(f"expected {n_rows:,} labels and ids, one per row")
+        if ids is not None and any("\n" in text or "\r" in text for text in ids):
+            raise ValueError("an id has several lines")
+        return _sparse(name, matrix, labels, ids)
 
 
-def _matrix_market(name: str, file: ArrayFile) -> Table | SparseFile:
-    try:
-        if isinstance(file, str):
-            with open(file, "rb") as opened:
-                matrix = parse_matrix_market(opened.read())
-        else:
-            matrix = parse_matrix_market(file.read())
-    except (ValueError, OSError) as problem:
-        raise _damaged(name, "Matrix Market", problem) from None
-    if isinstance(matrix, np.ndarray):
-        return ArrayTable(name, _matrix(matrix, name), {})
-    return _sparse(name, matrix.tocsr())
+def _require_rows(n_rows: int, n_bytes: int) -> None:
+    """Raise ValueError for rows that would need far more memory than their entries."""
+    if n_rows > MAX_EMPTY_ROWS + 64 * n_bytes:
+        raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
 
 
-def _hdf5(name: str, path: ArrayFile, array: str | None) -> Table | SparseFile:
+def _hdf5(name: str, path: str, array: str | None) -> Table | SparseFile:
     h5py = _package("h5py", "h5py", name, "an HDF5 file")
-    found: dict[str, Any] = {}
+    found: dict[str, _StoredArray] = {}
 
     def take(key: str, item: Any) -> None:
-        if not isinstance(item, h5py.Dataset):
+        if not isinstance(item, h5py.Dataset) or item.shape is None:
             return
         if item.external is not None or item.is_virtual:
             raise DataError(
                 f"{name}: '{key}' is stored in other files, which are not opened",
                 "copy it into one file first, or convert those files",
             )
-        found[key] = item.asstr() if h5py.check_string_dtype(item.dtype) else item
+        n_chunk = math.prod(item.chunks or (0,)) * item.dtype.itemsize
+        found[key] = _StoredArray.from_array(item, item.id.get_storage_size(), n_chunk)
 
-    try:
+    with _reading(name, "HDF5"):
         h5py.File(path, "r").visititems(take)
         return _from_arrays(name, found, array)
-    except DataError:
-        raise
-    except READ_ERRORS as problem:
-        raise _damaged(name, "HDF5", problem) from None
 
 
-def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table:
+def _from_arrays(name: str, arrays: dict[str, _StoredArray], wanted: str | None) -> Table:
     """Combine the feature matrix with the arrays that have one value per row."""
-    matrices = {key for key, one in arrays.items() if len(_shape(one)) == 2}
+    matrices = {key for key, one in arrays.items() if len(one.shape) == 2}
     if wanted is None:
         if len(matrices) != 1:
             there = ", ".join(sorted(matrices)) or ", ".join(arrays) or "nothing"
@@ -242,35 +398,31 @@ def _from_arrays(name: str, arrays: dict[str, Any], wanted: str | None) -> Table
             f"{name}: has no matrix '{wanted}'",
             f"its matrices: {', '.join(sorted(matrices)) or 'none'}",
         )
-    matrix = _matrix(arrays[wanted], name)
-    beside = {
-        key: one
-        for key, one in arrays.items()
-        if _shape(one) == (matrix.shape[0],) and key != wanted
-    }
+    matrix = arrays[wanted]
+    matrix.check(name, wanted)
+    beside = {key: one for key, one in arrays.items() if one.shape == matrix.shape[:1]}
     return ArrayTable(name, matrix, beside)
 
 
-def _shape(array: Any) -> tuple[int, ...]:
-    # h5py's string arrays have a length but no shape
-    return tuple(array.shape) if hasattr(array, "shape") else (len(array),)
+def _dense(name: str, array: AnyArray) -> Table:
+    return ArrayTable(name, _StoredArray.from_array(array, array.nbytes), {})
 
 
-def _matrix(array: Any, name: str) -> Any:
-    shape = _shape(array)
-    if len(shape) != 2 or array.dtype.kind not in "buif":
-        raise DataError(
-            f"{name}: an array with {len(shape)} dimensions and type {array.dtype}",
-            "expected a matrix of real numbers, one row per example and one column per feature",
-        )
-    return array
+def _numbers(array: AnyArray) -> AnyArray:
+    """Return numbers as doubles, but integers as they are: a double cannot hold all of them."""
+    with np.errstate(over="ignore"):  # an infinite number is refused later
+        return array if array.dtype.kind in "iu" else array.astype(np.float64)
 
 
-def _column(values: Any) -> Column:
-    array: npt.NDArray[Any] = np.asarray(values)
+def _column(name: str, key: str, array: AnyArray) -> Column:
     if array.dtype.kind in "buif":
-        return array.astype(np.float64)
-    return [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in array]
+        return _numbers(array)
+    if array.dtype.kind in "Mm":
+        array = np.where(np.isnat(array), "", array.astype(str))
+    values = array.tolist()
+    if not all(isinstance(value, str | bytes) for value in values):
+        raise _unusable(name, key, f"type {array.dtype}; expected numbers or texts")
+    return list(map(_text, values))
 
 
 def _sparse(
@@ -289,7 +441,7 @@ def _sparse(
             " expected a finite number",
             "leave unknown values out (they count as 0) or impute them first",
         )
-    return SparseFile(name, rows, matrix.shape[1], labels, ids)
+    return SparseFile(Block.from_rows(rows, labels, ids), matrix.shape[1])
 
 
 def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:
@@ -319,14 +471,22 @@ def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
     np.save(file, matrix, allow_pickle=False)
 
 
-def array_file(path: str, pieces: Iterable[bytes]) -> ArrayFile:
-    """Return the path of a plain file; read any other input into memory."""
-    if path != STDIN and comes_at_once(path):
-        with open(path, "rb") as file:
-            head = file.read(8)
-        if not any(head.startswith(magic) for magic in MAGICS):
-            return path
-    return io.BytesIO(b"".join(pieces))
+@contextmanager
+def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the path of a plain file; copy any other input to a temporary file.
+
+    A temporary file has no name after the context, but what has opened it can still read it.
+    """
+    if source.plain_path is not None:
+        yield source.plain_path
+        return
+    with tempfile.NamedTemporaryFile(prefix="resvm-") as copy:
+        try:
+            copy.writelines(pieces)
+            copy.flush()
+        except OSError as error:
+            raise cannot_spool(error, source.name) from None
+        yield copy.name
 
 
 def _package(module: str, package: str, name: str, what: str) -> ModuleType:
@@ -341,19 +501,13 @@ def _package(module: str, package: str, name: str, what: str) -> ModuleType:
         ) from None
 
 
-def _damaged(name: str, kind: str, problem: Exception) -> DataError:
-    return DataError(
-        f"{name}: cannot be read as {kind}: {problem}",
-        "it may be truncated, or contain Python objects, which are never loaded",
-    )
-
-
 def parse_matrix_market(text: bytes) -> Any:
     """Parse Matrix Market text to a dense array or a scipy sparse matrix.
 
-    Raises ValueError if the text is invalid. Memory is bounded by the amount of numbers in the
-    text, except that the stated number of rows is trusted.
+    Raises ValueError if the text is invalid. Memory is bounded by the length of the text.
     """
+    from scipy.sparse import coo_matrix
+
     banner, _, rest = text.partition(b"\n")
     words = _BANNER.fullmatch(banner)
     if words is None:
@@ -362,18 +516,14 @@ def parse_matrix_market(text: bytes) -> Any:
             " integer or pattern; general, symmetric or skew-symmetric"
         )
     form, field, symmetry = (word.lower().decode() for word in words.groups())
-    while True:
-        line, newline, rest = rest.partition(b"\n")
-        if line.strip() and not line.startswith(b"%"):
-            break
-        if not newline:
-            raise ValueError("the size line is missing")
-    sizes = line.split()
-    if len(sizes) != (3 if form == "coordinate" else 2) or not all(map(_is_count, sizes)):
-        raise ValueError(f"the size line is {line[:60]!r}")
-    n_rows, n_columns, *entries = map(int, sizes)
+    sizes = _SIZES.match(rest)
+    if sizes is None or (sizes[3] is None) != (form == "array"):
+        raise ValueError("the line with the size is missing or wrong")
+    n_rows, n_columns, n_entries = (int(size or 0) for size in sizes.groups())
+    rest = rest[sizes.end() :]
     if n_rows > MAX_SIZE or n_columns > MAX_SIZE:
         raise ValueError(f"{n_rows:,} rows by {n_columns:,} columns is too large")
+    _require_rows(n_rows, len(text))
     if not _PLAIN.fullmatch(rest):
         raise ValueError("expected plain numbers after the size line")
     numbers = np.array(rest.split(), np.float64)
@@ -385,47 +535,27 @@ def parse_matrix_market(text: bytes) -> Any:
         if len(numbers) != n_rows * n_columns:
             raise ValueError(f"expected {n_rows * n_columns:,} numbers, got {len(numbers):,}")
         return numbers.reshape(n_columns, n_rows).T
-    return _entries(numbers, n_rows, n_columns, entries[0], field == "pattern", symmetry)
-
-
-def _is_count(word: bytes) -> bool:
-    return word.isdigit() and len(word) < 19
-
-
-def _entries(
-    numbers: FloatArray,
-    n_rows: int,
-    n_columns: int,
-    n_entries: int,
-    pattern: bool,
-    symmetry: str,
-) -> Any:
-    import scipy.sparse
-
-    width = 2 if pattern else 3
+    width = 2 if field == "pattern" else 3
     if len(numbers) != width * n_entries:
         raise ValueError(
             f"expected {n_entries:,} entries of {width} numbers, got {len(numbers):,} numbers"
         )
     table = numbers.reshape(-1, width)
-    rows, columns = _indices(table[:, 0], n_rows), _indices(table[:, 1], n_columns)
-    values = np.ones(len(table)) if pattern else table[:, 2]
+    rows, columns = _indices(table[:, 0], 1, n_rows), _indices(table[:, 1], 1, n_columns)
+    values = np.ones(len(table)) if field == "pattern" else table[:, 2]
     if symmetry != "general":
         mirrored = rows != columns
         sign = -1.0 if symmetry == "skew-symmetric" else 1.0
-        values = np.concatenate([values, sign * values[mirrored]])
-        rows, columns = (
-            np.concatenate([rows, columns[mirrored]]),
-            np.concatenate([columns, rows[mirrored]]),
-        )
-    return scipy.sparse.coo_matrix((values, (rows, columns)), shape=(n_rows, n_columns))
+        values = np.append(values, sign * values[mirrored])
+        rows, columns = np.append(rows, columns[mirrored]), np.append(columns, rows[mirrored])
+    return coo_matrix((values, (rows, columns)), shape=(n_rows, n_columns))
 
 
-def _indices(numbers: FloatArray, limit: int) -> IntArray:
-    """Convert row or column numbers to integers that start at 0."""
-    if len(numbers) and not (numbers.min() >= 1 and numbers.max() <= limit):
-        raise ValueError(f"a row or column number is not in 1..{limit:,}")
+def _indices(numbers: AnyArray, first: int, size: int) -> IntArray:
+    """Convert row or column numbers that start at ``first`` to integers that start at 0."""
+    if len(numbers) and not (numbers.min() >= first and numbers.max() < first + size):
+        raise ValueError(f"a row or column number is not in {first}..{first + size - 1:,}")
     whole = numbers.astype(np.int64)
     if (whole != numbers).any():
         raise ValueError("a row or column number is not an integer")
-    return whole - 1
+    return whole - first

@@ -31,14 +31,14 @@ MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
 COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
-FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?")
+GROUPED_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?")
 IS_IT_A_HEADER = Message("{header:False} if the columns have no names, {header:True} if they do")
 ROW_COMMENT = re.compile(rb"^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)", re.MULTILINE)
 READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
 
-Column: TypeAlias = "Sequence[str] | FloatArray"  # nan for a missing number
+Column: TypeAlias = "Sequence[str] | npt.NDArray[Any]"  # doubles (nan: missing) or integers
 SmallArray: TypeAlias = npt.NDArray[np.float32]
 
 # Our limit on line length already protects us; the csv module's default is lower.
@@ -81,6 +81,7 @@ class TableBlock:
     columns: list[Column]
     n_rows: int
     where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
+    decimal_comma: bool = False
 
 
 class Table(ABC):
@@ -91,8 +92,11 @@ class Table(ABC):
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
 
     @abstractmethod
-    def blocks(self) -> Iterator[TableBlock]:
-        """Yield all rows from the beginning; a table from a pipe can be read only once."""
+    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+        """Yield all rows from the beginning; a table from a pipe can be read only once.
+
+        Columns other than those ``used`` may be empty.
+        """
 
 
 def rows_at_once(n_columns: int) -> int:
@@ -110,7 +114,7 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
             raise DataError(
                 f"{where(number)}: column '{name}' appears twice, first as column"
                 f" {found[name] + 1}",
-                "give the columns different names",
+                Message("give the columns different names; {header:False} if they have none"),
             )
         found[name] = number
     return list(found)
@@ -122,11 +126,11 @@ def name_unnamed(number: int, given: Container[str]) -> str:
     return f"unnamed {text}" if text in given else text
 
 
-def read_number(text: str) -> float:
+def read_number(text: str, decimal_comma: bool = False) -> float:
     """Parse a number as float() does, but without Python's extensions (raises ValueError)."""
-    if not is_plain(text):
+    if not is_plain(text) or (decimal_comma and "." in text):  # a thousands separator
         raise ValueError(text)
-    return float(text)
+    return float(text.replace(",", ".") if decimal_comma else text)
 
 
 def is_plain(text: str) -> bool:
@@ -134,9 +138,9 @@ def is_plain(text: str) -> bool:
     return "_" not in text and text.isascii()
 
 
-def is_number(text: str) -> bool:
+def is_number(text: str, decimal_comma: bool = False) -> bool:
     try:
-        read_number(text)
+        read_number(text, decimal_comma)
     except ValueError:
         return False
     return True
@@ -166,7 +170,7 @@ class TextTable(Table):
         if not self.columns:
             raise DataError(f"{name}: no rows", "the file is empty or has only blank lines")
 
-    def blocks(self) -> Iterator[TableBlock]:
+    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
         if self._started is not None:
             started, self._started = self._started, None
             if self._first is not None:
@@ -180,6 +184,8 @@ class TextTable(Table):
 
         def lines() -> Iterator[str]:
             for piece in whole_lines(without_mark(iter(self._pieces()))):
+                if b"\0" in piece:
+                    raise DataError(f"{self.name}: a NUL byte; expected text", "is it binary?")
                 for line in io.StringIO(piece.decode("utf-8", "surrogateescape"), newline="\n"):
                     kept.append(line)
                     yield line
@@ -235,12 +241,13 @@ class TextTable(Table):
     def _has_header(self, names: list[str], line: int) -> bool:
         if self._header is not None:
             return self._header
-        shown = None
-        if len(names) > 1 and all(map(is_number, names)):
-            shown = "numbers only"
-        elif fractions := [text for text in names if FRACTION.fullmatch(text.strip())]:
-            shown = f"'{fractions[0].strip()}'"  # integers may be column names
-        if shown is not None:
+        texts = [text.strip() for text in names]
+        numbers = [text for text in texts if is_number(text) or COMMA_NUMBER.fullmatch(text)]
+        others = set(texts) - set(numbers)
+        counted = [[str(first + one) for one in range(len(numbers))] for first in (0, 1)]
+        # the names that pandas and convert write: 0, 1, 2 after an empty cell; id, label, 1, 2
+        if numbers and not (others and others <= {"", "id", "label"} and numbers in counted):
+            shown = f"'{numbers[0]}'" if others else "numbers only"
             raise DataError(
                 f"{self.name}:{line}: {shown} on the first line; are these column names?",
                 IS_IT_A_HEADER,
@@ -260,9 +267,7 @@ class TextTable(Table):
                         "is a separator missing, or does an unquoted text contain one?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
-        if self._decimal_comma:
-            columns = [list(map(_with_point, cells)) for cells in columns]
-        return TableBlock(columns, len(rows), where)
+        return TableBlock(columns, len(rows), where, self._decimal_comma)
 
 
 class _CellLocator:
@@ -301,11 +306,6 @@ class _CellLocator:
 
     def _text(self, line: int, column: int) -> str:
         return f"{self._name}:{self._before + line + 1}:{column}"
-
-
-def _with_point(cell: Any) -> str:
-    text = str(cell)
-    return text.replace(",", ".") if COMMA_NUMBER.fullmatch(text.strip()) else text
 
 
 @dataclass(frozen=True)

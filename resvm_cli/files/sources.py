@@ -33,6 +33,7 @@ class Source:
 
     def __init__(self, path: str, *, once: bool = False) -> None:
         self.name = name_of(path)
+        self._path = path
         self._once = once  # read only once, so a pipe need not be spooled
         self._owned = path != STDIN
         self._descriptor = open_source(path)
@@ -43,6 +44,11 @@ class Source:
         self._spool: IO[bytes] | None = None
         self._plain = True
         self.spooled_bytes = 0
+
+    @property
+    def plain_path(self) -> str | None:
+        """The path of a regular file that is not compressed, once its pieces were asked for."""
+        return self._path if self._owned and self._regular and self._plain else None
 
     @property
     def spooled_to_disk(self) -> bool:

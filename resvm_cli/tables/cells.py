@@ -11,6 +11,7 @@ import numpy as np
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files.delimited import (
     COMMA_NUMBER,
+    GROUPED_NUMBER,
     Column,
     TableBlock,
     is_number,
@@ -27,12 +28,12 @@ def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
     """Return a column as numbers, with nan for missing values."""
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
-        values = cells
+        values = cells.astype(np.float64, copy=False)
     else:
         try:
-            values = np.fromiter(map(float, cells), np.float64, len(cells))
-            if not is_plain("".join(cells)):
+            if block.decimal_comma or not is_plain("".join(cells)):
                 raise ValueError
+            values = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
             values = _numbers_or_missing(block, cells, at, name)
     if np.isinf(values).any():
@@ -48,7 +49,7 @@ def _numbers_or_missing(block: TableBlock, cells: Sequence[str], at: int, name: 
     values = np.empty(len(cells))
     for number, cell in enumerate(cells):
         try:
-            values[number] = read_number(cell)
+            values[number] = read_number(cell, block.decimal_comma)
         except ValueError:
             if cell.strip().lower() not in MISSING_WORDS:
                 raise _not_a_number(block, number, at, name) from None
@@ -58,26 +59,46 @@ def _numbers_or_missing(block: TableBlock, cells: Sequence[str], at: int, name: 
 
 def _not_a_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
     cell = texts_of(block.columns[at])[row]
-    hint = "to encode it as a category: {categorical:{column}}; to omit it: {drop:{column}}"
+    hints = ["to encode it as a category: {categorical:{column}}", "to omit it: {drop:{column}}"]
     if COMMA_NUMBER.fullmatch(cell.strip()):
-        hint = "for decimal commas: {decimal_comma:True}; " + hint
+        hints.insert(0, "for decimal commas: {decimal_comma:True}")
+    elif is_number(cell):
+        hints.insert(0, "for decimal points: omit {decimal_comma}")
+    if GROUPED_NUMBER.fullmatch(cell.strip()):
+        hints.insert(0, "remove thousands separators")
     return DataError(
         f"{block.where(row, at)}: '{cell[:40]}' in column '{name}'; expected a number",
-        Message(hint, column=shlex.quote(name)),
+        Message("; ".join(hints), column=shlex.quote(name)),
     )
 
 
-def require_no_decimal_commas(block: TableBlock, at: int, name: str) -> None:
-    """Raise DataError if all texts in a column look like numbers with decimal commas."""
-    cells = [text.strip() for text in texts_of(block.columns[at])]
-    present = [row for row, cell in enumerate(cells) if cell.lower() not in MISSING_WORDS]
-    if present and all(COMMA_NUMBER.fullmatch(cells[row]) for row in present):
+def is_text(block: TableBlock, at: int, name: str) -> bool:
+    """Whether a column has values and none of them is a number.
+
+    Raises DataError if all of them look like numbers with decimal commas or grouped digits.
+    """
+    cells = block.columns[at]
+    if isinstance(cells, np.ndarray):
+        return False
+    present = [row for row, cell in enumerate(cells) if cell.strip().lower() not in MISSING_WORDS]
+    if not present or any(is_number(cells[row], block.decimal_comma) for row in present):
+        return False
+    if all(_is_like_a_number(cells[row].strip()) for row in present):
         raise _not_a_number(block, present[0], at, name)
+    return True
 
 
-def no_value(block: TableBlock, row: int, at: int, name: str, *, text: bool = False) -> DataError:
-    """Return the error for a missing value."""
-    hint = "fill it in: {missing:mean}, median or zero; or drop the row: {missing:drop}"
+def _is_like_a_number(text: str) -> bool:
+    like = COMMA_NUMBER.fullmatch(text) or GROUPED_NUMBER.fullmatch(text)
+    return like is not None or is_number(text)
+
+
+def no_value(
+    block: TableBlock, row: int, at: int, name: str, *, text: bool = False, like: bool = False
+) -> DataError:
+    """Return the error for a missing value; a given feature map (``like``) allows fewer rules."""
+    rules = "{missing:zero}" if like else "{missing:mean}, median or zero"
+    hint = f"fill it in: {rules}; or drop the row: {{missing:drop}}"
     if text:
         hint = (
             "omit the column: {drop:{column}}; drop such rows: {missing:drop}; or set all its"
@@ -106,7 +127,7 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
     cells = block.columns[at]
     if not isinstance(cells, np.ndarray):
         for row, cell in enumerate(cells):
-            if not is_number(cell):
+            if not is_number(cell, block.decimal_comma):
                 shown = list(dict.fromkeys(text.strip() for text in cells))[:MAX_SHOWN]
                 raise DataError(
                     f"{block.where(row, at)}: the label is '{cell.strip()[:40]}', not a number",
@@ -130,8 +151,10 @@ def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
     columns = [block.columns[at] for at in numbers]
     texts = [cells for cells in columns if not isinstance(cells, np.ndarray)]
     if not texts:
-        table = np.stack(columns, axis=1)
+        table = np.stack(columns, axis=1).astype(np.float64, copy=False)
         return table if np.isfinite(table).all() else None
+    if block.decimal_comma:
+        return None
     size = len(columns) * block.n_rows
     try:
         flat = np.fromiter(map(float, chain.from_iterable(columns)), np.float64, size)
@@ -148,25 +171,27 @@ def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
     Numbers are compared by value.
     """
     texts = set(positive_labels)
-    numbers = {float(text) for text in texts if is_number(text)}
+    numbers = {_value(text) for text in texts if is_number(text)}
 
     def is_positive(text: str) -> bool:
-        return text in texts or (bool(numbers) and is_number(text) and float(text) in numbers)
+        return text in texts or (bool(numbers) and is_number(text) and _value(text) in numbers)
 
     return is_positive
 
 
-def is_text(cells: Column) -> bool:
-    """Whether a column has values and none of them is a number."""
-    if isinstance(cells, np.ndarray):
-        return False
-    present = [cell for cell in cells if cell.strip().lower() not in MISSING_WORDS]
-    return bool(present) and not any(map(is_number, present))
+def _value(number: str) -> float:
+    """Return the value of a number; that of an integer is exact."""
+    try:
+        return int(number)
+    except ValueError:
+        return float(number)
 
 
 def texts_of(cells: Column) -> Sequence[str]:
     if not isinstance(cells, np.ndarray):
         return cells
+    if cells.dtype.kind in "iu":
+        return list(map(str, cells.tolist()))
     from resvm_cli.files.svmlight import format_number
 
     return ["" if np.isnan(one) else format_number(one) for one in cells.tolist()]

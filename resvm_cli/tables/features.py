@@ -33,7 +33,6 @@ from resvm_cli.tables.cells import (
     matrix_of,
     no_value,
     numbers_of,
-    require_no_decimal_commas,
     texts_of,
 )
 
@@ -58,9 +57,9 @@ class ColumnRoles:
     only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    missing: MissingRule = "refuse"
-    bits: int = BITS
-    radius: int = RADIUS
+    missing: MissingRule | None = None  # None: refuse, or as the feature map was made
+    bits: int | None = None
+    radius: int | None = None
     counts: bool = False
 
     @property
@@ -88,16 +87,68 @@ class TableFeatures:
             raise ParameterError("{positive_label} needs {label_column}")
         self._label = self._number_of(roles.label, "label_column")
         self._id = self._number_of(roles.row_id, "id_column")
+        self._smiles = self._number_of(roles.smiles, "smiles_column")
+        self._categorical = self._numbers_of(roles.categories, "categorical")
+        self._features = self._feature_numbers()
         self.map = known or FeatureMap()
         self._decided = known is not None
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
+        self._missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
+            self._apply_map()
+
+    def _feature_numbers(self) -> list[int]:
+        """The columns that become features, except molecules."""
+        roles = self._roles
+        taken = {self._label, self._id, self._smiles} | self._numbers_of(roles.dropped, "drop")
+        wanted = [number for number in range(len(self._table.columns)) if number not in taken]
+        if roles.only:
+            asked = self._numbers_of(roles.only, "columns")
+            return [number for number in wanted if number in asked]
+        return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
+
+    def _apply_map(self) -> None:
+        """Fill in as the feature map does; raise ParameterError for a role that it contradicts."""
+        roles = self._roles
+        kinds: dict[int | None, str] = {number: column.kind for column, number in self._plan}
+        if self._label in kinds:
+            raise ParameterError(
+                "{label_column}: the column '{name}' is one of the features of {like}",
+                "its labels would leak the answer; write a map without it: {map}",
+                name=self._table.columns[self._label or 0],
+            )
+        numbers = [column for column in self.map.columns if column.kind == "number"]
+        fills = {column.fill for column in numbers} - {None}
+        rules = {"refuse": not fills, "zero": fills <= {0.0}, "mean": False, "median": False}
+        made = [column for column in self.map.columns if column.kind == "morgan"]
+        others = {number for number, kind in kinds.items() if kind != "morgan"}
+        agrees = {
+            "drop": kinds.keys().isdisjoint(self._numbers_of(roles.dropped, "drop")),
+            "columns": not roles.only or set(self._features) == others,
+            "categorical": all(kinds.get(number) == "text" for number in self._categorical),
+            "smiles_column": self._smiles is None or kinds.get(self._smiles) == "morgan",
+            "bits": roles.bits in (None, *(column.bits for column in made)),
+            "radius": roles.radius in (None, *(column.radius for column in made)),
+            "counts": not roles.counts or any(column.counts for column in made),
+            "missing": rules.get(roles.missing or "", True),
+        }
+        for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
+            raise ParameterError(
+                f"{{{parameter}}} cannot be combined with {{like}} here: the feature map decides",
+                f"omit {{{parameter}}}, or use it to write another map: {{map}}",
+            )
+        if fills and roles.missing is None:
+            self._missing = "zero"  # for texts: numbers have their own values
+        if roles.missing == "zero":
+            for column in numbers:
+                column.fill = 0.0
+        self._features = []
 
     @property
     def categories(self) -> dict[str, int]:
@@ -119,16 +170,17 @@ class TableFeatures:
         """Yield all rows; a second pass yields the same features."""
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
-        tables = self._table.blocks()
+        used = {*self._features, self._label, self._id, self._smiles, *(at for _, at in self._plan)}
+        tables = self._table.blocks(used)
         if not self._decided:
             first = next(tables, None)
             if first is None:
                 raise DataError(f"{self._table.name}: no rows", "the file has column names only")
             self._decide(first)
             tables = chain([first], tables)
-            if self._roles.missing in ("mean", "median"):
+            if self._missing in ("mean", "median"):
                 self._impute(tables)
-                tables = self._table.blocks()
+                tables = self._table.blocks(used)
             self._decided = True
         for block in tables:
             yield self._encoded(block)
@@ -150,6 +202,9 @@ class TableFeatures:
             f"the columns are: {_listed(columns)}",
         )
 
+    def _numbers_of(self, names: Sequence[str], parameter: str) -> set[int | None]:
+        return {self._number_of(name, parameter) for name in names}
+
     def _required(self, name: str) -> int:
         if name not in self._table.columns:
             raise DataError(
@@ -161,32 +216,21 @@ class TableFeatures:
     def _decide(self, first: TableBlock) -> None:
         """Decide from the first rows how each column is encoded."""
         roles, names = self._roles, self._table.columns
-        smiles = self._number_of(roles.smiles, "smiles_column")
-        dropped = {self._number_of(name, "drop") for name in roles.dropped}
-        categories = {self._number_of(name, "categorical") for name in roles.categories}
-        taken = {self._label, self._id, smiles} | dropped
-        wanted = [number for number in range(len(names)) if number not in taken]
-        if roles.only:
-            asked = {self._number_of(name, "columns") for name in roles.only}
-            wanted = [number for number in wanted if number in asked]
-        elif smiles is not None:
-            wanted = [number for number in wanted if number in categories]
         texts = []
-        for number in wanted:
-            if number in categories or is_text(first.columns[number]):
-                if number not in categories:
-                    require_no_decimal_commas(first, number, names[number])
+        for number in self._features:
+            if number in self._categorical or is_text(first, number, names[number]):
                 texts.append(number)
             else:
                 first_feature = self.map.add(names[number])
-                fill = 0.0 if roles.missing == "zero" else None
+                fill = 0.0 if self._missing == "zero" else None
                 column = MappedColumn(names[number], "number", first_feature, fill)
                 self._plan.append((column, number))
-        if smiles is not None:
-            bits = [f"morgan_{bit}" for bit in range(roles.bits)]
-            column = MappedColumn(names[smiles], "morgan", self.map.add(*bits))
-            column.bits, column.radius, column.counts = roles.bits, roles.radius, roles.counts
-            self._plan.append((column, smiles))
+        if self._smiles is not None:
+            column = MappedColumn(names[self._smiles], "morgan", counts=roles.counts)
+            column.bits = BITS if roles.bits is None else roles.bits
+            column.radius = RADIUS if roles.radius is None else roles.radius
+            column.first = self.map.add(*(f"morgan_{bit}" for bit in range(column.bits)))
+            self._plan.append((column, self._smiles))
         self._plan += [(MappedColumn(names[number], "text"), number) for number in texts]
         self.map.columns = [column for column, _ in self._plan]
         if not self._plan:
@@ -195,7 +239,7 @@ class TableFeatures:
     def _impute(self, blocks: Iterator[TableBlock]) -> None:
         """Read all numbers once to compute the mean or median of each column."""
         numbers = [(column, number) for column, number in self._plan if column.kind == "number"]
-        median = self._roles.missing == "median"
+        median = self._missing == "median"
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for block in blocks:
@@ -210,7 +254,7 @@ class TableFeatures:
             if not counts[index]:
                 raise DataError(
                     f"{self._table.name}: column '{column.name}' has no numbers to compute a"
-                    f" {self._roles.missing} from",
+                    f" {self._missing} from",
                     Message("omit it: {drop:{column}}", column=shlex.quote(column.name)),
                 )
             middle = (
@@ -254,10 +298,11 @@ class TableFeatures:
         for index, (column, at) in enumerate(numbers):
             values = numbers_of(block, at, column.name)
             missing = np.isnan(values)
-            if self._roles.missing == "drop":
+            if self._missing == "drop":
                 kept &= ~missing
             elif column.fill is None and missing.any():
-                raise no_value(block, int(np.flatnonzero(missing)[0]), at, column.name)
+                row = int(np.flatnonzero(missing)[0])
+                raise no_value(block, row, at, column.name, like=not self._may_grow)
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
 
@@ -267,9 +312,9 @@ class TableFeatures:
         for row, cell in enumerate(cells):
             text = cell.strip()
             if text.lower() in MISSING_WORDS:
-                if self._roles.missing == "refuse":
+                if self._missing == "refuse":
                     raise no_value(block, row, at, column.name, text=True)
-                if self._roles.missing == "drop":
+                if self._missing == "drop":
                     kept[row] = False
                 continue  # all features of this column are 0
             feature = column.values.get(text)
@@ -285,7 +330,7 @@ class TableFeatures:
     def _new_value(
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
     ) -> int:
-        if len(column.values) >= MAX_VALUES and column.name not in self._roles.categories:
+        if len(column.values) >= MAX_VALUES and at not in self._categorical:
             raise DataError(
                 f"{block.where(row, at)}: column '{column.name}' has more than"
                 f" {MAX_VALUES:,} different texts; are they ids?",
@@ -309,7 +354,7 @@ class TableFeatures:
         for row, cell in enumerate(texts_of(block.columns[at])):
             found = morgan.bits(cell.strip())
             if found is None:
-                if self._roles.missing == "drop":
+                if self._missing == "drop":
                     kept[row] = False
                     continue
                 raise DataError(
@@ -351,9 +396,12 @@ def _listed(names: Sequence[Any]) -> str:
 
 
 KIND = "resvm-feature-map"
-
 FORMAT = 1
-
+KIND_FIELDS = {
+    "number": ("first", "fill"),
+    "text": ("values",),
+    "morgan": ("first", "bits", "radius", "counts"),
+}
 MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
 
 
@@ -372,12 +420,7 @@ class MappedColumn:
 
     def content(self) -> dict[str, Any]:
         """The column's entry in the JSON object."""
-        if self.kind == "text":
-            return {"name": self.name, "kind": self.kind, "values": self.values}
-        if self.kind == "morgan":
-            parameters = {"bits": self.bits, "radius": self.radius, "counts": self.counts}
-            return {"name": self.name, "kind": self.kind, "first": self.first, **parameters}
-        return {"name": self.name, "kind": self.kind, "first": self.first, "fill": self.fill}
+        return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
 
 
 @dataclass
@@ -422,29 +465,22 @@ def read_feature_map(path: str) -> FeatureMap:
 
 def _check(columns: list[MappedColumn], names: list[str]) -> None:
     """Raise ValueError unless every feature belongs to exactly one column."""
-    taken: set[int] = set()
-    numbers = [column.first for column in columns if column.kind == "number"]
-    if not columns or type(names) is not list or not all(type(name) is str for name in names):
-        raise ValueError("columns")
+    features: list[int] = []
     for column in columns:
-        if type(column.name) is not str or column.kind not in ("number", "text", "morgan"):
-            raise ValueError("kind")
-        features = [column.first]
         if column.kind == "text":
-            features = [*column.values.values()]
-        elif column.kind == "morgan":
-            if not _is_fingerprint(column) or len(names) < column.bits:
-                raise ValueError("fingerprint")
-            features = [*range(column.first, column.first + column.bits)]
-        elif column.fill is not None and not _is_finite(column.fill):
-            raise ValueError("fill")
-        if not all(type(one) is int and 1 <= one <= len(names) for one in features):
-            raise ValueError("features")
-        if len(set(features)) < len(features) or not taken.isdisjoint(features):
-            raise ValueError("a feature of two columns")
-        taken.update(features)
-    if len(taken) < len(names):
-        raise ValueError("a feature of no column")
+            features += column.values.values()
+        elif column.kind == "morgan" and _is_fingerprint(column) and column.bits <= len(names):
+            features += range(column.first, column.first + column.bits)
+        elif column.kind == "number" and (column.fill is None or _is_finite(column.fill)):
+            features.append(column.first)
+        else:
+            raise ValueError("kind")
+    texts = [*names, *(column.name for column in columns)]
+    if type(names) is not list or {*map(type, texts)} != {str} or {*map(type, features)} - {int}:
+        raise ValueError("types")
+    if sorted(features) != list(range(1, len(names) + 1)):
+        raise ValueError("features")
+    numbers = [column.first for column in columns if column.kind == "number"]
     if numbers != sorted(numbers) or len({column.name for column in columns}) < len(columns):
         raise ValueError("order")
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import zipfile
+from datetime import datetime
+from decimal import Decimal
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.array_files import open_arrays, parse_matrix_market
+from resvm_cli.files import array_files
+from resvm_cli.files.array_files import SparseFile, array_path, open_arrays, parse_matrix_market
+from resvm_cli.files.sources import Source
 from tests.conftest import assert_exit
 
 MATRIX = b"%%MatrixMarket matrix coordinate real general\n%\n2 3 3\n1 1 .5\n1 3 -2\n2 2 7e-1\n"
@@ -72,6 +83,11 @@ def test_a_matrix_that_makes_no_sense_is_refused(old, new):
         parse_matrix_market(MATRIX.replace(old, new))
 
 
+def test_rows_that_the_text_cannot_justify_are_refused():
+    with pytest.raises(ValueError, match="2,000,000,000 rows, but only"):
+        parse_matrix_market(MATRIX.replace(b"2 3 3", b"2000000000 3 3"))
+
+
 def sparse(tmp_path: Path, **changes) -> Path:
     arrays = {
         "format": np.array(b"csr"),
@@ -80,8 +96,34 @@ def sparse(tmp_path: Path, **changes) -> Path:
         "indices": np.array([0, 3, 1]),
         "indptr": np.array([0, 2, 2, 3]),
     }
-    np.savez(tmp_path / "x.npz", **{**arrays, **changes})
+    return stored(tmp_path, **{**arrays, **changes})
+
+
+def stored(tmp_path: Path, **arrays) -> Path:
+    np.savez(tmp_path / "x.npz", **arrays)
     return tmp_path / "x.npz"
+
+
+COO = {
+    "format": np.array(b"coo"),
+    "shape": np.array([3, 4]),
+    "data": np.array([1.0, 2.0]),
+    "row": np.array([0, 2]),
+    "col": np.array([3, 1]),
+}
+DIA = {
+    "format": np.array(b"dia"),
+    "shape": np.array([3, 4]),
+    "data": np.arange(8.0).reshape(2, 4),
+    "offsets": np.array([0, -1]),
+}
+BSR = {
+    "format": np.array(b"bsr"),
+    "shape": np.array([2, 4]),
+    "data": np.arange(8.0).reshape(2, 2, 2),
+    "indices": np.array([0, 1]),
+    "indptr": np.array([0, 2]),
+}
 
 
 @pytest.mark.parametrize(
@@ -90,20 +132,162 @@ def sparse(tmp_path: Path, **changes) -> Path:
         {"indptr": np.array([0, 2, 3, 0])},  # scipy looks no further where the last is 0
         {"indptr": np.array([0, 3, 2, 3])},
         {"indptr": np.array([0, 2, 2, 9])},
+        {"indptr": np.array([0, 3])},
         {"indices": np.array([0, 4, 1])},
         {"indices": np.array([0, -1, 1])},
+        {"indices": np.array([0.0, 3.0, 1.0])},
         {"indices": np.array([0, 2**40, 1]), "shape": np.array([3, 2**41])},
+        {"indices": np.array([[0, 3, 1]])},
         {"labels": np.array([1.0, 0.0])},
         {"labels": np.array(["a", "b", "c"])},
         {"ids": np.array(["a"])},
+        {"ids": np.array(["a", "b\n1 1:1", "c"])},
+        {"data": np.array([1j, 2, 3])},
+        {"data": np.array([1.0, np.inf, 3])},
         {"format": np.array(b"coo")},
+        {"format": np.array(b"lil")},
         {"shape": np.array([3])},
+        {"shape": np.array([-3, 4])},
+        {"shape": np.array([3, 4, 5])},
+        {**COO, "row": np.array([0, 3])},
+        {**COO, "col": np.array([-1, 1])},
+        {**COO, "col": np.array([3, 1, 2])},
+        {**COO, "row": np.array([0, 2**32 + 1])},  # in 32 bits, a 1
+        {**COO, "shape": np.array([2**31 - 3, 4])},
+        {**COO, "coords": np.array([[0, 2]])},
+        {**DIA, "offsets": np.array([0])},
+        {**DIA, "offsets": np.array([0, 0])},
+        {**DIA, "data": np.arange(4.0)},
+        {**BSR, "indices": np.array([0, 2])},
+        {**BSR, "indptr": np.array([0, 3])},
+        {**BSR, "data": np.zeros((2, 0, 0))},
+        {**BSR, "data": np.zeros((2, 2, 3))},
     ],
     ids=str,
 )
-def test_a_sparse_matrix_whose_arrays_disagree_is_refused(changes, resvm, tmp_path):
+def test_a_sparse_matrix_whose_arrays_disagree_is_refused(changes, tmp_path):
     # some of these make scipy write out of bounds
-    assert_exit(convert(resvm, sparse(tmp_path, **changes)), 3)
+    with pytest.raises(DataError, match=r"^x\.npz: "):
+        read(sparse(tmp_path, **changes))
+
+
+def read(path: Path, array: str | None = None, used: list[int] | None = None) -> Any:
+    """The block of a sparse matrix, or the columns of a table."""
+    magic = path.read_bytes()[:4]
+    kinds = {b"PK\3\4": "npz", b"PAR1": "parquet", b"\x93NUM": "npy", b"\x89HDF": "hdf5"}
+    found = open_arrays(path.name, str(path), kinds[magic], array)
+    if isinstance(found, SparseFile):
+        return found
+    parts = [block.columns for block in found.blocks(used)]
+    columns = [list(chain.from_iterable(column)) for column in zip(*parts, strict=True)]
+    return dict(zip(found.columns, columns, strict=True))
+
+
+DTYPES = ("?", "i1", "u1", "<i4", ">i4", "i8", "u8", "f2", "f4", "<f8", ">f8")
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_every_sparse_format_is_read_as_scipy_reads_it(tmp_path_factory, data):
+    kind = data.draw(st.sampled_from(DTYPES))
+    shape = data.draw(st.tuples(*[st.integers(1, 4)] * 2))
+    few = st.sampled_from([0, 0, 0, 1, 3])
+    dense = data.draw(arrays_of.arrays(np.dtype("f8"), shape, elements=few)).astype(kind)
+    form = data.draw(st.sampled_from(["csr", "csc", "coo", "bsr", "dia"]))
+    make = getattr(scipy.sparse, form + data.draw(st.sampled_from(["_matrix", "_array"])))
+    matrix = make(scipy.sparse.coo_matrix(dense.astype("f8")))  # scipy has no half precision
+    matrix.data = matrix.data.astype(kind)
+    path = tmp_path_factory.mktemp("sparse") / "x.npz"
+    scipy.sparse.save_npz(path, matrix, compressed=data.draw(st.booleans()))
+    found = read(path)
+    rows = found.block.rows
+    sums = np.zeros(shape)
+    np.add.at(sums, (rows.row_numbers, rows.indices - 1), rows.values)
+    assert found.n_features == shape[1]
+    assert np.array_equal(sums, dense.astype("f8"))
+
+
+def test_duplicates_in_a_sparse_matrix_are_added_even_if_their_type_is_too_small(tmp_path):
+    same = {"row": np.array([2, 2]), "col": np.array([1, 1])}
+    found = read(stored(tmp_path, **{**COO, **same, "data": np.array([100, 100], np.int8)}))
+    assert found.block.rows.values.tolist() == [200]
+
+
+def test_coordinates_in_one_array_are_read_too(tmp_path):
+    arrays = {key: one for key, one in COO.items() if key not in ("row", "col")}
+    found = read(stored(tmp_path, **arrays, coords=np.array([[0, 2], [3, 1]])))
+    assert found.block.rows.indices.tolist() == [4, 2]
+
+
+def test_a_dense_matrix_called_data_is_no_sparse_matrix(tmp_path):
+    found = read(stored(tmp_path, data=np.eye(2), shape=np.array([5, 6]), format=np.array([7, 8])))
+    assert found == {"1": [1, 0], "2": [0, 1], "shape": [5, 6], "format": [7, 8]}
+
+
+LARGE = [2**60 + 1, 2**60 + 2, -(2**63)]
+
+
+def write_large(path: Path) -> None:
+    matrix = np.array([[one, 5] for one in LARGE])
+    unsigned = np.array([2**64 - 1, 2**64 - 2, 0], np.uint64)
+    if path.suffix == ".npz":
+        np.savez(path, X=matrix, i=np.array(LARGE), u=unsigned)
+    elif path.suffix == ".h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            file["X"], file["i"], file["u"] = matrix, np.array(LARGE, ">i8"), unsigned
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        columns = {"1": matrix[:, 0], "2": matrix[:, 1], "i": LARGE, "u": unsigned}
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table(columns), path)
+
+
+@pytest.mark.parametrize("ending", ["npz", "h5", "parquet"])
+def test_integers_that_a_double_cannot_hold_are_exact(ending, tmp_path):
+    write_large(tmp_path / f"x.{ending}")
+    found = {key: [*map(str, one)] for key, one in read(tmp_path / f"x.{ending}").items()}
+    assert found["1"] == found["i"] == [*map(str, LARGE)]
+    assert found["u"] == [str(2**64 - 1), str(2**64 - 2), "0"]
+
+
+def parquet_of(tmp_path: Path, columns: dict[str, Any], **more: Any) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet", **more)
+    return tmp_path / "x.parquet"
+
+
+def test_the_types_of_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    path = parquet_of(
+        tmp_path,
+        {
+            "x": pyarrow.array([3, None], pyarrow.int8()),
+            "x.1": pyarrow.array([2**60 + 1, None]),
+            "flag": [True, None],
+            "half": pyarrow.array(np.array([1.5, 2], np.float16)),
+            "text": ["\u65e5", None],
+            "bytes": [b"a\xff", b"a\xfe"],
+            "fixed": pyarrow.array([b"ab", b"cd"], pyarrow.binary(2)),
+            "known": pyarrow.array([2**60 + 1, 2**60 + 2]).dictionary_encode(),
+            "exact": [Decimal("1.50"), None],
+            "date": [datetime(2024, 5, 6), None],
+            "nothing": pyarrow.nulls(2),
+        },
+    )
+    found = read(path)
+    assert np.array_equal(found["x"], [3, np.nan], equal_nan=True)
+    assert np.array_equal(found["flag"], [1, np.nan], equal_nan=True)
+    assert found["x.1"] == [str(2**60 + 1), ""]
+    assert found["half"] == [1.5, 2]
+    assert found["text"] == ["\u65e5", ""]
+    assert found["bytes"] == ["a\udcff", "a\udcfe"]
+    assert found["fixed"] == ["ab", "cd"]
+    assert [*map(str, found["known"])] == [str(2**60 + 1), str(2**60 + 2)]
+    assert found["exact"] == ["1.50", ""]
+    assert found["date"] == ["2024-05-06 00:00:00", ""]
+    assert found["nothing"] == ["", ""]
 
 
 def test_a_sound_sparse_matrix_is_read(resvm, tmp_path):
@@ -162,3 +346,122 @@ def test_a_truncated_file_is_reported_as_damage(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"x\.npy: cannot be read as a NumPy file"):
         open_arrays("x.npy", str(path), "npy", None)
+
+
+def test_only_the_columns_in_use_are_read(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), o=np.array([{}, 1], object), t=np.array(["a", "b"]))
+    found = read(tmp_path / "x.npz", used=[0, 3])
+    assert found == {"1": [1, 0], "2": [0, 1], "o": [], "t": ["a", "b"]}
+    with pytest.raises(DataError, match="Python objects, which are never loaded"):
+        read(tmp_path / "x.npz")
+    found = read(parquet_of(tmp_path, {"a": [1], "l": [[1, 2]], "x": [3]}), used=[0, 2])
+    assert found == {"a": [1], "l": [], "x": [3]}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(2, [("a", "f8")]),
+        np.array([1j, 2]),
+        np.array(["a" * 20_000, "b"]),
+        np.array([b"a" * 20_000, b"b"]),
+    ],
+    ids=["structured", "complex", "wide", "bytes"],
+)
+def test_arrays_that_are_neither_numbers_nor_short_texts_are_refused_by_name(values, tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), other=values)
+    with pytest.raises(DataError, match=r"^x\.npz: 'other' has (a text of|type) .*\nomit it: drop"):
+        read(tmp_path / "x.npz")
+
+
+def test_columns_of_lists_and_of_long_texts_are_refused_by_name(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    wide = pyarrow.array([b"a" * 20_000], pyarrow.binary(20_000))
+    for cells in ([[1, 2]], [{"q": 1}], ["a" * 20_000], wide):
+        with pytest.raises(DataError, match=r"^x\.parquet: 'other' has (a text of|type) "):
+            read(parquet_of(tmp_path, {"x": [1.0], "other": cells}))
+
+
+def test_a_text_that_is_repeated_is_in_memory_once(tmp_path):
+    path = parquet_of(tmp_path, {"x": np.zeros(4000), "t": ["long" * 500] * 4000})
+    assert len({id(text) for text in read(path)["t"]}) == 1
+
+
+def test_bytes_that_are_no_text_stay_apart(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), t=np.array([b"a\xff", b"a\xfe"]))
+    assert read(tmp_path / "x.npz")["t"] == ["a\udcff", "a\udcfe"]
+
+
+def test_dates_that_are_missing_have_no_text(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), t=np.array(["2024-05-06", "NaT"], "M8[D]"))
+    assert read(tmp_path / "x.npz")["t"] == ["2024-05-06", ""]
+
+
+def test_an_array_called_like_a_column_of_the_matrix_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", **{"X": np.eye(2), "1": np.array([7, 8])})
+    with pytest.raises(DataError, match="column '1' appears twice"):
+        read(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [">f8", ">i2", "f2", "?", "g"])
+def test_matrices_of_every_type_and_order_are_read_in_slices(kind, order, tmp_path, monkeypatch):
+    monkeypatch.setattr(array_files, "MAX_CELLS", 6)  # two rows at a time
+    matrix = np.arange(15.0).reshape(5, 3).astype(kind, order=order)
+    np.savez_compressed(tmp_path / "x.npz", X=matrix)
+    np.save(tmp_path / "x.npy", matrix)
+    expected = {str(number + 1): column.tolist() for number, column in enumerate(matrix.T)}
+    assert read(tmp_path / "x.npz") == read(tmp_path / "x.npy") == expected
+
+
+def test_an_archive_that_ends_early_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        text = io.BytesIO()
+        np.save(text, np.ones((4, 3)))
+        archive.writestr("X.npy", text.getvalue()[:-8])
+    with pytest.raises(DataError, match=r"x\.npz: cannot be read as an array"):
+        read(tmp_path / "x.npz")
+
+
+def test_claims_that_the_stored_bytes_cannot_justify_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(array_files, "MAX_CHUNK", 10_000)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("X", (10**9, 10**6), "f8", chunks=(64, 64))
+        file.create_dataset("Y", (2, 2000), "f4", chunks=(2, 2000), data=np.ones((2, 2000)))
+        file["Z"] = np.eye(2)
+        file.create_dataset("t", (2,), "S1000000000", chunks=(1,))
+    with pytest.raises(DataError, match="'X' claims to have 8,000,000,000,000,000 bytes, but only"):
+        read(tmp_path / "x.h5", "X")
+    with pytest.raises(DataError, match="'Y' is stored in chunks of 16,000 bytes"):
+        read(tmp_path / "x.h5", "Y")
+    with pytest.raises(DataError, match="'t' claims to have 2,000,000,000 bytes, but only 0 are"):
+        read(tmp_path / "x.h5", "Z")
+    assert read(tmp_path / "x.h5", "Z", [0, 1])["2"] == [0, 1]
+
+
+def test_columns_that_the_stored_bytes_cannot_justify_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((1, 2**21), bool))
+    with pytest.raises(DataError, match="a matrix of 2,097,152 columns in only"):
+        read(tmp_path / "x.npz")
+
+
+def test_a_column_of_parquet_that_is_far_longer_than_its_bytes_is_refused(tmp_path, monkeypatch):
+    path = parquet_of(tmp_path, {"x": [1.0], "t": ["a" * 10_000_000]}, compression="gzip")
+    monkeypatch.setattr(array_files, "MAX_RATIO", 100)
+    with pytest.raises(DataError, match=r"'t' claims to have 10,0.* bytes, but only .* are stored"):
+        read(path)
+    assert read(path, used=[0])["x"] == [1]
+
+
+def test_what_is_compressed_is_copied_to_a_file_that_goes_away(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(2))
+    (tmp_path / "x.gz").write_bytes(gzip.compress((tmp_path / "x.npy").read_bytes()))
+    for name, plain in (("x.npy", True), ("x.gz", False)):
+        source = Source(str(tmp_path / name))
+        with array_path(source, source.pieces()) as path:
+            assert (path == str(tmp_path / name)) == plain
+            table = open_arrays(name, path, "npy", None)
+        assert Path(path).exists() == plain
+        assert [list(map(list, block.columns)) for block in table.blocks()] == [[[1, 0], [0, 1]]]
+        source.close()

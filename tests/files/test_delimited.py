@@ -80,6 +80,13 @@ def test_every_cell_has_its_line_and_column(monkeypatch):
         (b'a,b\n1,"2"3\n', r"t\.csv:2: not valid CSV"),
         (b"1,2\n3,4\n", r"t\.csv:1: numbers only on the first line"),
         (b"a, 4.5 ,g\nb,3,h\n", r"t\.csv:1: '4\.5' on the first line; are these column names"),
+        (b"5,red,1\n6,blue,2\n", r"t\.csv:1: '5' on the first line; are these column names"),
+        (b"red,1\nblue,2\n", r"t\.csv:1: '1' on the first line"),
+        (b"a,0,1\nb,2,3\n", r"t\.csv:1: '0' on the first line"),
+        (b"id,5,6\nb,2,3\n", r"t\.csv:1: '5' on the first line"),
+        (b"x;1,5;u\ny;2,5;v\n", r"t\.csv:1: '1,5' on the first line"),
+        (b"5\n6\n", r"t\.csv:1: numbers only on the first line"),
+        (b"a,b\n1,2\0\n", r"t\.csv: a NUL byte; expected text"),
         (b"a,b,a\n1,2,3\n", r"t\.csv:1:5: column 'a' appears twice, first as column 1"),
         (b"", r"t\.csv: no rows"),
         (b"\n \n", r"t\.csv: no rows"),
@@ -96,6 +103,13 @@ def test_without_names_columns_go_by_number():
     assert rows(found) == [("1", "2"), ("3", "4")]
     assert table(b"1,2\n3,4", header=True).columns == ["1", "2"]
     assert table(b"id,0.5\na,4", header=True).columns == ["id", "0.5"]
+
+
+@pytest.mark.parametrize("names", ["id,label,1,2", "label,1", ",0,1", ",0", "id,0,1,2"])
+def test_numbers_as_convert_and_pandas_write_them_are_names(names):
+    text = f"{names}\n{names}\n".encode()
+    assert len(rows(table(text))) == 1
+    assert len(rows(table(text, header=False))) == 2
 
 
 def test_a_column_without_a_name_leaves_numbers_to_those_that_have_them():

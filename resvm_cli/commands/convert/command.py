@@ -65,14 +65,15 @@ def convert(
         ),
     ] = None,
     missing: Annotated[
-        str,
+        str | None,
         column_option(
             metavar="RULE",
+            show_default="refuse",
             autocompletion=offered("refuse", "drop", "zero", "mean", "median"),
             help="Missing values: refuse (fail), drop the row, or fill in zero or the column's"
             " mean or median.",
         ),
-    ] = "refuse",
+    ] = None,
     like: Annotated[
         str | None,
         column_option(metavar="MAP", help="Use the features in this file, written by --map."),
@@ -85,10 +86,16 @@ def convert(
             " used only if listed in --columns.",
         ),
     ] = None,
-    bits: Annotated[int, molecule_option(metavar="N", help="Length of the fingerprints.")] = 2048,
+    bits: Annotated[
+        int | None,
+        molecule_option(metavar="N", help="Length of the fingerprints.", show_default="2048"),
+    ] = None,
     radius: Annotated[
-        int, molecule_option(metavar="N", help="Radius of the fingerprints; 2 is ECFP4.")
-    ] = 2,
+        int | None,
+        molecule_option(
+            metavar="N", help="Radius of the fingerprints; 2 is ECFP4.", show_default="2"
+        ),
+    ] = None,
     counts: Annotated[
         bool, molecule_option("--counts", help="Use count fingerprints, for the minmax kernel.")
     ] = False,
@@ -172,7 +179,7 @@ def convert(
         only=_names(columns),
         dropped=_names(drop),
         categories=_names(categorical),
-        missing=parse_choice("--missing", missing, MISSING_RULES),
+        missing=None if missing is None else parse_choice("--missing", missing, MISSING_RULES),
         bits=bits,
         radius=radius,
         counts=counts,

@@ -6,8 +6,6 @@ means, medians and the width of a CSV file require a second pass. NumPy files ar
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,9 +15,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError, Text
-from resvm_cli.files.array_files import SparseFile, array_file, open_arrays, write_npy, write_npz
+from resvm_cli.files.array_files import SparseFile, array_path, open_arrays, write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
-from resvm_cli.files.delimited import TextTable
+from resvm_cli.files.delimited import MAX_ROWS, TextTable, line_writer
 from resvm_cli.files.file_kinds import (
     USUAL_NAMES,
     first_line,
@@ -94,7 +92,8 @@ class ConvertRequest:
                 "{separator} must be one character or tab, got '{text}'", text=self.separator
             )
         roles = self.roles
-        if not MIN_BITS <= roles.bits <= MAX_BITS or not 0 <= roles.radius <= MAX_RADIUS:
+        bits_fit = roles.bits is None or MIN_BITS <= roles.bits <= MAX_BITS
+        if not bits_fit or not 0 <= (roles.radius or 0) <= MAX_RADIUS:
             raise ParameterError(
                 "{bits} must be between {least} and {most:,}, and {radius} between 0 and {widest}",
                 least=MIN_BITS,
@@ -204,14 +203,14 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
         )
         features = TableFeatures(table, roles, known)
         return _Input(source.name, features.blocks, features, features.map)
-    file = array_file(request.source, text)
-    arrays = open_arrays(source.name, file, kind, request.array)
+    with array_path(source, text) as path:
+        arrays = open_arrays(source.name, path, kind, request.array)
     if isinstance(arrays, SparseFile):
         _refuse_roles(roles, source.name)
-        whole = arrays.block()
+        whole = arrays.block
         if roles.positive_labels:
             whole = _marked(whole, matcher(roles.positive_labels))
-        return _Input(source.name, lambda: iter([whole]), None, known, arrays.n_features)
+        return _Input(source.name, lambda: whole.slices(MAX_ROWS), None, known, arrays.n_features)
     features = TableFeatures(arrays, roles, known)
     return _Input(source.name, features.blocks, features, features.map)
 
@@ -363,11 +362,11 @@ class _CsvLines:
         names = [] if rows.named is None else rows.named.names
         self._names = [*names, *(str(number + 1) for number in range(len(names), self._width))]
         self._labels, self._ids = counted.has_labels, counted.has_ids
-        self._separator = separator
+        self._line = line_writer(separator)
 
     def header(self) -> bytes:
         own = ["id"] * self._ids + ["label"] * self._labels
-        return self._lines([[*own, *self._names]])
+        return self._line([*own, *self._names]).encode("utf-8", "surrogateescape")
 
     def format(self, block: Block) -> bytes:
         bounds: IntArray = block.rows.indptr
@@ -384,13 +383,8 @@ class _CsvLines:
             if self._labels:
                 label = float(block.labels[row])
                 own.append("" if np.isnan(label) else format_number(label))
-            lines.append(own + cells)
-        return self._lines(lines)
-
-    def _lines(self, lines: list[list[str]]) -> bytes:
-        text = io.StringIO()
-        csv.writer(text, delimiter=self._separator, lineterminator="\n").writerows(lines)
-        return text.getvalue().encode("utf-8", "surrogateescape")
+            lines.append(self._line(own + cells))
+        return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator[Text]:

@@ -50,6 +50,13 @@ def test_a_feature_map_that_lacks_a_column_of_its_features_is_refused(number, fe
     assert_exit(convert_like(feature_map), 3, "not a feature map", "--map")
 
 
+def test_options_that_the_map_contradicts_are_named(feature_map):
+    advice = ("--drop cannot be combined with --like here", "omit --drop, or use it to write")
+    assert_exit(convert_like(feature_map, "--drop", "a"), 2, *advice)
+    leak = "--label-column: the column 'a' is one of the features of --like"
+    assert_exit(convert_like(feature_map, "--label-column", "a"), 2, leak)
+
+
 @pytest.mark.parametrize("form", ["svmlight", "csv"])
 def test_a_table_without_any_feature_of_the_map_is_refused(form, feature_map, tmp_path):
     column = {"name": "colour", "kind": "text", "values": {"x": 1, "y": 2}}

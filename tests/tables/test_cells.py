@@ -1,0 +1,96 @@
+"""Cells as numbers, texts, ids and labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from resvm_cli.errors import DataError
+from resvm_cli.files.delimited import TableBlock, TextTable
+from resvm_cli.tables.cells import (
+    ids_of,
+    is_text,
+    labels_of,
+    matcher,
+    matrix_of,
+    numbers_of,
+    texts_of,
+)
+
+
+def column(*cells: str, decimal_comma: bool = False) -> TableBlock:
+    text = "".join(f'"{cell}"\n' for cell in ("a", *cells)).encode()
+    table = TextTable("t", lambda: [text], separator=";", decimal_comma=decimal_comma)
+    return next(table.blocks())
+
+
+def integers(*values: int) -> TableBlock:
+    array = np.array(values)
+    return TableBlock([array], len(array), lambda row, column: f"{row}:{column}")
+
+
+def test_large_integers_are_exact_as_texts_and_ids_and_doubles_as_numbers():
+    block = integers(2**60 + 1, -(2**63))
+    assert ids_of(block, 0) == texts_of(block.columns[0]) == [str(2**60 + 1), str(-(2**63))]
+    for found in (numbers_of(block, 0, "a"), labels_of(block, 0, "a"), matrix_of(block, [0])[:, 0]):
+        assert found.dtype == np.float64
+        assert found.tolist() == [2.0**60, -(2.0**63)]
+
+
+def test_labels_that_are_integers_are_compared_exactly():
+    is_positive = matcher([str(2**53), "2.50", "x"])
+    texts = (str(2**53), str(2**53 + 1), "2.5", "1e1", "x")
+    assert [*filter(is_positive, texts)] == [str(2**53), "2.5", "x"]
+    assert matcher(["10"])("1e1")
+
+
+def test_a_decimal_comma_is_read_in_numbers_and_labels_and_left_in_ids():
+    block = column("1,5", "-,25", "3,5e1", "7", decimal_comma=True)
+    for found in (numbers_of(block, 0, "a"), labels_of(block, 0, "a")):
+        assert found.tolist() == [1.5, -0.25, 35, 7]
+    assert ids_of(block, 0) == ["1,5", "-,25", "3,5e1", "7"]
+    assert matrix_of(block, [0]) is None  # so that it is read as above
+    assert not is_text(block, 0, "a")
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [
+        ("1.234", "remove thousands separators; for decimal points: omit decimal_comma; to"),
+        ("1.234,5", "remove thousands separators; to"),
+        ("1.234.567", "remove thousands separators; to"),
+        ("0.5", "\nfor decimal points: omit decimal_comma; to"),
+    ],
+)
+def test_a_point_in_a_number_with_decimal_commas_is_refused_with_its_place(cell, advice):
+    with pytest.raises(DataError) as alone:
+        is_text(column(cell, decimal_comma=True), 0, "a")
+    assert f"t:2:1: '{cell}' in column 'a'; expected a number" in str(alone.value)
+    with pytest.raises(DataError) as below:
+        numbers_of(column("1,5", cell, decimal_comma=True), 0, "a")
+    assert f"t:3:1: '{cell}' in column 'a'; expected a number" in str(below.value)
+    assert advice in str(alone.value)
+    assert advice in str(below.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [
+        ("1,234", "remove thousands separators; for decimal commas: decimal_comma=True"),
+        ("1,234,567.5", "remove thousands separators; to encode"),
+        ("1 234", "remove thousands separators; to encode"),
+        ("12'345", "remove thousands separators; to encode"),
+        ("1,5", "\nfor decimal commas: decimal_comma=True; to encode"),
+    ],
+)
+def test_numbers_with_separators_are_no_categories(cell, advice):
+    with pytest.raises(DataError) as caught:
+        is_text(column(cell, "", cell), 0, "a")
+    assert advice in str(caught.value)
+    assert is_text(column(cell, "x"), 0, "a")
+
+
+@pytest.mark.parametrize("cell", ["31.12.2020", "2020-01-01", "10.0.0.1", "True", "5%", "1.2.3"])
+def test_dates_and_the_like_are_texts(cell):
+    assert is_text(column(cell), 0, "a")
+    assert is_text(column(cell, decimal_comma=True), 0, "a")
