@@ -23,7 +23,7 @@ import numpy as np
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from studies.promise_draws import CONTAMINATIONS, Cell, drawn
-from studies.pu_tasks import TASKS
+from studies.pu_tasks import TASKS, needs_scaling
 
 FOLDS = 5
 
@@ -64,7 +64,7 @@ def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
     rows = Rows.concatenate([some.positives, some.unlabeled])
     matrix = np.zeros((len(rows), rows.max_index + 1))
     matrix[rows.row_numbers, rows.indices] = rows.values
-    if TASKS[cell.task].file == "svmguide1":  # the only data set that is not scaled
+    if needs_scaling(some.positives, some.unlabeled):
         matrix = (matrix - matrix.mean(axis=0)) / np.maximum(matrix.std(axis=0), 1e-12)
     labels = np.repeat([1, 0], [len(some.positives), len(some.unlabeled)])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=cell.number)

@@ -225,12 +225,12 @@ def load(path: Path) -> Measured:
 
 
 def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
-    """Return average precision by data set, in percent; tasks from one file are one data set."""
+    """Return average precision by data set, in percent; tasks of one family are one data set."""
     found = defaultdict(list)
     for one in draws:
         fades = FORMER_FADES if way == (FORMER_NAME, FORMER_KEPT) else committee.UNTUNED_FADES
         values = one.answer(LISTS[way[0]], way[1], fades)
-        found[TASKS[one.task].file].append(100 * average_precision_score(one.truth, values))
+        found[TASKS[one.task].family].append(100 * average_precision_score(one.truth, values))
     return {name: float(np.mean(areas)) for name, areas in found.items()}
 
 

@@ -63,8 +63,7 @@ class Drawn:
 def drawn(cell: Cell, folder: Path) -> Drawn:
     """Draw the rows of a cell; they depend only on its fields."""
     task = TASKS[cell.task]
-    rows, labels = labeled(task.file, folder)
-    truth = np.asarray(task.is_positive(labels))
+    rows, truth = labeled(task, folder)
     share = task.hidden
     if cell.number % 2:
         share = OTHER_FRACTIONS[cell.number // 2 % 2]

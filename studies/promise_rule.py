@@ -73,7 +73,7 @@ class Draw:
 
     @property
     def set_name(self) -> str:
-        return TASKS[self.task].file
+        return TASKS[self.task].family
 
     def told(self, rule: Rule) -> bool:
         return (

@@ -6,53 +6,82 @@ the task's name, the contamination of P and the draw's number, so every method g
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.files.delimited import TextTable
+from resvm_cli.files.streams import read_pieces
+from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.simulation import Sizes, split, synthetic
 from resvm_cli.rows import Rows
+from resvm_cli.tables.cells import Morgan, texts_of
+from resvm_cli.tables.features import BITS, RADIUS, ColumnRoles, TableFeatures
 
 MAX_ROWS = 20_000  # rows of a file, sampled once; draws take a sixth of them
 
 
+SYNTHETIC = "synthetic"
+FAMILIES = {"dna": "splice"}  # two encodings of the same sequences
+
+
 @dataclass(frozen=True)
 class Task:
-    """A file, its positive labels, and how many rows are drawn from it."""
+    """A file, its positive label, and how many rows are drawn from it."""
 
     file: str
-    is_positive: Callable[[np.ndarray], np.ndarray]
+    positive: float | str  # a text in tables
     hidden: float  # fraction of U that is truly positive
     n_pos: int = 100
     n_unl: int = 1000
     n_test: int = 2000
+    column: str | None = None  # the label of molecules; other tables have their label last
+
+    @property
+    def family(self) -> str:
+        """The data set, shared by all tasks with the same rows."""
+        return FAMILIES.get(self.file, self.file)
 
 
-def _label(number: float) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda labels: labels == number
-
-
-SYNTHETIC = "synthetic"
 TASKS = {
-    "synthetic": Task(SYNTHETIC, _label(1), 0.3),
-    "cancer": Task("breast-cancer_scale", _label(4), 0.2, 60, 200, 300),
-    "covtype": Task("covtype.libsvm.binary.scale", _label(2), 0.3),
-    "ijcnn1": Task("ijcnn1", _label(1), 0.1),
-    "mnist 3": Task("mnist.scale", _label(3), 0.2),
-    "mnist 7": Task("mnist.scale", _label(7), 0.1),
-    "mnist 8": Task("mnist.scale", _label(8), 0.1),
-    "phishing 0": Task("phishing", _label(0), 0.2),
-    "phishing 1": Task("phishing", _label(1), 0.3),
-    "mushrooms 1": Task("mushrooms", _label(1), 0.2),
-    "splice +": Task("splice", _label(1), 0.2),
-    "splice -": Task("splice", _label(-1), 0.3),
-    "svmguide1": Task("svmguide1", _label(0), 0.2),
-    "german": Task("german.numer_scale", _label(1), 0.2, 80, 500, 300),
+    "synthetic": Task(SYNTHETIC, 1, 0.3),
+    "cancer": Task("breast-cancer_scale", 4, 0.2, 60, 200, 300),
+    "covtype": Task("covtype.libsvm.binary.scale", 2, 0.3),
+    "ijcnn1": Task("ijcnn1", 1, 0.1),
+    "mnist 3": Task("mnist.scale", 3, 0.2),
+    "mnist 7": Task("mnist.scale", 7, 0.1),
+    "mnist 8": Task("mnist.scale", 8, 0.1),
+    "phishing 0": Task("phishing", 0, 0.2),
+    "phishing 1": Task("phishing", 1, 0.3),
+    "mushrooms 1": Task("mushrooms", 1, 0.2),
+    "splice +": Task("splice", 1, 0.2),
+    "splice -": Task("splice", -1, 0.3),
+    "svmguide1": Task("svmguide1", 0, 0.2),
+    "german": Task("german.numer_scale", 1, 0.2, 80, 500, 300),
+    "a9a": Task("a9a", 1, 0.24),
+    "magic": Task("magic", 1, 0.3),
+    "dna 0": Task("dna", 0, 0.2),
+    "dna 1": Task("dna", 1, 0.2),
+    "dna 2": Task("dna", 2, 0.3),
+    "australian": Task("australian", 1, 0.3, 80, 300),
+    "banana": Task("keel/banana.csv", "1.0", 0.3),
+    "chess": Task("keel/chess.csv", "won", 0.3),
+    "optdigits 8": Task("keel/optdigits.csv", "8", 0.1),
+    "optdigits 9": Task("keel/optdigits.csv", "9", 0.1),
+    "page-blocks0": Task("keel/page-blocks0.csv", "positive", 0.1),
+    "phoneme": Task("keel/phoneme.csv", "1", 0.3),
+    "ring": Task("keel/ring.csv", "1", 0.3),
+    "segment 3": Task("keel/segment.csv", "3", 0.15, 80, 600),
+    "segment 5": Task("keel/segment.csv", "5", 0.15, 80, 600),
+    "spambase": Task("keel/spambase.csv", "1", 0.3),
+    "yeast1": Task("keel/yeast1.csv", "positive", 0.2, 80, 600),
+    "BBBP 0": Task("molecules/BBBP.csv", "0", 0.2, 80, 600, column="p_np"),
+    "BBBP 1": Task("molecules/BBBP.csv", "1", 0.5, 100, 400, column="p_np"),
+    "tox21 SR-MMP": Task("molecules/tox21.csv", "1", 0.15, column="SR-MMP"),
+    "tox21 NR-AhR": Task("molecules/tox21.csv", "1", 0.12, column="NR-AhR"),
 }
 
 
@@ -86,10 +115,7 @@ class Draw:
     @property
     def unscaled(self) -> bool:
         """Whether ``resvm check`` would advise scaling the features."""
-        stats = FeatureStats()
-        stats.add(self.positives)
-        stats.add(self.unlabeled)
-        return stats.summary().advice() is not None
+        return needs_scaling(self.positives, self.unlabeled)
 
     def dense(self, rows: Rows) -> np.ndarray:
         """Return rows as a dense matrix."""
@@ -98,27 +124,69 @@ class Draw:
         return matrix[:, 1:]
 
 
+def needs_scaling(*sets: Rows) -> bool:
+    """Return whether ``resvm check`` would advise scaling the features."""
+    stats = FeatureStats()
+    for rows in sets:
+        stats.add(rows)
+    return stats.summary().advice() is not None
+
+
+def labeled(task: Task, folder: Path) -> tuple[Rows, np.ndarray]:
+    """Return the rows of a task's file, and which of them are positive."""
+    rows, labels = _read(task.file, task.column, folder)
+    return rows, labels == task.positive
+
+
 @cache
-def labeled(file: str, folder: Path) -> tuple[Rows, np.ndarray]:
-    """Return the rows of a file and their labels."""
+def _read(file: str, column: str | None, folder: Path) -> tuple[Rows, np.ndarray]:
     if file == SYNTHETIC:
         n_positive = MAX_ROWS * 3 // 10
         points = synthetic(n_positive, MAX_ROWS - n_positive, np.random.default_rng(7))
         return Rows.from_dense(points), np.where(np.arange(MAX_ROWS) < n_positive, 1, -1)
-    path = folder / file
-    block = read_file(str(path if path.exists() else folder / f"{file}.gz"))
-    rows, labels = block.rows, np.asarray(block.labels)
+    path = str(folder / file if (folder / file).exists() else folder / f"{file}.gz")
+    if column is not None:
+        rows, labels = _read_molecules(path, column)
+    elif file.endswith(".csv"):
+        rows, labels = _read_table(path)
+    else:
+        block = read_file(path)
+        rows, labels = block.rows, np.asarray(block.labels)
     if len(rows) > MAX_ROWS:
         some = np.random.default_rng(5).choice(len(rows), MAX_ROWS, replace=False)
         rows, labels = rows.take(some), labels[some]
     return rows, labels
 
 
+def _read_table(path: str) -> tuple[Rows, np.ndarray]:
+    """Read a table without a header, whose last column is the label."""
+    table = TextTable(path, lambda: read_pieces(path), separator=",", header=False)
+    roles = ColumnRoles(dropped=(table.columns[-1],))
+    rows = Block.concatenate(list(TableFeatures(table, roles).blocks())).rows
+    return rows, np.array(_cells(table, table.columns[-1]))
+
+
+def _read_molecules(path: str, column: str) -> tuple[Rows, np.ndarray]:
+    """Compute fingerprints; molecules that have no label or cannot be read are left out."""
+    table = TextTable(path, lambda: read_pieces(path), separator=",")
+    morgan = Morgan(BITS, RADIUS, counts=False)
+    cells = zip(_cells(table, column), _cells(table, "smiles"), strict=True)
+    read = [(label, morgan.bits(smiles)) for label, smiles in cells if label]
+    labels, bits = zip(*((label, list(some)) for label, some in read if some), strict=True)
+    indices = np.concatenate(bits).astype(np.int32) + 1
+    rows = Rows(np.cumsum([0, *map(len, bits)]), indices, np.ones(len(indices)))
+    return rows, np.array(labels)
+
+
+def _cells(table: TextTable, column: str) -> list[str]:
+    number = table.columns.index(column)
+    return [text.strip() for block in table.blocks() for text in texts_of(block.columns[number])]
+
+
 def draw(name: str, contamination: float, number: int, folder: Path) -> Draw:
     """Draw P, U and a test set with U's fraction of positives, as far as rows are left."""
     task = TASKS[name]
-    rows, labels = labeled(task.file, folder)
-    truth = np.asarray(task.is_positive(labels))
+    rows, truth = labeled(task, folder)
     without_test = Sizes(task.n_pos, task.n_unl, contamination, task.hidden, 0, 0)
     left_pos = int(truth.sum()) - without_test.positives_needed
     left_neg = int((~truth).sum()) - without_test.negatives_needed
