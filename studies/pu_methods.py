@@ -3,8 +3,10 @@
 Every task of ``studies.pu_tasks`` is drawn several times with 0, 10 and 30 % of P mislabeled. Every
 method gets the same rows and is scored on test rows whose classes are known. The log has one line
 per draw and method; results already in it are not computed again. ``--markdown FILE`` writes the
-tables between the marks of a document, ``--methods`` selects methods. Seconds are CPU seconds on
-one core, so that other work on the machine does not count.
+tables between the marks of a document, ``--methods`` selects methods. With ``--version old`` our
+methods are logged as "old train", "old --auto" and so on, to be compared with a later version by
+``studies.pu_tables``. Seconds are CPU seconds on one core, so that other work on the machine does
+not count.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.auto import choose_settings
 from studies.markdown import put_between_marks
-from studies.pu_peers import PEERS, Answer, Matrices, label_quality
-from studies.pu_tables import tables
+from studies.pu_peers import NEURAL, PEERS, Answer, Matrices, label_quality
+from studies.pu_tables import read_log, tables
 from studies.pu_tasks import TASKS, Draw, draw
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
@@ -56,6 +58,7 @@ OURS: dict[str, Callable[[int], TrainingChoice]] = {
 }
 AUDIT = "cleanlab"
 METHODS = (*PEERS, AUDIT, *OURS)
+DEFAULT_METHODS = tuple(method for method in METHODS if method not in NEURAL)
 
 
 def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
@@ -121,15 +124,17 @@ def measure(drawn: Draw, method: str, seed: int) -> dict[str, Any]:
     return record | {"seconds": time.process_time() - started}
 
 
-def read_log(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
+def logged_name(method: str, version: str | None) -> str:
+    """Return the name of a method in the log: "old --auto" for "train --auto"."""
+    if version is None or method not in OURS:
+        return method
+    return f"{version} {method.removeprefix('train --method ').removeprefix('train ')}"
 
 
 def works(arguments: argparse.Namespace) -> Iterator[tuple[int, str, float, str]]:
     """Yield draw after draw over all tasks, so that an interrupted run covers all tasks equally."""
     for number, name, share, method in itertools.product(
-        range(arguments.draws), arguments.tasks, CONTAMINATIONS, arguments.methods
+        range(arguments.draws), arguments.tasks, arguments.contaminations, arguments.methods
     ):
         if method != AUDIT or share:
             yield number, name, share, method
@@ -142,17 +147,18 @@ def run(arguments: argparse.Namespace) -> None:
         for record in read_log(log)
     }
     for number, name, share, method in works(arguments):
-        if (number, name, share, method) in done:
+        logged = logged_name(method, arguments.version)
+        if (number, name, share, logged) in done:
             continue
         drawn = draw(name, share, number, Path(arguments.data_dir))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # peers use deprecated functions of their libraries
             figures = measure(drawn, method, number)
-        key = {"task": name, "contamination": share, "draw": number, "method": method}
+        key = {"task": name, "contamination": share, "draw": number, "method": logged}
         with log.open("a") as handle:
             handle.write(json.dumps(key | figures) + "\n")
         seconds = figures["seconds"]
-        print(number, name, share, method, f"{seconds:.1f} s", file=sys.stderr, flush=True)
+        print(number, name, share, logged, f"{seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -161,13 +167,16 @@ def main() -> None:
     parser.add_argument("--log", required=True, help="JSON lines; a run continues where they end")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
-    parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=DEFAULT_METHODS)
+    parser.add_argument("--contaminations", nargs="+", type=float, default=CONTAMINATIONS)
+    parser.add_argument("--version", help="put before the names of our methods in the log")
     parser.add_argument("--markdown", help="a document whose tables are replaced")
     arguments = parser.parse_args()
     with parallel.inner_threads_held():
         run(arguments)
     records = read_log(Path(arguments.log))
-    text = tables([record for record in records if record["method"] in arguments.methods])
+    names = {logged_name(method, arguments.version) for method in arguments.methods}
+    text = tables([record for record in records if record["method"] in names])
     print(text)
     if arguments.markdown:
         put_between_marks(Path(arguments.markdown), text + "\n")

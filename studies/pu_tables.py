@@ -2,12 +2,19 @@
 
 Draws of one task are not independent of each other, so tests compare methods by their means over
 tasks. Only draws on which every method of a table was run are counted.
+
+``python -m studies.pu_tables LOG ... --base METHOD`` compares the methods of several logs with one
+of them, for example two versions of ``train --auto``. Tasks from one data set are not independent
+either, so it also gives figures over families of tasks.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +22,17 @@ from scipy.stats import friedmanchisquare
 
 from resvm_cli.metrics.significance import average_ranks, holm, wilcoxon_two_sided
 from studies.markdown import markdown_table
+from studies.pu_tasks import TASKS
 from studies.pu_warnings import warnings_table
 
 PLAIN, AUTO = "train", "train --auto"
 Cell = tuple[str, float, int]  # task, contamination of P, draw
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Read the JSON lines of a log; none if there is no such file."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
 
 
 class Log:
@@ -57,6 +71,17 @@ class Log:
         self, method: str, figure: str, task: str | None = None, share: float | None = None
     ) -> float:
         return float(self.values(method, figure, task, share).mean())
+
+    def by_task(self, method: str) -> np.ndarray:
+        """Return the mean average precision on each task."""
+        return np.array([self.mean(method, "ap", task) for task in self.tasks])
+
+    def by_family(self, method: str) -> np.ndarray:
+        """Return the mean over the tasks of each family."""
+        found = defaultdict(list)
+        for task, mean in zip(self.tasks, self.by_task(method), strict=True):
+            found[TASKS[task].family if task in TASKS else task].append(mean)
+        return np.array([np.mean(means) for means in found.values()])
 
     def ranks(self) -> dict[str, float]:
         """Return each method's mean rank by average precision over all draws; 1 is best."""
@@ -123,7 +148,7 @@ def _by_task(log: Log) -> str:
 
 
 def _tests(log: Log) -> str:
-    means = {method: [log.mean(method, "ap", task) for task in log.tasks] for method in log.methods}
+    means = {method: log.by_task(method) for method in log.methods}
     friedman = friedmanchisquare(*means.values())
     lines = [
         "**Are the differences more than chance?** Means of tasks in average precision:"
@@ -191,3 +216,58 @@ def _audit(log: Log) -> str:
     )
     shares = [f"P {_percent(share)} wrong" for share in log.contaminations]
     return f"{title}\n\n{markdown_table(['method', *shares], rows)}"
+
+
+def comparison(log: Log, base: str) -> str:
+    """Compare all methods with one of them by average precision, over tasks and over families."""
+    tasks = {method: log.by_task(method) for method in log.methods}
+    families = {method: log.by_family(method) for method in log.methods}
+    ranks = dict(zip(tasks, average_ranks(np.round(list(tasks.values()), 6).T), strict=True))
+    others = [method for method in log.methods if method != base]
+    p_values = []
+    for means in (tasks, families):
+        raw = [wilcoxon_two_sided(means[method], means[base]) for method in others]
+        p_values.append(dict(zip(others, holm(raw), strict=True)))
+    rows = []
+    for method in sorted(log.methods, key=lambda name: ranks[name]):
+        seconds = np.median([log.figures[method][cell]["seconds"] for cell in log.cells])
+        row = [method, f"{ranks[method]:.2f}"]
+        row += [f"{means[method].mean():.2f}" for means in (tasks, families)]
+        if method == base:
+            row += [""] * 6
+        else:
+            gains = tasks[method] - tasks[base]
+            worst, best = int(gains.argmin()), int(gains.argmax())
+            row += [f"{gains.mean():+.2f}", f"{(gains > 0).sum()} / {(gains < 0).sum()}"]
+            row += [f"{p[method]:.3g}" for p in p_values]
+            row += [f"{gains[one]:+.1f} ({log.tasks[one]})" for one in (worst, best)]
+        rows.append([*row, f"{seconds:.2f}"])
+    head = ["method", "mean rank over tasks", "mean AP, tasks", "mean AP, families"]
+    head += ["mean difference", "won / lost", "p, tasks", "p, families", "worst task", "best task"]
+    title = (
+        f"**Compared with {base}**: differences are the method's figures minus those of {base};"
+        f" p by two-sided Wilcoxon tests over {len(tasks[base])} tasks and {len(families[base])}"
+        " families, adjusted by Holm; CPU seconds: median"
+    )
+    table = markdown_table([*head, "CPU seconds"], rows)
+    return "\n\n".join([_extent(log), f"{title}\n\n{table}", _by_task(log)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path)
+    parser.add_argument("--base", default=AUTO, help="the method to compare with")
+    parser.add_argument("--methods", nargs="+", help="the other methods; by default, all")
+    arguments = parser.parse_args()
+    records = [record for path in arguments.logs for record in read_log(path)]
+    if arguments.methods:
+        names = {*arguments.methods, arguments.base}
+        records = [record for record in records if record["method"] in names]
+    log = Log(records)
+    if arguments.base not in log.methods or not log.cells:
+        raise SystemExit(f"no draw has results of all methods, {arguments.base} among them")
+    print(comparison(log, arguments.base))
+
+
+if __name__ == "__main__":
+    main()
