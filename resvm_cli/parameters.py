@@ -22,13 +22,14 @@ KernelName: TypeAlias = Literal[
 ]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
 LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
+FEATURE_KERNELS = KERNEL_NAMES[:4]  # their rows are features, which may be scaled
 SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 SOLVER_NAMES: tuple[SolverName, ...] = get_args(SolverName)
 RuleName: TypeAlias = Literal["votes", "mean"]
 RULE_NAMES: tuple[RuleName, ...] = get_args(RuleName)
 AutoName: TypeAlias = Literal["committee", "single"]
 AUTO_NAMES: tuple[AutoName, ...] = get_args(AutoName)
-ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard"]
+ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard", "quantile"]
 SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
 ScaleChoice: TypeAlias = ScalingName | Literal["auto"]
 SearchName: TypeAlias = Literal["informed", "grid", "random", "halving"]
@@ -53,8 +54,10 @@ MAX_BAG_ROWS = 2**30  # LIBSVM counts the rows of a bag in an int
 MAX_DEGREE = 1000
 MAX_REASONS = 10_000
 NO_BIAS = -1.0  # LIBLINEAR's convention
+RELEVANCE = "relevance"
 
-Kind: TypeAlias = Literal["integer", "number", "choice", "text", "flag"]
+# "words": a choice that may be followed by a colon and a positive number
+Kind: TypeAlias = Literal["integer", "number", "choice", "words", "text", "flag"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Parameter:
 
     def convert(self, value: Any) -> Any:
         """Return the value as the engine expects it; raise ParameterError if it is invalid."""
+        if self.kind == "words":
+            return self._words(value)
         if self.kind == "choice" or (self.choices and isinstance(value, str)):
             return self._choice(value)
         if self.kind == "integer":
@@ -100,6 +105,17 @@ class Parameter:
         if self.kind != "choice":
             names.insert(0, "a number")
         raise self._error("must be {expected}, got {value!r}", value, expected=_listed(names))
+
+    def _words(self, value: Any) -> str:
+        name, colon, number = str(value).partition(":")
+        try:
+            valid = not colon or (name != "none" and 0 < float(number) < math.inf)
+        except ValueError:
+            valid = False
+        if name not in self.choices or not valid:
+            expected = _listed([*map(repr, self.choices), f"'{self.choices[-1]}:2'"])
+            raise self._error("must be {expected}, got {value!r}", value, expected=expected)
+        return f"{name}:{float(number)!r}".removesuffix(".0") if colon else name
 
     def _integer(self, value: Any) -> int:
         try:
@@ -179,7 +195,7 @@ class MethodParameters:
         "Number of ensemble members.",
         low=1,
         high=MAX_MEMBERS,
-        shown="50; with {auto}, 20 more for each additional setting",
+        shown="50; with {auto}, 15 for each of its settings",
         unused={"cwsvm": ONE_MODEL},
     )
     n_pos: int | None = _integer(
@@ -247,6 +263,16 @@ class MethodParameters:
     coef0: float = _number(
         0.0, "coef0 of the poly and sigmoid kernels.", letter="r", metavar="R", panel=BASE_MODELS
     )
+    feature_weights: str = _declared(
+        "words",
+        "none",
+        "Weigh features in each bag by how well each one alone tells P from U: none, relevance, or"
+        " relevance:N, which raises the weights to the power N.",
+        choices=("none", RELEVANCE),
+        metavar="NAME",
+        panel=BASE_MODELS,
+        shared=True,
+    )
     solver: SolverName | Literal["auto"] = _choice(
         "auto",
         ("auto", *SOLVER_NAMES),
@@ -291,6 +317,12 @@ class MethodParameters:
         shared=True,
     )
 
+    @property
+    def relevance_power(self) -> float | None:
+        """The power of the feature weights; None if features are not weighted."""
+        name, _, power = self.feature_weights.partition(":")
+        return None if name == "none" else float(power or 1.0)
+
     def check(self) -> None:
         """Reject values that cannot work or would be silently ignored, before any file is read."""
         for name, parameter in METHOD_TABLE.items():
@@ -318,6 +350,12 @@ class MethodParameters:
                 "{bias} applies to LIBLINEAR only; LIBSVM does not penalize the bias",
                 "leave {bias} out, or set {kernel:linear} and {solver:liblinear}",
             )
+        if self.relevance_power is not None and self.kernel not in FEATURE_KERNELS:
+            raise ParameterError(
+                "{feature_weights} has no meaning for {kernel:" + self.kernel + "}, which does not"
+                " take scaled features",
+                "leave {feature_weights} out, or choose another {kernel}",
+            )
         if self.c_pos is not None and self.w_pos is not None:
             raise ParameterError("give either {c_pos} or {w_pos}, not both")
 
@@ -328,6 +366,7 @@ class Setting:
 
     params: MethodParameters
     weight: float = 1.0
+    scale: ScalingName | None = None  # None: as the whole data is scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +379,7 @@ class TuningParameters:
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
         " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
         " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
+        shown="roc_areas; roc_auc_of_mean if informed",
         panel=ESTIMATE,
     )
     up_to: float = _number(
@@ -384,7 +424,7 @@ class TuningParameters:
         "Pool the K best settings.",
         low=1,
         metavar="K",
-        shown="4 if informed, else 1",
+        shown="6 if informed, else 1",
         panel=SEARCH,
     )
     trials: int = _integer(
@@ -403,7 +443,7 @@ class TuningParameters:
         high=MAX_MEMBERS,
         choices=("auto",),
         metavar="N|auto",
-        shown="50; in a committee, 20 more for each additional setting",
+        shown="50; in a committee, 15 for each setting",
     )
     max_unl: int = _integer(
         5000,
@@ -532,7 +572,7 @@ TRAINING_TABLE = {
     "auto": Parameter(
         "choice",
         None,
-        "First score a dozen settings out of bag (takes seconds), then pool the best of them, or"
+        "First score 15 settings out of bag (takes seconds), then pool the best of them, or"
         " with single use only the best one. Explicit parameters are not changed.",
         choices=AUTO_NAMES,
         metavar="[single]",
@@ -551,8 +591,8 @@ TRAINING_TABLE = {
     "scale": Parameter(
         "choice",
         "none",
-        "none, minmax, maxabs, standard, or auto (as resvm check recommends). Learned from P and U"
-        " and applied by predict.",
+        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (as resvm check"
+        " advises, if out-of-bag scores confirm it). Learned from P and U and applied by predict.",
         choices=("none", *SCALING_NAMES, "auto"),
         metavar="NAME",
         panel="Data",

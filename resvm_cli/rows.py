@@ -126,6 +126,17 @@ class Rows:
         """Return the same rows without explicit zeros."""
         return self.entries(self.values != 0)
 
+    def times(self, factors: Rows) -> Rows:
+        """Return the rows with each feature multiplied by its factor; without one, it is dropped.
+
+        ``factors`` is a single row.
+        """
+        place = Columns(factors.indices).places(self.indices)
+        rows, place = self.entries(place >= 0), place[place >= 0]
+        with np.errstate(over="ignore"):
+            values = rows.values * factors.values[place]
+        return Rows(rows.indptr, rows.indices, values).without_zeros()
+
     def squared_norms(self) -> FloatArray:
         """The sum of squares of each row, added in entry order, independently of other rows."""
         with np.errstate(over="ignore"):

@@ -369,16 +369,19 @@ def pu_score(estimator: Any, X: Any, y: npt.ArrayLike, *, positive_label: Any = 
 
 def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
     """Return the parameters with which this estimator class would fit the same model again."""
-    plan, scaling = model.stored.plan, model.stored.scaling
+    plan = model.stored.plan
     if plan is None:
         return {}
-    weighted = zip(plan.plans, plan.weights, strict=True)
-    settings = [Setting(_planned_parameters(each), weight) for each, weight in weighted]
-    scale = "none" if scaling is None else scaling.kind
-    found: dict[str, Any] = {"scale": scale, "random_state": plan.seed, "decision": model.decision}
+    # quantiles can be had besides another scaling of the data
+    scale = next((kind for kind in plan.scalings if kind != "quantile"), "quantile")
+    settings = [
+        Setting(_planned_parameters(each), weight, None if each.scale == scale else each.scale)
+        for each, weight in zip(plan.plans, plan.weights, strict=True)
+    ]
+    found: dict[str, Any] = {"random_state": plan.seed, "decision": model.decision}
     found |= {name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias")}
     if len(settings) == 1:
-        found |= vars(settings[0].params)
+        found |= {"scale": scale or "none", **vars(settings[0].params)}
     else:
         found["params"] = best_json.described(settings, model.decision, scale, {}, {})
     declared = signature(kind.__init__).parameters
@@ -388,6 +391,7 @@ def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str,
 def _planned_parameters(plan: Plan) -> MethodParameters:
     """Return the parameters of one setting of a model, except its seed and cache size."""
     values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
+    values["feature_weights"] = plan.feature_weights
     values["gamma"] = plan.kernel.gamma or "scale"  # linear members have none
     if plan.w_pos is not None:
         del values["c_pos"]

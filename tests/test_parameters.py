@@ -9,7 +9,14 @@ import pytest
 
 import resvm_cli
 from resvm_cli.errors import ResvmError
-from resvm_cli.parameters import METHOD_TABLE, RANKING_TABLE, TRAINING_TABLE, TUNING_TABLE
+from resvm_cli.model.plan import resolve_defaults
+from resvm_cli.parameters import (
+    METHOD_TABLE,
+    RANKING_TABLE,
+    TRAINING_TABLE,
+    TUNING_TABLE,
+    MethodParameters,
+)
 from resvm_cli.running import parallel
 from resvm_cli.sklearn import (
     BaggingSVMClassifier,
@@ -131,3 +138,27 @@ def test_each_estimator_has_the_parameters_of_its_method():
         assert own & set(METHOD_TABLE) == set(METHOD_TABLE) - unused - {"method", "seed"}
         with pytest.raises(TypeError, match="unexpected keyword argument 'n_bags'"):
             kind(n_bags=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "stored", "power"),
+    [
+        ("none", "none", None),
+        ("relevance", "relevance", 1.0),
+        ("relevance:2.0", "relevance:2", 2.0),
+        ("relevance:1.23456789", "relevance:1.23456789", 1.23456789),
+        ("relevance:1e-3", "relevance:0.001", 0.001),
+    ],
+)
+def test_words_keep_every_digit_of_their_number(words, stored, power):
+    assert METHOD_TABLE["feature_weights"].convert(words) == stored
+    params = MethodParameters(feature_weights=stored)
+    assert params.relevance_power == power
+    plan = resolve_defaults(params, 10, 20, 3, lambda: 1.0)
+    assert MethodParameters(feature_weights=plan.feature_weights).relevance_power == power
+
+
+@pytest.mark.parametrize("words", ["", ":2", "relevance:2:3", "relevance: ", "Relevance", "none:"])
+def test_words_that_make_no_sense_are_refused(words):
+    with pytest.raises(ResvmError, match="feature_weights must be 'none', 'relevance' or"):
+        METHOD_TABLE["feature_weights"].convert(words)

@@ -29,9 +29,11 @@ from resvm_cli.sklearn import (
     RESVMClassifier,
     pu_score,
 )
+from resvm_cli.training import best_json
 from tests.api.test_functions import options_of, snapshot
 from tests.conftest import write_svm
 from tests.programs import run
+from tests.training.test_best_json import MIXED
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
 # Without pandas, or scipy's switch for other arrays, these say that they look at nothing.
@@ -71,6 +73,10 @@ def test_tags_say_two_labels_and_sparse_rows(kind):
             RESVMClassifier(n_models=5, random_state=3, scale="minmax", decision="mean"),
             {"n_models": 5, "seed": 3, "scale": "minmax", "decision": "mean"},
         ),
+        (
+            RESVMClassifier(n_models=5, scale="quantile", feature_weights="relevance:1.5"),
+            {"n_models": 5, "scale": "quantile", "feature_weights": "relevance:1.5"},
+        ),
         (RESVMClassifier(auto=True, n_models=12), {"auto": True, "n_models": 12}),
         (RESVMClassifier(auto="single", n_pos=9), {"auto": "single", "n_pos": 9}),
         (BaggingSVMClassifier(n_models=5), {"method": "bagging", "n_models": 5}),
@@ -102,6 +108,16 @@ def test_a_saved_estimator_is_the_model_that_train_writes(
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
     clone(loaded).fit(X, y).save(tmp_path / "again")
     assert snapshot(tmp_path / "again") == snapshot(tmp_path / "cli")
+
+
+@pytest.mark.parametrize("scale", [None, "standard"])
+@pytest.mark.parametrize("order", [slice(None), slice(1, None)])
+def test_a_loaded_model_of_mixed_settings_is_fitted_again(rows, scale, order, tmp_path):
+    params = best_json.described(MIXED[order], "mean", scale, {}, {})
+    RESVMClassifier(params=params).fit(*rows).save(tmp_path / "m")
+    loaded = RESVMClassifier.load(tmp_path / "m", classes=(0, 1))
+    clone(loaded).fit(*rows).save(tmp_path / "again")
+    assert snapshot(tmp_path / "again") == snapshot(tmp_path / "m")
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

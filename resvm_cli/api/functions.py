@@ -34,7 +34,7 @@ from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
-from resvm_cli.training.choice import TRAINING_NAMES, training_choice
+from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_choice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
@@ -183,7 +183,9 @@ def rank(
     **parameters
         ``audit``, ``with_known``, ``top``, ``fdr``, ``why``, ``contamination_pos`` and
         ``contamination_unl`` (see ``resvm_cli.parameters.RankingParameters`` and
-        docs/commands/rank.md); without ``model``, also the parameters of ``fit``.
+        docs/commands/rank.md); without ``model``, also the parameters of ``fit``. Settings are
+        searched for as with ``auto=True``, unless parameters of the ensemble or ``auto=False`` are
+        given.
 
     Returns
     -------
@@ -201,8 +203,9 @@ def rank(
         if model is not None and set(training) - {"decision"}:
             name = sorted(set(training) - {"decision"})[0]
             raise ParameterError("{" + name + "} is for training, but {model} is already trained")
-        choice, scale = training_choice(training)
         stored = _stored(model)
+        choose = ranking_choice if stored is None else training_choice
+        choice, scale = choose(training)
         request = RankRequest(
             choice=choice,
             model=None if model is None else _name_of(model),

@@ -114,7 +114,7 @@ class Model:
 
     @cached_property
     def _predictor(self) -> Predictor:
-        return Predictor(self.stored.ensemble, self.stored.scaling)
+        return Predictor(self.stored.ensemble)
 
     def _each_block(self, X: Matrix, apply: Callable[[Rows], Any]) -> list[Any]:
         counted_from_0 = self.stored.zero_based and not self.stored.ensemble.is_precomputed

@@ -289,7 +289,7 @@ def score_cell(bench: Bench, cell: Cell) -> CellScores:
     if not chosen:
         chosen = _chosen_by_training(part.plan, choice.params)
     started = time.process_time()
-    predictor = Predictor(model.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble)
     values = predictor.decisions(drawn.test).by(model.decision.rule)
     return CellScores(drawn.truth, values, chosen, time.process_time() - started)
 
@@ -322,7 +322,7 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
     if protocol.is_automatic(cell.method):
         params = protocol.params(cell.method, family, seed)
         return TrainingChoice.from_params(params, auto="committee", decision=protocol.decision), {}
-    scale = gamma_scale(data.n_features, data.variance())
+    scale = gamma_scale(data.n_features, data.variance(data.scale))
     settings = protocol.search(cell.method, family, seed, scale, len(data.positives))
     settings.check()
     result = tune_on(data, settings, Run(jobs=1))

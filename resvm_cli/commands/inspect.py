@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Manifest keys repeated at the top level of the JSON output.
 DESCRIBING = (
     *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
-    *("n_features", "zero_based", "scaling", "unconverged"),
+    *("n_features", "zero_based", "scaling", "scalings", "unconverged"),
 )
 
 
@@ -35,7 +35,8 @@ def inspect(
         bool,
         output_option(
             "--weights",
-            help="For linear models: print the feature weights as TSV on stdout, largest first.",
+            help="Print the feature weights as TSV on stdout, largest first: of linear models, or"
+            " of members trained with --feature-weights.",
         ),
     ] = False,
     feature_map: Annotated[
@@ -68,9 +69,11 @@ def inspect(
 
 @dataclass(frozen=True)
 class FeatureWeight:
-    """A feature of a linear model: mean and standard deviation of its weight over members.
+    """A feature of a model: mean and standard deviation of its weight over members.
 
-    In a committee, each group's weights are scaled and averaged in the same way as its values.
+    Members that weigh features have the square of a feature's factor, whose mean over all features
+    is 1; other members than these are left out. Otherwise all members must be linear. In a
+    committee, each group's weights are scaled and averaged in the same way as its values.
     """
 
     feature: int
@@ -124,25 +127,37 @@ def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection
 def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[FeatureWeight, ...]:
     import numpy as np
 
-    from resvm_cli.rows import Columns
+    from resvm_cli.rows import Columns, Rows
 
-    kernel = ensemble.groups[0].kernel.name
-    if kernel != "linear":
+    of_members = [member.weights for member in ensemble.members]
+    if any(each is not None for each in of_members):
+        lines = [each or Rows.empty() for each in of_members]
+        lines = [Rows(each.indptr, each.indices, each.values**2) for each in lines]
+    elif ensemble.linear:
+        lines = []
+        for member in ensemble.members:
+            rows = ensemble.pool.take(member.support)
+            values = rows.values * np.repeat(member.coefficients, rows.lengths)
+            lines.append(Rows(rows.indptr, rows.indices, values))
+    else:
+        kernel = ensemble.groups[0].kernel.name
         raise ModelError(
-            f"{path}: the kernel is {kernel}; only linear models have feature weights",
-            Message("train with {kernel:linear}"),
+            f"{path}: the kernel is {kernel}; only linear models and members that weigh features"
+            " have feature weights",
+            Message("train with {kernel:linear} or {feature_weights:relevance}"),
         )
-    columns = Columns(ensemble.pool.indices)
-    table = np.zeros((len(ensemble.members), len(columns)))
-    for line, member in zip(table, ensemble.members, strict=True):
-        rows = ensemble.pool.take(member.support)
-        values = rows.values * np.repeat(member.coefficients, rows.lengths)
-        np.add.at(line, columns.places(rows.indices), values)
+    columns = Columns(np.concatenate([line.indices for line in lines]))
+    table = np.zeros((len(lines), len(columns)))
+    for values, line in zip(table, lines, strict=True):
+        np.add.at(values, columns.places(line.indices), line.values)
     weights = np.ones(len(table))
     if len(ensemble.groups) > 1:
         for group in ensemble.groups:
-            table[group.columns] /= group.scale
+            if ensemble.linear:
+                table[group.columns] /= group.scale
             weights[group.columns] = group.weight / len(group.members)
+    if not ensemble.linear:
+        weights[[each is None for each in of_members]] = 0.0
     features = columns.present.tolist()
     if names is not None and features and features[-1] > len(names):
         raise DataError(
@@ -179,14 +194,19 @@ def show_inspection(inspection: Inspection) -> None:
 
 def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
     """Yield the lines of the table, each with its name."""
+    from resvm_cli.model_files.directory import described_scalings
+
     manifest = inspection.manifest
     groups = manifest.get("groups", [manifest])  # format 1 has only one group
-    name = groups[0]["kernel"]["name"]
+    names = {group["kernel"]["name"] for group in groups}
     yield "model", inspection.path
     yield "state", "intact: every digest verified"
     yield "method", manifest["method"]
     for number, group in enumerate(groups, 1):
-        kernel = {key: value for key, value in group["kernel"].items() if key != "name"}
+        kernel = dict(group["kernel"])
+        name = kernel.pop("name")
+        if group.get("scaling"):
+            kernel["scaled by"] = group["scaling"]
         several = f" {number}" if len(groups) > 1 else ""
         yield f"kernel{several}", f"{name}, {_pairs(kernel)}" if kernel else name
         yield f"parameters{several}", _pairs(group["parameters"])
@@ -199,7 +219,7 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
             yield f"T of {rule}", _pairs(threshold) + own
     yield "seed", str(manifest["seed"])
     yield "members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)"
-    vectors = "weight vectors" if name == "linear" else "support vectors"
+    vectors = "weight vectors" if names == {"linear"} else "support vectors"
     yield vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct"
     if scored := manifest.get("out_of_bag"):
         yield (
@@ -210,9 +230,9 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
     if manifest["unconverged"]:
         yield "unconverged", f"{manifest['unconverged']} members"
     features = f"{manifest['n_features']:,}"
-    if manifest["scaling"]:
-        features += f", scaled by {manifest['scaling']['kind']}"
-    if name == "precomputed":
+    if kinds := [scaling["kind"] for scaling in described_scalings(manifest)]:
+        features += f", scaled by {' and '.join(kinds)}"
+    if names == {"precomputed"}:
         yield "kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}"
     else:
         counted = ", counted from 0" if manifest["zero_based"] else ""

@@ -6,20 +6,27 @@ A row's value never depends on the other rows scored with it, nor on its positio
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.model.scaling import Scaling
-from resvm_cli.parameters import RuleName
+from resvm_cli.parameters import RuleName, ScalingName
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place
 from resvm_cli.svm.products import MIN_DENSITY
-from resvm_cli.svm.support_vectors import BLOCK_ROWS, Pool, SupportIndex, Weights
+from resvm_cli.svm.support_vectors import (
+    BLOCK_ROWS,
+    Pool,
+    SupportIndex,
+    WeightedMember,
+    WeightedPool,
+    Weights,
+)
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
@@ -33,6 +40,9 @@ class Member:
     coefficients: FloatArray
     rho: float
     n_positive: int  # number of support vectors from P
+    weights: Rows | None = (
+        None  # factors of features, as one row; support vectors have them applied
+    )
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,7 @@ class Group:
     weight: float = 1.0
     shift: float = 0.0  # the mean value is standardized: (mean - shift) / scale
     scale: float = 1.0
+    scaling: ScalingName | None = None  # of its members' rows
 
     @property
     def columns(self) -> slice:
@@ -53,12 +64,13 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """All members, over a shared pool of rows; their kernels differ only in parameters."""
+    """All members, over a shared pool of rows, each scaled and weighted as its members see it."""
 
     groups: tuple[Group, ...]
     pool: Rows
     members: Sequence[Member]
     single: bool  # cwsvm: d is the member's own value
+    scalings: Mapping[ScalingName, Scaling] = field(default_factory=dict)
 
     @classmethod
     def from_members(
@@ -69,12 +81,35 @@ class Ensemble:
 
     @property
     def linear(self) -> bool:
-        return self.groups[0].kernel.name == "linear"
+        """Whether all members are linear."""
+        return all(group.kernel.name == "linear" for group in self.groups)
 
     @property
     def is_precomputed(self) -> bool:
         """Whether the kernel is precomputed, so that support vectors are serial numbers."""
         return self.groups[0].kernel.is_precomputed
+
+    def scaled(self, rows: Rows, group: Group) -> Rows:
+        """Return the rows scaled as this group's members see them."""
+        return rows if group.scaling is None else self.scalings[group.scaling].apply(rows)
+
+    def sections(self) -> Iterator[Ensemble]:
+        """Yield parts of consecutive members that can be scored together."""
+        first = 0
+        for number, group in enumerate(self.groups):
+            following = self.groups[number + 1 : number + 2]
+            if not following or self._section_key(group) != self._section_key(following[0]):
+                yield self.part(first, group.members.stop) if first or following else self
+                first = group.members.stop
+
+    def _section_key(self, group: Group) -> tuple[object, ...]:
+        weighted = self.members[group.members.start].weights is not None
+        return group.scaling, group.kernel.name, weighted
+
+    @property
+    def weighted(self) -> bool:
+        """Whether its first member weighs features; in a section, all members do or none does."""
+        return self.members[0].weights is not None
 
     def kernel_of(self, member: int) -> Kernel:
         return next(group.kernel for group in self.groups if member in group.members)
@@ -91,7 +126,7 @@ class Ensemble:
             for group in self.groups
             if group.members.start < last and group.members.stop > first
         ]
-        return Ensemble(tuple(groups), self.pool, self.members[first:last], self.single)
+        return replace(self, groups=tuple(groups), members=self.members[first:last])
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,16 +215,9 @@ def numeric_fingerprint() -> str:
 class Predictor:
     """An ensemble ready to score rows."""
 
-    def __init__(self, ensemble: Ensemble, scaling: Scaling | None = None) -> None:
-        pool, uses = _join(ensemble)
-        if ensemble.is_precomputed:
-            pool = kernels.unit_rows(pool)
-        columns = Columns(pool.indices, lasting=True)
-        dense = len(pool.values) >= MIN_DENSITY * len(pool) * len(columns)
-        # rows scored together will be just as wide, and dense too
-        n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
-        dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
-        self._prepare(ensemble, scaling, pool, uses, columns, dense)
+    def __init__(self, ensemble: Ensemble) -> None:
+        self.ensemble = ensemble
+        self._sections = [_Section.pooled(section) for section in ensemble.sections()]
 
     @classmethod
     def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
@@ -199,6 +227,68 @@ class Predictor:
         trained elsewhere therefore give bit-for-bit identical values.
         """
         predictor = cls.__new__(cls)
+        predictor.ensemble = ensemble
+        predictor._sections = [
+            _Section.apart(section, section.scaled(rows, section.groups[0]), n_columns)
+            for section in ensemble.sections()
+        ]
+        return predictor
+
+    @property
+    def rows_multiple(self) -> int:
+        """Blocks whose length is a multiple of this are scored without padding."""
+        return max(section.scorer.rows_multiple for section in self._sections)
+
+    def member_values(self, rows: Rows) -> FloatArray:
+        """Return the decision value of each member on each row: rows x members."""
+        values = np.empty((len(rows), len(self.ensemble.members)))
+        first = 0
+        for section in self._sections:
+            last = first + len(section.ensemble.members)
+            section.fill(rows, values[:, first:last])
+            first = last
+        return values
+
+    def decisions(self, rows: Rows) -> Decisions:
+        """Return the votes and decision value of each row."""
+        return self.decide(self.member_values(rows))
+
+    def decide(self, member_values: FloatArray) -> Decisions:
+        """Compute votes and decision values from the members' values, rows x members."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return decide(member_values, self.ensemble.single, self.ensemble.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Section:
+    """Members whose rows are scaled alike and whose kernels differ only in parameters."""
+
+    ensemble: Ensemble
+    scorer: Pool | WeightedPool | Weights
+
+    @classmethod
+    def pooled(cls, ensemble: Ensemble) -> _Section:
+        """Merge equal support vectors of all members."""
+        if ensemble.weighted:
+            return cls(ensemble, _weighted_pool(ensemble))
+        pool, uses = _join(ensemble)
+        if ensemble.is_precomputed:
+            pool = kernels.unit_rows(pool)
+        columns = Columns(pool.indices, lasting=True)
+        dense = len(pool.values) >= MIN_DENSITY * len(pool) * len(columns)
+        # rows scored together will be just as wide, and dense too
+        n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
+        dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
+        return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense))
+
+    @classmethod
+    def apart(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> _Section:
+        """Keep all support vectors; the scaled rows to be scored decide what is dense."""
+        dense = not ensemble.is_precomputed
+        dense &= len(rows.values) >= MIN_DENSITY * len(rows) * n_columns
+        dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
+        if ensemble.weighted:
+            return cls(ensemble, _weighted_pool(ensemble, dense, n_columns))
         members = ensemble.members
         supports = np.concatenate([member.support for member in members])
         used = distinct(supports)
@@ -212,63 +302,56 @@ class Predictor:
         pool = ensemble.pool.take(used)
         if ensemble.is_precomputed:
             pool = kernels.unit_rows(pool)
-        dense = not ensemble.is_precomputed
-        dense &= len(rows.values) >= MIN_DENSITY * len(rows) * n_columns
-        dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
         present = np.arange(n_columns, dtype=np.int32) if dense else pool.indices
-        predictor._prepare(ensemble, None, pool, uses, Columns(present, lasting=True), dense)
-        return predictor
+        columns = Columns(present, lasting=True)
+        return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense))
 
-    def _prepare(
-        self,
-        ensemble: Ensemble,
-        scaling: Scaling | None,
-        pool: Rows,
-        uses: SupportIndex,
-        columns: Columns,
-        dense: bool,
-    ) -> None:
-        self.ensemble = ensemble
-        self._scaling = scaling
-        self._rho = np.array([member.rho for member in ensemble.members])
-        place = columns.places(pool.indices)
-        pool = Rows(pool.indptr, place.astype(np.int32), pool.values)
-        self._scorer: Pool | Weights
-        if ensemble.is_precomputed:  # kernel values are weighted like linear features
-            self._scorer = Weights(pool, uses, columns, dense=False)
-        elif ensemble.linear:
-            self._scorer = Weights(pool, uses, columns, dense=dense)
-        else:
-            self._scorer = Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
-
-    @property
-    def rows_multiple(self) -> int:
-        """Blocks whose length is a multiple of this are scored without padding."""
-        return self._scorer.rows_multiple
-
-    def scaled(self, rows: Rows) -> Rows:
-        """Return the rows scaled, as members see them."""
-        return rows if self._scaling is None else self._scaling.apply(rows)
-
-    def member_values(self, rows: Rows) -> FloatArray:
-        """Return the decision value of each member on each row: rows x members."""
-        values = np.empty((len(rows), len(self.ensemble.members)))
-        step = self._scorer.rows_at_once
+    def fill(self, rows: Rows, values: FloatArray) -> None:
+        """Write the value of each member on each row, rows x members."""
+        rho = np.array([member.rho for member in self.ensemble.members])
+        step = self.scorer.rows_at_once
         for start in range(0, len(rows), step):
             stop = min(start + step, len(rows))
-            block = self.scaled(rows.slice(start, stop))
+            block = self.ensemble.scaled(rows.slice(start, stop), self.ensemble.groups[0])
             with np.errstate(over="ignore", invalid="ignore"):
-                np.subtract(self._scorer.sums(block), self._rho, out=values[start:stop])
-        return values
+                np.subtract(self.scorer.sums(block), rho, out=values[start:stop])
 
-    def decisions(self, rows: Rows) -> Decisions:
-        """Return the votes and decision value of each row."""
-        return self.decide(self.member_values(rows))
 
-    def decide(self, member_values: FloatArray) -> Decisions:
-        """Compute votes and decision values from the members' values, rows x members."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return decide(member_values, self.ensemble.single, self.ensemble.groups)
+def _scorer(
+    ensemble: Ensemble, pool: Rows, uses: SupportIndex, columns: Columns, dense: bool
+) -> Pool | Weights:
+    pool = Rows(pool.indptr, columns.places(pool.indices).astype(np.int32), pool.values)
+    if ensemble.is_precomputed:  # kernel values are weighted like linear features
+        return Weights(pool, uses, columns, dense=False)
+    if ensemble.linear:
+        return Weights(pool, uses, columns, dense=dense)
+    return Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
+
+
+def _weighted_pool(
+    ensemble: Ensemble, dense: bool | None = None, n_columns: int | None = None
+) -> WeightedPool:
+    """Make the pool of members that weigh features; by default, sizes decide what is dense."""
+    members = [
+        WeightedMember(
+            ensemble.kernel_of(number),
+            ensemble.pool.take(member.support),
+            member.coefficients,
+            member.weights or Rows.empty(),
+        )
+        for number, member in enumerate(ensemble.members)
+    ]
+    if dense is None:
+        columns = Columns(np.concatenate([each.weights.indices for each in members]), lasting=True)
+        n_rows = sum(len(each.rows) for each in members)
+        n_entries = sum(len(each.rows.values) for each in members)
+        dense = n_entries >= MIN_DENSITY * n_rows * len(columns)
+        dense &= max(n_rows, BLOCK_ROWS) * len(columns) <= NEVER_DENSE_CELLS
+    elif dense:
+        columns = Columns(np.arange(n_columns or 0, dtype=np.int32), lasting=True)
+    else:
+        columns = Columns(np.concatenate([each.weights.indices for each in members]), lasting=True)
+    return WeightedPool(members, columns, dense=dense)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:

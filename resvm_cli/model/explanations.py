@@ -7,15 +7,17 @@ members are standardized and weighted as in the mean value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from resvm_cli.model.ensemble import Ensemble
-from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows
+from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
+from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import SparseMatrix
 
 NOT_KNOWN = -1  # a support vector that equals no training row
@@ -47,47 +49,44 @@ class Explainer:
     """Explains the values of an ensemble."""
 
     def __init__(
-        self, ensemble: Ensemble, positives: Rows, unlabeled: Rows, drawn: IntArray
+        self,
+        ensemble: Ensemble,
+        positives: Rows,
+        unlabeled: Rows,
+        drawn: IntArray,
+        problems: Sequence[Problem],
     ) -> None:
-        """Take scaled rows; ``unlabeled`` holds the rows of U whose numbers are in ``drawn``.
+        """``unlabeled`` holds the rows of U whose numbers are in ``drawn``; rows are unscaled.
 
         A stored model does not record the row numbers of its support vectors, so they are found by
-        content. The first of several equal rows represents all of them.
+        content, among the rows of a member's bag if it weighs features. The first of several equal
+        rows represents all of them.
         """
         self._ensemble = ensemble
-        members = ensemble.members
-        self._rho = np.array([member.rho for member in members])
-        sizes = [len(member.support) for member in members]
-        self._member = np.repeat(np.arange(len(members)), sizes)
-        self._support = np.concatenate([member.support for member in members])
-        self._coefficient = np.concatenate([member.coefficients for member in members])
-        if ensemble.linear:
-            self._index_features()
-            return
-        self._positive = np.concatenate(
-            [np.arange(len(member.support)) < member.n_positive for member in members]
-        )
-        pool, keys, self._place = _distinct_rows(ensemble.pool, self._support)
-        known, others = positives.without_zeros(), unlabeled.without_zeros()
-        if ensemble.is_precomputed:
-            known, others = kernels.serial_rows(known), kernels.serial_rows(others)
-        self._numbers = (
-            _numbers_of(keys, known, np.arange(len(known))),
-            _numbers_of(keys, others, len(known) + drawn),
-        )
-        self._pool = kernels.unit_rows(pool) if ensemble.is_precomputed else pool
-        self._columns = Columns(self._pool.indices, lasting=True)
-        place = self._columns.places(self._pool.indices)
-        self._placed = Rows(self._pool.indptr, place.astype(np.int32), self._pool.values)
-        self._matrix = SparseMatrix(self._placed, len(self._columns))
-
-    def _index_features(self) -> None:
-        """Index the feature weights by feature."""
-        rows = self._ensemble.pool.take(self._support)
-        order = np.argsort(rows.indices, kind="stable")
-        self._feature = rows.indices[order].astype(np.int64)
-        self._weight = (rows.values * np.repeat(self._coefficient, rows.lengths))[order]
-        self._weighted_member = np.repeat(self._member, rows.lengths)[order]
+        self._rho = np.array([member.rho for member in ensemble.members])
+        self._terms: list[tuple[_FeatureTerms | _RowTerms, slice]] = []
+        first = 0
+        for section in ensemble.sections():
+            last = first + len(section.members)
+            if section.linear:
+                self._terms.append((_FeatureTerms(section), slice(first, last)))
+            else:
+                known, others = (
+                    section.scaled(rows, section.groups[0]).without_zeros()
+                    for rows in (positives, unlabeled)
+                )
+                step = 1 if section.weighted else len(section.members)
+                for at in range(0, len(section.members), step):
+                    rows, numbers = (known, others), (np.arange(len(known)), drawn)
+                    if section.weighted:
+                        bag = problems[first + at]
+                        numbers = distinct(bag.positive), distinct(bag.unlabeled)
+                        places = numbers[0], np.searchsorted(drawn, numbers[1])
+                        rows = known.take(places[0]), others.take(places[1])
+                    numbers = numbers[0], len(known) + numbers[1]
+                    terms = _RowTerms(section.part(at, at + step), rows, numbers)
+                    self._terms.append((terms, slice(first + at, first + at + step)))
+            first = last
 
     def explain(self, rows: Rows, unseen: BoolArray, most: int) -> Iterator[Explanation]:
         """Yield each row's largest terms, over the members that have not seen it."""
@@ -95,12 +94,30 @@ class Explainer:
             row = rows.slice(number, number + 1)
             shares, constant = self._weights_of(unseen[number])
             constant -= float((shares * self._rho).sum())
-            if not unseen[number].any():
-                yield Explanation(np.nan, np.nan, 0.0, 0.0, 0.0, (), (), ())
-            elif self._ensemble.linear:
-                yield self._of_features(row, shares, constant, most)
+            if unseen[number].any():
+                yield self._explained(row, shares, constant, most)
             else:
-                yield self._of_rows(row, shares, constant, most)
+                yield Explanation(np.nan, np.nan, 0.0, 0.0, 0.0, (), (), ())
+
+    def _explained(self, row: Rows, shares: FloatArray, constant: float, most: int) -> Explanation:
+        totals = [0.0, 0.0, 0.0]
+        found: list[list[tuple[IntArray, FloatArray]]] = [[], [], []]
+        for terms, members in self._terms:
+            if shares[members].any():
+                for kind, numbers, amounts in terms.of_row(row, shares[members]):
+                    totals[kind] += float(amounts.sum())
+                    found[kind].append((numbers, amounts))
+        of_p, of_u, of_features = totals
+        return Explanation(
+            constant + of_p + of_u + of_features,
+            constant,
+            of_p,
+            of_u,
+            of_features,
+            _largest(found[POSITIVE], most),
+            _largest(found[UNLABELED], most, -1.0),
+            _largest(found[FEATURE], most, 0.0),
+        )
 
     def _weights_of(self, unseen: BoolArray) -> tuple[FloatArray, float]:
         """Return each member's weight in the mean, and the constant from standardizing."""
@@ -118,7 +135,47 @@ class Explainer:
             shift -= group.weight * group.shift / (total * group.scale)
         return shares, shift
 
-    def _of_rows(self, row: Rows, shares: FloatArray, constant: float, most: int) -> Explanation:
+
+# The kinds of terms: rows of P, rows of U, features.
+POSITIVE, UNLABELED, FEATURE = range(3)
+Terms: TypeAlias = tuple[int, IntArray, FloatArray]  # a kind, numbers and their amounts
+
+
+class _RowTerms:
+    """Members whose values are sums over training rows."""
+
+    def __init__(
+        self, ensemble: Ensemble, rows: tuple[Rows, Rows], numbers: tuple[IntArray, IntArray]
+    ) -> None:
+        """``rows`` are the scaled rows of P and U that support vectors are looked for in."""
+        self._ensemble = ensemble
+        members = ensemble.members
+        sizes = [len(member.support) for member in members]
+        self._member = np.repeat(np.arange(len(members)), sizes)
+        self._coefficient = np.concatenate([member.coefficients for member in members])
+        self._positive = np.concatenate(
+            [np.arange(len(member.support)) < member.n_positive for member in members]
+        )
+        support = np.concatenate([member.support for member in members])
+        pool, keys, self._place = _distinct_rows(ensemble.pool, support)
+        if ensemble.is_precomputed:
+            rows = kernels.serial_rows(rows[0]), kernels.serial_rows(rows[1])
+        self._weights = members[0].weights
+        if self._weights is not None:
+            rows = rows[0].times(self._weights), rows[1].times(self._weights)
+        self._numbers = [
+            _numbers_of(keys, some, own) for some, own in zip(rows, numbers, strict=True)
+        ]
+        self._pool = kernels.unit_rows(pool) if ensemble.is_precomputed else pool
+        self._columns = Columns(self._pool.indices, lasting=True)
+        place = self._columns.places(self._pool.indices)
+        self._placed = Rows(self._pool.indptr, place.astype(np.int32), self._pool.values)
+        self._matrix = SparseMatrix(self._placed, len(self._columns))
+
+    def of_row(self, row: Rows, shares: FloatArray) -> Iterator[Terms]:
+        row = self._ensemble.scaled(row, self._ensemble.groups[0])
+        if self._weights is not None:
+            row = row.times(self._weights)
         weights = shares[self._member] * self._coefficient
         amounts = np.zeros((2, len(self._pool)))  # amounts[0] for P, amounts[1] for U
         for kernel, members in self._kernels():
@@ -129,17 +186,8 @@ class Explainer:
             ):
                 place = self._place[chosen]
                 line += np.bincount(place, weights[chosen], len(self._pool)) * values
-        of_p, of_u = (float(line.sum()) for line in amounts)
-        return Explanation(
-            constant + of_p + of_u,
-            constant,
-            of_p,
-            of_u,
-            0.0,
-            _largest(amounts[0], self._numbers[0], most),
-            _largest(-amounts[1], self._numbers[1], most, -1.0),
-            (),
-        )
+        for kind in (POSITIVE, UNLABELED):
+            yield kind, self._numbers[kind], amounts[kind]
 
     def _kernels(self) -> Iterator[tuple[Kernel, BoolArray]]:
         """Yield each kernel with a mask of the members that use it."""
@@ -167,24 +215,31 @@ class Explainer:
         values = kernel.values(products, kernel.norms(self._pool), kernel.norms(row))
         return np.ascontiguousarray(values[:, 0])
 
-    def _of_features(
-        self, row: Rows, shares: FloatArray, constant: float, most: int
-    ) -> Explanation:
+
+class _FeatureTerms:
+    """Linear members, whose values are sums over features."""
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        self._ensemble = ensemble
+        members = ensemble.members
+        rows = ensemble.pool.take(np.concatenate([member.support for member in members]))
+        order = np.argsort(rows.indices, kind="stable")
+        owner = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
+        coefficient = np.concatenate([member.coefficients for member in members])
+        self._feature = rows.indices[order].astype(np.int64)
+        self._weight = (rows.values * np.repeat(coefficient, rows.lengths))[order]
+        self._member = np.repeat(owner, rows.lengths)[order]
+
+    def of_row(self, row: Rows, shares: FloatArray) -> Iterator[Terms]:
+        row = self._ensemble.scaled(row, self._ensemble.groups[0])
         first = np.searchsorted(self._feature, row.indices, "left")
         counts = np.searchsorted(self._feature, row.indices, "right") - first
         which = np.repeat(np.arange(len(counts)), counts)
         entries = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
         entries += np.repeat(first, counts)
-        weights = shares[self._weighted_member[entries]] * self._weight[entries]
+        weights = shares[self._member[entries]] * self._weight[entries]
         amounts = np.bincount(which, weights, len(counts)) * row.values
-        total = float(amounts.sum())
-        order = np.argsort(-np.abs(amounts), kind="stable")[:most]
-        terms = [
-            Term(int(row.indices[place]), float(amounts[place]))
-            for place in order.tolist()
-            if amounts[place]
-        ]
-        return Explanation(constant + total, constant, 0.0, 0.0, total, (), (), tuple(terms))
+        yield FEATURE, row.indices.astype(np.int64), amounts
 
 
 def _distinct_rows(pool: Rows, support: IntArray) -> tuple[Rows, list[bytes], IntArray]:
@@ -211,9 +266,17 @@ def _numbers_of(keys: list[bytes], rows: Rows, numbers: IntArray) -> IntArray:
 
 
 def _largest(
-    amounts: FloatArray, numbers: IntArray, most: int, sign: float = 1.0
+    parts: Sequence[tuple[IntArray, FloatArray]], most: int, sign: float = 1.0
 ) -> tuple[Term, ...]:
-    """Return the rows with the largest positive amounts; in a tie, the first rows."""
-    chosen = np.flatnonzero((amounts > 0) & (numbers != NOT_KNOWN))
-    order = chosen[np.lexsort((numbers[chosen], -amounts[chosen]))][:most]
-    return tuple(Term(int(numbers[place]), float(sign * amounts[place])) for place in order)
+    """Return the terms largest in this direction, or with 0 in either; in a tie, the first ones."""
+    if not parts:
+        return ()
+    numbers = np.concatenate([numbers for numbers, _ in parts])
+    amounts = np.concatenate([amounts for _, amounts in parts])
+    numbers, amounts = numbers[numbers != NOT_KNOWN], amounts[numbers != NOT_KNOWN]
+    numbers, place = np.unique(numbers, return_inverse=True)
+    amounts = np.bincount(place, amounts, len(numbers))
+    sizes = sign * amounts if sign else np.abs(amounts)
+    chosen = np.flatnonzero(sizes > 0)
+    order = chosen[np.argsort(-sizes[chosen], kind="stable")][:most]
+    return tuple(Term(int(numbers[at]), float(amounts[at])) for at in order)

@@ -6,25 +6,28 @@ member order, are therefore identical to a model trained in one run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Group, Member
+from resvm_cli.model.feature_weights import FeatureBins, Relevance
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.scaling import Scaling
+from resvm_cli.parameters import ScalingName
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
 from resvm_cli.svm.liblinear import LinearTrainer
-from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+from resvm_cli.svm.problem import LinearSolution, Problem, Solution
+from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, bag_values
 from resvm_cli.svm.solver_libraries import NodeArray
 
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
@@ -124,28 +127,26 @@ def train_parts(
         ]
     )
     del fetched  # it may be large
-    sampled_rows = data.scaled(unscaled)
-    positives, drawn_rows = data.scaled(data.positives), data.scaled(unlabeled)
-    on_rows(len(positives) + len(drawn_rows))
+    alone = sum(map(len, batches)) == 1 and not run.is_remote
     n_workers = run.workers()
     # before scaling, which may fill in rows without features
     training_rows = TrainingRows(data.positives, unlabeled, drawn, data.groups(), unscaled)
-    numbers = np.concatenate([sample.positive, len(positives) + sample.unlabeled])
+    numbers = np.concatenate([sample.positive, len(data.positives) + sample.unlabeled])
     n_columns = data.n_features + (0 if data.zero_based else 1)
     done = 0
 
     def tick(members: int) -> None:
         on_members(done + members)
 
-    alone = sum(map(len, batches)) == 1 and not run.is_remote
-    trainer = Trainer.from_sets(positives, drawn_rows, drawn, n_workers if alone else 1)
+    trainer = Trainer.from_data(plan, data, unlabeled, drawn, n_workers if alone else 1)
+    on_rows(trainer.n_rows)
     for members, some in tasks.items():
         ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
         if len(sample):
             unseen = UnseenMask(some, training_rows).unseen(numbers, unscaled)
             threads = parallel.available_cores() if run.is_remote else n_workers
-            values = stored_values(ensemble, sampled_rows, unseen, n_columns, threads)
+            values = stored_values(ensemble, unscaled, unseen, n_columns, threads)
         done += len(members)
         yield Part(plan, members, ensemble, converged, sample, values, some, drawn, unlabeled)
 
@@ -163,14 +164,17 @@ def fit(
     run: Run,
     *,
     single: bool,
+    bins: FeatureBins | None = None,
 ) -> tuple[Ensemble, tuple[bool, ...]]:
     """Fit an ensemble to these problems; also return which members converged.
 
-    ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order.
+    ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order. All rows are
+    scaled already.
     """
     # one problem cannot be split across our threads: if it is large, LIBSVM uses its own
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
-    trainer = Trainer.from_sets(positives, unlabeled, drawn, inner_threads)
+    rows = _TrainingSet(Rows.concatenate([positives, unlabeled]), inner_threads, bins)
+    trainer = Trainer({None: rows}, {}, drawn, len(positives))
     return fit_members(trainer, problems, run, single=single)
 
 
@@ -187,7 +191,7 @@ def fit_members(
     ``on_members`` receives the number of members done, periodically and after each batch.
     """
     members: list[Member] = []
-    vectors: list[Rows] = []
+    pool = _GrowingPool(trainer)
     converged: list[bool] = []
 
     def tick() -> None:
@@ -201,28 +205,26 @@ def fit_members(
 
     for solutions in run.map_shared(Trainer.train_all, trainer, batches, tick, name):
         for solution in solutions:
-            if isinstance(solution, LinearSolution):
-                members.append(Member(np.array([len(members)]), np.ones(1), solution.rho, 1))
-                vectors.append(solution.weights)
-            else:
-                members.append(solution.member)
+            members.append(pool.add(solution, problems[len(members)]))
             converged.append(solution.converged)
         tick()
-    kernel = problems[0].kernel
-    pool = Rows.concatenate(vectors) if kernel.name == "linear" else trainer.rows
-    if kernel.is_precomputed:
-        pool = kernels.serial_rows(pool)
-    return Ensemble(groups_of(problems), pool, members, single), tuple(converged)
+    groups = groups_of(problems)
+    ensemble = Ensemble(groups, pool.rows(), members, single, trainer.scalings)
+    return ensemble, tuple(converged)
 
 
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
     """Group consecutive members with the same kernel, without weights or standardization."""
+
+    def setting(problem: Problem) -> tuple[object, ...]:
+        return problem.kernel, problem.scale, problem.relevance_power is None
+
     groups: list[Group] = []
     for number, problem in enumerate(problems):
-        if groups and groups[-1].kernel == problem.kernel:
-            groups[-1] = replace(groups[-1], members=range(groups[-1].members.start, number + 1))
-        else:
-            groups.append(Group(problem.kernel, range(number, number + 1)))
+        first = number
+        if number and setting(problem) == setting(problems[number - 1]):
+            first = groups.pop().members.start
+        groups.append(Group(problem.kernel, range(first, number + 1), scaling=problem.scale))
     return tuple(groups)
 
 
@@ -235,35 +237,103 @@ def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem
 
 @dataclass(frozen=True, eq=False)
 class KernelSolution:
-    """A trained member whose support vectors are row numbers."""
+    """A trained member; its support vectors are numbers of its own rows or of the training set."""
 
     member: Member
     converged: bool
+    rows: Rows | None = None  # its own support vectors, if it weighs features
+
+
+class _GrowingPool:
+    """Collects the rows that members refer to: the scaled training sets and members' own rows."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+        self._parts: list[Rows] = []
+        self._size = 0
+        self._offsets: dict[ScalingName | None, int] = {}  # of the training sets
+
+    def _appended(self, rows: Rows) -> int:
+        self._parts.append(rows)
+        self._size += len(rows)
+        return self._size - len(rows)
+
+    def add(self, solution: KernelSolution | LinearSolution, problem: Problem) -> Member:
+        """Return the member of a solution, with the numbers of its support vectors in the pool."""
+        if isinstance(solution, LinearSolution):
+            number = self._appended(solution.weights)
+            return Member(np.array([number]), np.ones(1), solution.rho, 1)
+        if solution.rows is not None:
+            offset = self._appended(solution.rows)
+        else:
+            if problem.scale not in self._offsets:
+                rows = self._trainer.sets[problem.scale].rows
+                if problem.kernel.is_precomputed:
+                    rows = kernels.serial_rows(rows)
+                self._offsets[problem.scale] = self._appended(rows)
+            offset = self._offsets[problem.scale]
+        if not offset:
+            return solution.member
+        return replace(solution.member, support=solution.member.support + offset)
+
+    def rows(self) -> Rows:
+        return self._parts[0] if len(self._parts) == 1 else Rows.concatenate(self._parts)
 
 
 class Trainer:
-    """Trains members on bags of rows: all of P, then the drawn rows of U.
+    """Trains members on bags of rows: all of P, then the drawn rows of U, scaled in several ways.
 
-    Linear members are weight vectors, whichever solver trains them. The solvers' own copies of the
-    rows are not pickled but rebuilt.
+    Linear members are weight vectors, whichever solver trains them.
     """
 
-    def __init__(self, rows: Rows, drawn: IntArray, n_positives: int, inner_threads: int) -> None:
-        self.rows = rows
+    def __init__(
+        self,
+        sets: Mapping[ScalingName | None, _TrainingSet],
+        scalings: Mapping[ScalingName, Scaling],
+        drawn: IntArray,
+        n_positives: int,
+    ) -> None:
+        self.sets = sets
+        self.scalings = scalings
         self._drawn = drawn
         self._n_positives = n_positives
-        self._inner_threads = inner_threads
 
     @classmethod
-    def from_sets(
-        cls, positives: Rows, unlabeled: Rows, drawn: IntArray, inner_threads: int = 1
+    def from_data(
+        cls, plan: ModelPlan, data: PUData, unlabeled: Rows, drawn: IntArray, inner_threads: int
     ) -> Trainer:
-        """Make a trainer from P and the rows of U whose numbers are in ``drawn``, in that order."""
-        rows = Rows.concatenate([positives, unlabeled]).without_zeros()
-        return cls(rows, drawn, len(positives), inner_threads)
+        """Scale all of P and the rows of U whose numbers are in ``drawn``, as the plan needs."""
+        sets = {}
+        for kind in plan.scalings:
+            weighs = any(p.scale == kind and p.relevance_power is not None for p in plan.plans)
+            rows = [data.scaled(data.positives, kind), data.scaled(unlabeled, kind)]
+            bins = data.bins(kind) if weighs else None
+            sets[kind] = _TrainingSet(Rows.concatenate(rows), inner_threads, bins)
+        scalings = {kind: data.scaling_by(kind) for kind in plan.scalings if kind is not None}
+        return cls(sets, cast(Any, scalings), drawn, len(data.positives))
+
+    @property
+    def n_rows(self) -> int:
+        return self._n_positives + len(self._drawn)
+
+    def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
+        return [self.train(problem) for problem in problems]
+
+    def train(self, problem: Problem) -> KernelSolution | LinearSolution:
+        unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
+        return self.sets[problem.scale].train(problem, problem.positive, unlabeled)
+
+
+class _TrainingSet:
+    """Rows that bags are drawn from. The solvers' copies of them are not pickled but rebuilt."""
+
+    def __init__(self, rows: Rows, inner_threads: int = 1, bins: FeatureBins | None = None) -> None:
+        self.rows = rows.without_zeros()
+        self._inner_threads = inner_threads
+        self._bins = bins
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_nodes", "_linear_trainer", "_bag_rows")
+        made = ("_nodes", "_linear_trainer", "_bag_rows", "_relevance")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @cached_property
@@ -278,41 +348,104 @@ class Trainer:
     def _bag_rows(self) -> BagRows:
         return BagRows(self.rows)
 
-    def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
-        return [self.train(problem) for problem in problems]
+    @cached_property
+    def _relevance(self) -> Relevance:
+        assert self._bins is not None
+        return Relevance(self.rows, self._bins)
 
-    def train(self, problem: Problem) -> KernelSolution | LinearSolution:
-        unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
+    def train(
+        self, problem: Problem, positive: IntArray, unlabeled: IntArray
+    ) -> KernelSolution | LinearSolution:
+        """Train on the rows with these numbers, by the problem's solver."""
+        if problem.relevance_power is not None:
+            return self._train_weighted(problem, positive, unlabeled)
         if problem.solver == "liblinear":
-            return self._linear_trainer.train(problem, problem.positive, unlabeled)
-        return self._train_kernel(problem, problem.positive, unlabeled)
+            return self._linear_trainer.train(problem, positive, unlabeled)
+        return self._train_kernel(problem, positive, unlabeled)
+
+    def _train_weighted(
+        self, problem: Problem, positive: IntArray, unlabeled: IntArray
+    ) -> KernelSolution | LinearSolution:
+        """Train with features weighted by their relevance in this bag."""
+        assert problem.relevance_power is not None
+        weights = self._relevance.weights(positive, unlabeled, problem.relevance_power)
+        if not len(weights.indices):  # the rows have no features
+            return self.train(replace(problem, relevance_power=None), positive, unlabeled)
+        bag = _Bag.from_numbers(positive, unlabeled)
+        values = None
+        if problem.solver == "libsvm":
+            values = self._bag_rows.bag(bag.numbers, problem.kernel)
+        solution: KernelSolution | LinearSolution
+        if values is not None:
+            weighted = values.times(weights)
+            solution = bag.solved(problem, weighted)
+        else:  # a large bag, or LIBLINEAR
+            rows = _TrainingSet(self.rows.take(bag.numbers).times(weights), self._inner_threads)
+            places = bag.place[: bag.n_positive], bag.place[bag.n_positive :]
+            solution = rows.train(replace(problem, relevance_power=None), *places)
+        if isinstance(solution, LinearSolution):  # the same member, for rows without weights
+            return replace(solution, weights=solution.weights.times(weights))
+        support = solution.member.support
+        own = weighted.taken(support) if values is not None else rows.rows.take(support)
+        member = replace(solution.member, support=np.arange(len(support)), weights=weights)
+        return KernelSolution(member, solution.converged, own)
 
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
         """Return LIBSVM's solution, with kernel values computed in the way that suits the bag."""
-        # a row drawn twice appears once; P precedes U, so positives come first
-        numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
-        bag = self._bag_rows.bag(numbers, problem.kernel)
-        if bag is not None:
-            values = bag_values(problem.kernel, bag)
-            places = place[: len(positive)], place[len(positive) :]
-            solved = smo.solve(values, smo.Bags.from_parts([places]), [[problem]])
-            solved.require_sound(0)
-            solution = solved.solution(0)
+        bag = _Bag.from_numbers(positive, unlabeled)
+        rows = self._bag_rows.bag(bag.numbers, problem.kernel)
+        if rows is not None:
+            solution = bag.solved(problem, rows)
         else:
             libsvm.use_threads(self._inner_threads)
-            solution = libsvm.train(problem, self._nodes, positive, unlabeled)
+            found = libsvm.train(problem, self._nodes, positive, unlabeled)
+            taken = SparseBag.from_rows(self.rows.take(bag.numbers))
+            solution = bag.solution(problem, found, taken)
+        if isinstance(solution, LinearSolution):
+            return solution
+        support = bag.numbers[solution.member.support]
+        return replace(solution, member=replace(solution.member, support=support))
+
+
+@dataclass(frozen=True, eq=False)
+class _Bag:
+    """The distinct rows of a bag, and where each drawn row is among them, P before U."""
+
+    numbers: IntArray
+    place: IntArray
+    n_positive: int  # drawn rows of P
+
+    @classmethod
+    def from_numbers(cls, positive: IntArray, unlabeled: IntArray) -> _Bag:
+        # a row drawn twice appears once; P precedes U, so positives come first
+        numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
+        return cls(numbers, place, len(positive))
+
+    def solved(
+        self, problem: Problem, rows: DenseBag | SparseBag
+    ) -> KernelSolution | LinearSolution:
+        """Train on these rows, which are the bag's, by kernel values computed at once."""
+        values = bag_values(problem.kernel, rows)
+        places = self.place[: self.n_positive], self.place[self.n_positive :]
+        solved = smo.solve(values, smo.Bags.from_parts([places]), [[problem]])
+        solved.require_sound(0)
+        return self.solution(problem, solved.solution(0), rows)
+
+    def solution(
+        self, problem: Problem, found: Solution, rows: DenseBag | SparseBag
+    ) -> KernelSolution | LinearSolution:
+        """Return the member of a solver's solution; repeated rows are joined."""
+        place = self.place[found.support]
         coefficients = np.bincount(
-            place[solution.support], weights=solution.coefficients, minlength=len(numbers)
+            place, weights=found.coefficients, minlength=len(self.numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            rows = bag or SparseBag.from_rows(self.rows.take(numbers))
-            weights = rows.combined(coefficients)
-            return LinearSolution(weights, solution.rho, solution.converged)
-        used = np.zeros(len(numbers), bool)
-        used[place[solution.support]] = True
-        support = numbers[used]
-        n_positive = int(np.searchsorted(support, unlabeled.min()))
-        member = Member(support, coefficients[used], solution.rho, n_positive)
-        return KernelSolution(member, solution.converged)
+            return LinearSolution(rows.combined(coefficients), found.rho, found.converged)
+        used = np.zeros(len(self.numbers), bool)
+        used[place] = True
+        support = np.flatnonzero(used)
+        n_positive = int(np.searchsorted(support, self.place[self.n_positive :].min()))
+        member = Member(support, coefficients[used], found.rho, n_positive)
+        return KernelSolution(member, found.converged)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
@@ -16,13 +17,18 @@ from resvm_cli.errors import ParameterError
 from resvm_cli.model import bags
 from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
 from resvm_cli.model.ensemble import Group
+from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import (
+    FEATURE_KERNELS,
     MAX_BAG_ROWS,
     MAX_MEMBERS,
     METHOD_NAMES,
     NO_BIAS,
+    RELEVANCE,
+    SCALING_NAMES,
     MethodName,
     MethodParameters,
+    ScalingName,
     Setting,
     SolverName,
 )
@@ -65,10 +71,19 @@ class Plan:
     rows_pos: int
     rows_unl: int
     positive_weights: PositiveWeights | None = None  # None: all rows of P are equally likely
+    scale: ScalingName | None = None  # how its members' rows are scaled
+    relevance_power: float | None = None  # None: features are not weighted
 
     @property
     def bag_size(self) -> int:
         return self.n_pos + self.n_unl
+
+    @property
+    def feature_weights(self) -> str:
+        """The parameter that gives these weights."""
+        if self.relevance_power is None:
+            return "none"
+        return f"{RELEVANCE}:{float(self.relevance_power)!r}".removesuffix(".0")
 
     @property
     def bags_rule(self) -> str:
@@ -80,7 +95,9 @@ class Plan:
         kept = asdict(self)
         for name in ("method", "kernel", "solver", "cache_mb", "seed", "rows_pos", "rows_unl"):
             del kept[name]
-        del kept["positive_weights"]
+        del kept["positive_weights"], kept["scale"]
+        if self.relevance_power is None:
+            del kept["relevance_power"]
         if self.solver == "libsvm":
             del kept["bias"]
         return kept
@@ -88,7 +105,7 @@ class Plan:
     @classmethod
     def from_description(cls, content: dict[str, Any], rows_pos: int, rows_unl: int) -> Plan:
         """Read from the manifest; raise ValueError if the content is invalid."""
-        parameters = content["parameters"]
+        parameters, scaling = content["parameters"], content.get("scaling")
         plan = cls(
             method=content["method"],
             kernel=Kernel.from_description(content["kernel"]),
@@ -101,6 +118,9 @@ class Plan:
             positive_weights=PositiveWeights(np.zeros(0))
             if content.get("bags") == bags.WEIGHTED_RULE
             else None,
+            # format 2 describes the scaling of all members instead of naming it
+            scale=scaling["kind"] if isinstance(scaling, dict) else scaling,
+            relevance_power=parameters.get("relevance_power"),
             **{name: parameters[name] for name in _PARAMETERS},
         )
         plan._require_sense()
@@ -117,10 +137,12 @@ class Plan:
         )
         real = [self.c_pos, self.c_unl, self.tolerance]
         bias = None if self.bias == NO_BIAS else self.bias
-        real += [number for number in (self.w_pos, bias) if number is not None]
+        optional = (self.w_pos, bias, self.relevance_power)
+        real += [number for number in optional if number is not None]
         if (
             self.method not in METHOD_NAMES
             or self.solver not in get_args(SolverName)
+            or self.scale not in (None, *SCALING_NAMES)
             or not all(type(count) is int and 1 <= count <= most for count, most in whole)
             or not all(type(number) in (int, float) for number in real)
             or not all(number > 0 and np.isfinite(number) for number in real)
@@ -152,6 +174,7 @@ def resolve_defaults(
     n_features: int,
     variance: Callable[[], float],
     positive_weights: PositiveWeights | None = None,
+    scale: ScalingName | None = None,
 ) -> Plan:
     """Derive everything that the user left open from the data."""
     if positive_weights is not None:
@@ -208,6 +231,8 @@ def resolve_defaults(
         rows_pos=rows_pos,
         rows_unl=rows_unl,
         positive_weights=positive_weights,
+        scale=scale,
+        relevance_power=params.relevance_power,
     )
 
 
@@ -233,6 +258,8 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
         # LIBSVM uses no random numbers
         solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
         f"member {member} of seed {plan.seed}",
+        plan.scale,
+        plan.relevance_power,
     )
 
 
@@ -281,19 +308,23 @@ class ModelPlan:
     def resolve(
         cls,
         settings: Sequence[Setting],
-        rows_pos: int,
-        rows_unl: int,
-        n_features: int,
-        variance: Callable[[], float],
-        positive_weights: PositiveWeights | None = None,
+        data: PUData,
     ) -> ModelPlan:
         """Derive everything that the settings leave open from the data."""
-        plans = [
-            resolve_defaults(
-                setting.params, rows_pos, rows_unl, n_features, variance, positive_weights
+        plans = []
+        for setting in settings:
+            scale = setting.scale or data.scale
+            plans.append(
+                resolve_defaults(
+                    setting.params,
+                    len(data.positives),
+                    data.n_unlabeled,
+                    data.n_features,
+                    partial(data.variance, scale),
+                    data.positive_weights,
+                    scale,
+                )
             )
-            for setting in settings
-        ]
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
     def with_cache(self, cache_mb: float) -> ModelPlan:
@@ -323,6 +354,26 @@ class ModelPlan:
         return self.plans[0].rows_unl
 
     @property
+    def scalings(self) -> tuple[ScalingName | None, ...]:
+        """The distinct scalings of its members' rows."""
+        return tuple(dict.fromkeys(plan.scale for plan in self.plans))
+
+    @property
+    def kernel_names(self) -> str:
+        """The kernels of its members, for reports."""
+        return " and ".join(dict.fromkeys(plan.kernel.name for plan in self.plans))
+
+    @property
+    def needs_format_3(self) -> bool:
+        """Whether the plan has what a manifest of format 2 cannot describe."""
+        kernels = {plan.kernel.name for plan in self.plans}
+        return (
+            max(len(self.scalings), len(kernels)) > 1
+            or "quantile" in self.scalings
+            or any(plan.relevance_power is not None for plan in self.plans)
+        )
+
+    @property
     def single(self) -> bool:
         return self.method == "cwsvm"
 
@@ -348,7 +399,7 @@ class ModelPlan:
     def groups(self) -> tuple[Group, ...]:
         """The members of each setting, not yet standardized."""
         return tuple(
-            Group(plan.kernel, run, weight)
+            Group(plan.kernel, run, weight, scaling=plan.scale)
             for (plan, run), weight in zip(self.runs(), self.weights, strict=True)
         )
 
@@ -366,6 +417,7 @@ class ModelPlan:
                     "parameters": plan.parameters(),
                     "solver": plan.solver,
                 }
+                | ({"scaling": plan.scale} if self.needs_format_3 else {})
             )
         rule = self.plans[0].bags_rule
         return {"method": self.method, "seed": self.seed, "bags": rule, "groups": settings}
@@ -388,11 +440,12 @@ class ModelPlan:
             if not (np.isfinite([weight, shift, scale]).all() and weight > 0 and scale > 0):
                 raise ValueError("group")
             run = range(first, first + plan.n_models)
-            groups.append(Group(plan.kernel, run, weight, shift, scale))
+            groups.append(Group(plan.kernel, run, weight, shift, scale, plan.scale))
             plans.append(plan)
             first = run.stop
         kernels = {plan.kernel.name for plan in plans}
-        if len(kernels) != 1 or first > MAX_MEMBERS:
+        mixed = len(kernels) > 1 and bool(kernels - set(FEATURE_KERNELS))
+        if not plans or mixed or first > MAX_MEMBERS:
             raise ValueError("groups")
         if plans[0].method == "cwsvm" and first != 1:
             raise ValueError("cwsvm has one member")

@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message
 from resvm_cli.model.bags import PositiveWeights
-from resvm_cli.model.scaling import FeatureStats, Scaling
-from resvm_cli.parameters import ScaleChoice
+from resvm_cli.model.feature_weights import FeatureBins
+from resvm_cli.model.scaling import FeatureStats, LinearScaling, QuantileScaling, Scaling
+from resvm_cli.parameters import ScaleChoice, ScalingName
 from resvm_cli.rows import DataSummary, IntArray, Rows, variance
 from resvm_cli.svm import kernels
+
+SAMPLE_ROWS = 10_000  # of P and of U each, for quantiles and bins
 
 
 class PUData(ABC):
@@ -42,7 +46,9 @@ class PUData(ABC):
         self.summary_pos, self.summary_unl = DataSummary(), DataSummary()
         self._scale = scale
         self._declared_features = features
-        self._stats = FeatureStats() if scale else None
+        self._stats = FeatureStats() if scale not in (None, "quantile") else None
+        self._scalings: dict[ScalingName | None, Scaling | None] = {None: None}
+        self._bins: dict[ScalingName | None, FeatureBins] = {}
 
     @property
     @abstractmethod
@@ -99,11 +105,38 @@ class PUData(ABC):
     @cached_property
     def scaling(self) -> Scaling | None:
         """The requested scaling; if it is ``auto``, the one that the features suggest."""
+        if self._scale == "quantile":
+            return self.scaling_by("quantile")
         if self._stats is None:
             return None
         summary = self._stats.summary()
         kind = summary.advised if self._scale == "auto" else self._scale
-        return None if kind is None else Scaling.learn(kind, summary)
+        return None if kind is None else LinearScaling.learn(kind, summary)
+
+    def scaling_by(self, kind: ScalingName | None) -> Scaling | None:
+        """The scaling of this kind: the requested one, or by quantiles."""
+        if kind not in self._scalings:
+            if kind == "quantile":
+                self._scalings[kind] = QuantileScaling.learn(self.sampled_rows)
+            else:
+                assert self.scaling is not None
+                assert self.scaling.kind == kind
+                self._scalings[kind] = self.scaling
+        return self._scalings[kind]
+
+    @cached_property
+    def sampled_rows(self) -> Rows:
+        """The rows, unscaled, from which quantiles and bins are learned; no label is used."""
+        bits = randomness.run_bits(0, randomness.QUANTILE_ROWS)
+        positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
+        unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
+        return Rows.concatenate([self.positives.take(positive), self.fetch(unlabeled)])
+
+    def bins(self, kind: ScalingName | None) -> FeatureBins:
+        """The bins by which features are weighted in rows scaled like this."""
+        if kind not in self._bins:
+            self._bins[kind] = FeatureBins.learn(self.scaled(self.sampled_rows, kind))
+        return self._bins[kind]
 
     @property
     def scaling_is_auto(self) -> bool:
@@ -115,17 +148,28 @@ class PUData(ABC):
         """Whether scaling is ``auto`` and the features suggest scaling."""
         return self.scaling_is_auto and self.scaling is not None
 
-    def scaled(self, rows: Rows) -> Rows:
-        """Return the rows scaled, as members see them."""
-        return rows if self.scaling is None else self.scaling.apply(rows)
+    @property
+    def scale(self) -> ScalingName | None:
+        """The kind of the data's own scaling."""
+        return None if self.scaling is None else self.scaling.kind
 
-    def variance(self) -> float:
-        """Return the variance of all entries of P and U after scaling."""
-        if self.scaling is not None and self._stats is not None and self.n_features:
-            spread = self.scaling.variance(self._stats.summary(), self.n_features)
+    def scaled(self, rows: Rows, kind: ScalingName | None) -> Rows:
+        """Return the rows scaled, as members see them."""
+        scaling = self.scaling_by(kind)
+        return rows if scaling is None else scaling.apply(rows)
+
+    def variance(self, kind: ScalingName | None) -> float:
+        """Return the variance of all entries of P and U, scaled; by quantiles, of a sample."""
+        scaling = self.scaling_by(kind)
+        if isinstance(scaling, LinearScaling) and self._stats is not None and self.n_features:
+            spread = scaling.variance(self._stats.summary(), self.n_features)
             if not np.isfinite(spread):
                 raise DataError("the variance of the scaled values is too large for a double")
             return spread
+        if scaling is not None:
+            summary = DataSummary()
+            summary.add(scaling.apply(self.sampled_rows))
+            return variance((summary,), self.n_features)
         return variance((self.summary_pos, self.summary_unl), self.n_features)
 
     def description(self) -> dict[str, Any]:

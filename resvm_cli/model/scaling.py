@@ -1,11 +1,13 @@
 """Feature scaling that is learned with the model and applied by it.
 
-The arithmetic follows scikit-learn's for dense data operation by operation, so that equal constants
-give bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale.
+The linear scalings follow scikit-learn's arithmetic for dense data operation by operation, so that
+equal constants give bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale.
+Quantile scaling replaces a value by its rank, so that monotone transformations do not matter.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
-from resvm_cli.parameters import SCALING_NAMES, ScalingName
+from resvm_cli.parameters import ScalingName
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
+from resvm_cli.svm import _blocks
 
 # Statistics take six numbers for every index up to the largest.
 MAX_FEATURES = 1 << 26
@@ -23,6 +26,8 @@ WIDE = 10.0  # a feature range this many times the median range calls for scalin
 LARGE = 30.0  # so do absolute values above this
 MIN_FILLED = 0.5  # with at least this fraction of nonzeros, rows may as well be dense
 DENSE_CELLS = 1 << 21
+QUANTILE_STEPS = 200  # a curve has a knot for each step of the ranks, from 0 to 1
+MAX_KNOTS = 1 << 22  # of all features; a manifest with more would be too large to be read
 
 
 class FeatureStats:
@@ -132,38 +137,28 @@ class FeatureSummary:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
+class Scaling(ABC):
     """Scaling constants for each feature of the training data; other features stay unscaled."""
 
     kind: ScalingName
     indices: IntArray
-    shift: FloatArray
-    factor: FloatArray
 
-    @classmethod
-    def learn(cls, kind: ScalingName, features: FeatureSummary) -> Scaling:
-        low, high = features.low, features.high
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            if kind == "maxabs":
-                factor = _without_zeros(np.maximum(np.abs(low), np.abs(high)))
-                shift = np.zeros_like(factor)
-            elif kind == "minmax":
-                factor = 1.0 / _without_zeros(high - low)
-                shift = -low * factor
-            else:
-                constant = low == high  # the variance of such features is only rounding error
-                factor = np.where(constant, 1.0, np.sqrt(features.variance))
-                factor, shift = _without_zeros(factor), features.mean
-            unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))
-        if unusable.any():
-            first = int(np.flatnonzero(unusable)[0])
-            raise DataError(
-                f"feature {features.indices[first]} ranges from {low[first]:g} to"
-                f" {high[first]:g}: doubles cannot scale it by {kind}",
-                "leave the feature out, or rescale it first",
-            )
-        return cls(kind, features.indices, shift, factor)
+    @abstractmethod
+    def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
+        """Return the scaled values of features, given by their places among ``indices``."""
+
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """Describe the scaling for the manifest."""
+
+    @staticmethod
+    def from_description(content: dict[str, Any]) -> Scaling:
+        """Read from the manifest; raise ValueError if the content is invalid."""
+        kind = QuantileScaling if content["kind"] == "quantile" else LinearScaling
+        scaling = kind.from_constants(content)
+        if (np.diff(scaling.indices) <= 0).any():
+            raise ValueError("scaling")
+        return scaling
 
     @cached_property
     def moves_zeros(self) -> bool:
@@ -174,13 +169,6 @@ class Scaling:
     def _zeros(self) -> FloatArray:
         """The scaled value of a zero, for each feature."""
         return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
-
-    def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
-        if self.kind == "maxabs":
-            return values / self.factor[places]
-        if self.kind == "minmax":
-            return values * self.factor[places] + self.shift[places]
-        return (values - self.shift[places]) / self.factor[places]
 
     def apply(self, rows: Rows) -> Rows:
         """Return the rows scaled."""
@@ -225,6 +213,47 @@ class Scaling:
         indptr = np.concatenate([[0], ends]).astype(np.int64)
         return Rows(indptr, indices[order], values[order])
 
+
+@dataclass(frozen=True, eq=False)
+class LinearScaling(Scaling):
+    """Each value shifted and multiplied by its feature's constants."""
+
+    kind: ScalingName
+    indices: IntArray
+    shift: FloatArray
+    factor: FloatArray
+
+    @classmethod
+    def learn(cls, kind: ScalingName, features: FeatureSummary) -> LinearScaling:
+        low, high = features.low, features.high
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            if kind == "maxabs":
+                factor = _without_zeros(np.maximum(np.abs(low), np.abs(high)))
+                shift = np.zeros_like(factor)
+            elif kind == "minmax":
+                factor = 1.0 / _without_zeros(high - low)
+                shift = -low * factor
+            else:
+                constant = low == high  # the variance of such features is only rounding error
+                factor = np.where(constant, 1.0, np.sqrt(features.variance))
+                factor, shift = _without_zeros(factor), features.mean
+            unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))
+        if unusable.any():
+            first = int(np.flatnonzero(unusable)[0])
+            raise DataError(
+                f"feature {features.indices[first]} ranges from {low[first]:g} to"
+                f" {high[first]:g}: doubles cannot scale it by {kind}",
+                "leave the feature out, or rescale it first",
+            )
+        return cls(kind, features.indices, shift, factor)
+
+    def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
+        if self.kind == "maxabs":
+            return values / self.factor[places]
+        if self.kind == "minmax":
+            return values * self.factor[places] + self.shift[places]
+        return (values - self.shift[places]) / self.factor[places]
+
     def variance(self, features: FeatureSummary, n_features: int) -> float:
         """Return the variance of all scaled entries, including zeros and empty features."""
         means = np.zeros(n_features)
@@ -234,7 +263,6 @@ class Scaling:
             return float((features.variance * steps * steps).sum() / n_features + means.var())
 
     def description(self) -> dict[str, Any]:
-        """Describe the scaling for the manifest."""
         return {
             "kind": self.kind,
             "features": self.indices.tolist(),
@@ -243,8 +271,7 @@ class Scaling:
         }
 
     @classmethod
-    def from_description(cls, content: dict[str, Any]) -> Scaling:
-        """Read from the manifest; raise ValueError if the content is invalid."""
+    def from_constants(cls, content: dict[str, Any]) -> LinearScaling:
         scaling = cls(
             content["kind"],
             np.array(content["features"], np.int64),
@@ -253,14 +280,107 @@ class Scaling:
         )
         size = len(scaling.indices)
         if (
-            scaling.kind not in SCALING_NAMES
+            scaling.kind not in ("minmax", "maxabs", "standard")
             or not scaling.indices.shape == scaling.shift.shape == scaling.factor.shape == (size,)
             or not (np.isfinite(scaling.shift).all() and np.isfinite(scaling.factor).all())
             or (scaling.factor == 0).any()
-            or (np.diff(scaling.indices) <= 0).any()
         ):
             raise ValueError("scaling")
         return scaling
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileScaling(Scaling):
+    """Each value replaced by its mid-rank among the training values, linear between the knots.
+
+    Features that are mostly zero are shifted so that zero stays zero, and rows stay sparse.
+    """
+
+    indices: IntArray
+    starts: IntArray  # the knots of feature i are starts[i]:starts[i + 1]
+    knots: FloatArray
+    heights: FloatArray
+    kind: ScalingName = "quantile"
+
+    @classmethod
+    def learn(cls, rows: Rows) -> QuantileScaling:
+        """Learn the ranks of each feature's values, zeros included, from these rows."""
+        rows = rows.without_zeros()
+        features, counts = np.unique(rows.indices, return_counts=True)
+        gaps = len(rows) - counts
+        feature = np.concatenate([np.searchsorted(features, rows.indices), np.flatnonzero(gaps)])
+        values = np.concatenate([rows.values, np.zeros(np.count_nonzero(gaps))])
+        weight = np.concatenate([np.ones(len(rows.values), np.int64), gaps[gaps > 0]])
+        order = np.lexsort((values, feature))
+        feature, values, weight = feature[order], values[order], weight[order]
+        new = np.ones(len(values), bool)
+        new[1:] = (feature[1:] != feature[:-1]) | (values[1:] != values[:-1])
+        first = np.flatnonzero(new)
+        weight = np.add.reduceat(weight, first) if len(first) else weight
+        feature, values = feature[first], values[first]
+        below = np.cumsum(weight) - weight - feature * len(rows)
+        heights = (below + weight / 2) / max(1, len(rows))
+        zero = np.zeros(len(features))
+        zero[feature[values == 0]] = heights[values == 0]
+        steps = QUANTILE_STEPS
+        while np.count_nonzero(kept := _knots(feature, values, heights, steps)) > MAX_KNOTS:
+            if not (steps := steps // 2):
+                break
+        heights -= np.where(2 * gaps > len(rows), zero, 0.0)[feature]
+        starts = np.searchsorted(feature[kept], np.arange(len(features) + 1))
+        return cls(features.astype(np.int64), starts, values[kept], heights[kept])
+
+    def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
+        scaled = values.copy()
+        _blocks.follow(scaled, places.astype(np.int32), self.starts, self.knots, self.heights)
+        return scaled
+
+    def description(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "features": self.indices.tolist(),
+            "starts": self.starts.tolist(),
+            "knots": self.knots.tolist(),
+            "heights": self.heights.tolist(),
+        }
+
+    @classmethod
+    def from_constants(cls, content: dict[str, Any]) -> QuantileScaling:
+        scaling = cls(
+            np.array(content["features"], np.int64),
+            np.array(content["starts"], np.int64),
+            np.array(content["knots"], np.float64),
+            np.array(content["heights"], np.float64),
+        )
+        starts, size = scaling.starts, len(scaling.knots)
+        if (
+            not scaling.knots.shape == scaling.heights.shape == (size,)
+            or scaling.indices.ndim != 1
+            or starts.shape != (len(scaling.indices) + 1,)
+            or (starts[0], starts[-1]) != (0, size)
+            or (np.diff(starts) <= 0).any()
+            or not (np.isfinite(scaling.knots).all() and np.isfinite(scaling.heights).all())
+            or (np.diff(scaling.knots)[_within(starts)] <= 0).any()
+        ):
+            raise ValueError("scaling")
+        return scaling
+
+
+def _knots(
+    feature: IntArray, values: FloatArray, heights: FloatArray, steps: int
+) -> npt.NDArray[np.bool_]:
+    """Mark zeros, where each step of the ranks begins and, if the next is far, where it ends."""
+    apart = np.diff(np.floor(heights * steps), prepend=-2.0, append=np.inf)
+    apart[1:-1][np.diff(feature) != 0] = np.inf
+    kept: npt.NDArray[np.bool_] = (apart[:-1] != 0) | (apart[1:] > 1) | (values == 0)
+    return kept
+
+
+def _within(starts: IntArray) -> npt.NDArray[np.bool_]:
+    """Mark the differences between neighbors that belong to the same run."""
+    within = np.ones(max(0, int(starts[-1]) - 1), bool)
+    within[starts[1:-1] - 1] = False
+    return within
 
 
 def _without_zeros(scale: FloatArray) -> FloatArray:

@@ -12,12 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
@@ -69,14 +71,24 @@ class SharedKernels:
         self._products: dict[bool, FloatArray] = {}  # keyed by Kernel.uses_minimum
         self._exponents: FloatArray | None = None  # for gamma = 1: minus the squared distances
 
+    @cached_property
+    def bins(self) -> FeatureBins:
+        """The bins by which members weigh features."""
+        return FeatureBins.learn(self.rows)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb)
 
     @contextmanager
-    def trainer(self, kernel: Kernel, run: Run) -> Iterator[KernelTrainer]:
-        """Yield a trainer for this kernel; the first call computes the shared values."""
+    def trainer(
+        self, kernel: Kernel, run: Run, *, weighted: bool = False
+    ) -> Iterator[KernelTrainer]:
+        """Yield a trainer for this kernel; the first call computes the shared values.
+
+        Members that weigh features (``weighted``) share no values.
+        """
         bag_by_bag = _BagByBag(self, replace(run, jobs=1))
-        if not self.shares_kernels:
+        if weighted or not self.shares_kernels:
             yield bag_by_bag
             return
         if kernel.name == "linear" or kernel.is_precomputed:  # products are kernel values
@@ -215,6 +227,7 @@ class _BagByBag(KernelTrainer):
                     drawn,
                     self._run,
                     single=single,
+                    bins=None if problems[0].relevance_power is None else self._kernels.bins,
                 )
             except SolverError as error:
                 yield error

@@ -3,7 +3,9 @@
 ``out_of_bag.tsv`` has the out-of-bag values of known positives and of rows of U, if the members
 were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
 digests are checked before parsing, file names are computed instead of taken from the manifest, and
-links are not followed. Reads formats 1 to 3; writes format 3 if the model needs it, else format 2.
+links are not followed. Reads formats 1 to 3. Writes format 3 if the model has what format 2 lacks:
+several scalings or kernels, quantile scaling, feature weights, or a digest of groups or of
+unchecked text. Otherwise writes format 2.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ from resvm_cli.model_files.members import (
     read_bounded,
 )
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES
+from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
 from resvm_cli.svm.kernels import Kernel
 
 FORMAT = 3
@@ -57,7 +59,6 @@ class StoredModel:
     plan: ModelPlan | None  # None if its bags cannot be redrawn
     decision: DecisionRule
     ensemble: Ensemble
-    scaling: Scaling | None
     out_of_bag: OutOfBag | None = None  # also None if it was not read
 
     @property
@@ -175,7 +176,9 @@ def save_model(
 def format_of(description: dict[str, Any]) -> int:
     """Return the format of a manifest with this content: 3 only if format 2 lacks some of it."""
     data = description["data"]
-    needs_format_3 = "groups" in data or "text_sha256" in data["unlabeled"]
+    needs_format_3 = (
+        "scalings" in description or "groups" in data or "text_sha256" in data["unlabeled"]
+    )
     return FORMAT if needs_format_3 else PLAIN_FORMAT
 
 
@@ -209,14 +212,30 @@ def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise ModelError(f"{path}/{MANIFEST}: incomplete or inconsistent", TRAIN_AGAIN) from None
     try:
-        scaling = manifest.get("scaling") and Scaling.from_description(manifest["scaling"])
-    except (KeyError, TypeError, ValueError, OverflowError):
+        scalings = _scalings(manifest, groups)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise ModelError(f"{path}/{MANIFEST}: invalid scaling", TRAIN_AGAIN) from None
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link, which is not followed", TRAIN_AGAIN)
     texts = member_texts(path, manifest["members"], workers)
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
-    return StoredModel(manifest, plan, decision, ensemble, scaling or None)
+    return StoredModel(manifest, plan, decision, replace(ensemble, scalings=scalings))
+
+
+def described_scalings(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the descriptions of the scalings in a manifest of any format."""
+    if "scalings" in manifest:
+        return list(manifest["scalings"])
+    return [manifest["scaling"]] if manifest.get("scaling") else []
+
+
+def _scalings(manifest: dict[str, Any], groups: Sequence[Group]) -> dict[ScalingName, Scaling]:
+    """Return the scalings by kind; raise ValueError if one is invalid or a group's is missing."""
+    found = [Scaling.from_description(content) for content in described_scalings(manifest)]
+    scalings = {scaling.kind: scaling for scaling in found}
+    if {group.scaling for group in groups} - {None, *scalings} or len(scalings) < len(found):
+        raise ValueError("scalings")
+    return scalings
 
 
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
@@ -225,7 +244,8 @@ def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]
     rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
     if manifest["format"] == 1:
         kernel = Kernel.from_description(manifest["kernel"])
-        groups: tuple[Group, ...] = (Group(kernel, range(n_members)),)
+        scale = (manifest.get("scaling") or {}).get("kind")
+        groups: tuple[Group, ...] = (Group(kernel, range(n_members), scaling=scale),)
         try:
             plan = ModelPlan.from_plan(Plan.from_description(manifest, rows[0], rows[1]))
         except (KeyError, TypeError, ValueError):
@@ -290,9 +310,8 @@ def plan_of_part(description: dict[str, Any]) -> ModelPlan:
         if not _fits({**description, "unconverged": 0}, _REQUIRED):
             raise ValueError("description")
         rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
-        plan, _ = ModelPlan.from_description(description, rows[0], rows[1])
-        if description["scaling"] is not None:
-            Scaling.from_description(description["scaling"])
+        plan, groups = ModelPlan.from_description(description, rows[0], rows[1])
+        _scalings(description, groups)
     except (KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError("description") from error
     return plan
@@ -313,7 +332,8 @@ _REQUIRED: dict[str, Any] = {
     "versions": {},
 }
 _FORMAT_1 = {"kernel": {"name": KERNEL_NAMES}, "parameters": {}}
-_FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}, "scaling": ANYTHING}
+_FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}}
+_SCALING, _SCALINGS = {"scaling": ANYTHING}, {"scalings": list}
 _DATA_GROUPS = {"count": int, "sha256": str}
 _TABLE = {"file": str, "sha256": str, "bytes": int, "positives": int}
 _MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
@@ -336,7 +356,8 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
         return False
     if manifest["format"] == 1 and not _fits(manifest, _FORMAT_1):
         return False
-    if manifest["format"] >= 2 and not _fits(manifest, _FORMAT_2):
+    scaled = _SCALINGS if manifest["format"] == FORMAT and "scalings" in manifest else _SCALING
+    if manifest["format"] >= 2 and not _fits(manifest, _FORMAT_2 | scaled):
         return False
     if not _fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
         return False

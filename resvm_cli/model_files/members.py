@@ -33,8 +33,11 @@ Text: TypeAlias = bytes | memoryview
 
 MEMBERS = "members"
 MIN_SHARED_BYTES = 1 << 24  # smaller models are read without threads, which take time to start
+MAX_WEIGHTS_LINE = 1 << 30
 BATCH_BYTES = 1 << 20  # bytes that a thread reads at a time
 TRAIN_AGAIN = "copy the model again, or train it again"
+# The first line of a member that weighs features. LIBSVM's loader stops at it and prints the word.
+WEIGHTS = b"multiply_features_by "
 LIBSVM_NAMES = {"poly": "polynomial"}  # the other kernels have the same names
 # The header lines after the kernel; the limits on digits bound the counts.
 _REST_OF_HEAD = re.compile(
@@ -149,6 +152,9 @@ def format_members(ensemble: Ensemble) -> Iterator[bytes]:
         size = len(numbers)
         head = [*kernel, "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}", "label 1 -1"]
         head += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
+        if member.weights is not None:
+            (factors,) = format_rows(member.weights)
+            head.insert(0, (WEIGHTS + factors).decode("ascii"))
         coefficients = _numbers.lines(None, member.coefficients, 1, b" ").splitlines()
         lines = zip(coefficients, [text[number] for number in numbers], strict=True)
         parts = ["\n".join(head).encode("ascii"), b"\n", *itertools.chain.from_iterable(lines)]
@@ -192,6 +198,10 @@ def parse_members(
             raise ModelError(
                 f"{name}: not a member of this model: {error}", "train the model again"
             ) from None
+    for group in groups:
+        weighted = {member.weights is not None for member in members[group.columns]}
+        if len(weighted) > 1 or (True in weighted and not group.kernel.uses_gamma):
+            raise ModelError("members: unexpected or missing feature weights", TRAIN_AGAIN)
     pool = _parse_lines(shared)
     if groups[0].kernel.is_precomputed and (wrong := wrong_serials(pool)):
         raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
@@ -215,7 +225,9 @@ def _parse_lines(shared: Any) -> Rows:
 
 def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
     """Parse one member, with its support vectors numbered by distinct line (raises ValueError)."""
-    found = _REST_OF_HEAD.match(text, len(head)) if text[: len(head)] == head else None
+    weights, start = _parse_weights(text)
+    stop = start + len(head)
+    found = _REST_OF_HEAD.match(text, stop) if text[start:stop] == head else None
     if found is None:
         raise ValueError("its header differs from the manifest")
     size, n_positive, n_unlabeled = map(int, found.group(1, 3, 4))
@@ -235,7 +247,24 @@ def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
     rho = float(found[2])
     if not math.isfinite(rho):
         raise ValueError("rho is not finite")
-    return Member(numbers, coefficients, rho, n_positive)
+    return Member(numbers, coefficients, rho, n_positive, weights)
+
+
+def _parse_weights(text: Text) -> tuple[Rows | None, int]:
+    """Return the factors of features and where the rest begins; None if there are no factors."""
+    if text[: len(WEIGHTS)] != WEIGHTS:
+        return None, 0
+    end = bytes(text[:MAX_WEIGHTS_LINE]).find(b"\n")
+    line = bytes(text[len(WEIGHTS) : max(0, end)])
+    try:
+        (block,) = parse_pieces([b"1 %b\n" % line], "feature weights", zero_based=True)
+    except DataError:
+        block = None
+    # as we would write it: one row, without a comment
+    plausible = block is not None and line and format_rows(block.rows) == [line]
+    if block is None or not plausible or not (block.rows.values > 0).all():
+        raise ValueError("its feature weights are not index:value pairs above 0")
+    return block.rows, end + 1
 
 
 def _miscounted(size: int, body: memoryview) -> ValueError:

@@ -40,7 +40,7 @@ RARELY_NEEDED = {
     *("folds_file", "no_extend"),
     *("member_values", "decimals", "array", "separator", "header", "decimal_comma"),
 }
-TYPES = {"integer": int, "number": float, "choice": str, "text": str, "flag": bool}
+TYPES = {"integer": int, "number": float, "flag": bool}  # others are text
 
 
 def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Callable[[type], Any]:
@@ -66,7 +66,7 @@ def annotation(parameter: Parameter) -> Any:
     if parameter.choices:
         more["autocompletion"] = offered(*parameter.choices)
     names = [option] if parameter.letter is None else [f"-{parameter.letter}", option]
-    kind: Any = TYPES[parameter.kind]
+    kind: Any = TYPES.get(parameter.kind, str)
     if parameter.choices:  # a name, or a number as text
         kind = str
     if parameter.default is None:

@@ -127,13 +127,17 @@ NUMBERS_OR_WORDS = {
 class MethodOptions:
     """The parameters of an ensemble, or how to choose them."""
 
+    def given(self, others: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
+        """Return what the user gave of these options and ``others``, converted for the engine."""
+        return given_values({**vars(self), **others}, explicit)
+
     def choice(
         self, others: Mapping[str, Any], explicit: Collection[str]
     ) -> tuple[TrainingChoice, ScaleChoice | None]:
         """Return what to train and how to scale, from these options and ``others``."""
         from resvm_cli.training.choice import training_choice
 
-        return training_choice(given_values({**vars(self), **others}, explicit))
+        return training_choice(self.given(others, explicit))
 
 
 def given_values(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:

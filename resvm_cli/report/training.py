@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def show_training(result: TrainResult) -> None:
     """Print the settings, the expected performance and the path of a new model."""
+    from resvm_cli.model_files.directory import described_scalings
+
     plan = result.plan
     rows = [
         (
@@ -28,8 +30,13 @@ def show_training(result: TrainResult) -> None:
         *(_committee(plan) if len(plan.plans) > 1 else _setting(plan.plans[0])),
         ("seed", str(plan.seed)),
     ]
-    if scaling := result.manifest["scaling"]:
-        rows.insert(2, ("features", f"scaled by {scaling['kind']}"))
+    treated = []
+    if kinds := [scaling["kind"] for scaling in described_scalings(result.manifest)]:
+        treated.append(f"scaled by {' and '.join(kinds)}")
+    if len(plan.plans) == 1 and plan.plans[0].relevance_power is not None:
+        treated.append(f"weighted by {plan.plans[0].feature_weights}")
+    if treated:
+        rows.insert(2, ("features", ", ".join(treated)))
     rows += _expected(result.expected)
     for name, text in rows:
         say(f"{name:>10}  {text}")
@@ -51,6 +58,8 @@ def _setting(plan: Plan) -> list[tuple[str, str]]:
     if plan.w_pos is not None and plan.method != "bagging":
         penalties += f" (w_pos {plan.w_pos:g})"
     rows = [("kernel", _kernel(plan.kernel)), ("penalties", penalties), ("solver", solver)]
+    if plan.relevance_power is not None:
+        rows.append(("weights", f"of features in each bag: {plan.feature_weights}"))
     if plan.method != "cwsvm":
         rows.append(("members", f"{plan.n_models}, each of {bags_of([plan])}"))
     return rows
@@ -70,7 +79,7 @@ def _kernel(kernel: Kernel) -> str:
 def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
     """Return the report lines for a model that pools several settings."""
     rows = [
-        ("kernel", plan.plans[0].kernel.name),
+        ("kernel", plan.kernel_names),
         ("members", f"{plan.n_models} of {len(plan.plans)} settings, pooled by weight:"),
     ]
     for each, weight in zip(plan.plans, plan.weights, strict=True):
@@ -79,10 +88,22 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
             (
                 f"{weight:.3f}",
                 f"{each.n_models} of {each.n_pos:,} + {each.n_unl:,} rows, C_U {each.c_unl:.3g},"
-                f" w_pos {each.w_pos or 1:.3g}{gamma}",
+                f" w_pos {each.w_pos or 1:.3g}{gamma}{_own(each, plan)}",
             )
         )
     return rows
+
+
+def _own(setting: Plan, plan: ModelPlan) -> str:
+    """Return what distinguishes this setting from others of the model, besides its numbers."""
+    words: list[str] = []
+    if len({each.kernel.name for each in plan.plans}) > 1:
+        words.append(setting.kernel.name)
+    if len(plan.scalings) > 1:
+        words.append(setting.scale or "unscaled")
+    if setting.relevance_power is not None:
+        words.append(setting.feature_weights)
+    return "".join(f", {word}" for word in words)
 
 
 def bags_of(plans: Sequence[Plan]) -> str:

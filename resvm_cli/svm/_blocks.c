@@ -175,6 +175,44 @@ static const char *add_rbf_values(double *block, size_t height, size_t width,
     return wrong;
 }
 
+/* Each value to the height of a piecewise linear curve there; outside its knots a curve is flat. The
+ * curve numbered p has the knots starts[p] to starts[p + 1], ascending. */
+static const char *follow_curves(double *values, const int32_t *curves, size_t count,
+                                 const int64_t *starts, size_t n_curves, const double *knots,
+                                 const double *heights, size_t n_knots)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int32_t curve = curves[i];
+        if (curve < 0 || (size_t)curve >= n_curves)
+            return "curves does not fit starts: a number is out of range";
+        int64_t low = starts[curve], high = starts[curve + 1] - 1;
+        if (low < 0 || high < low || (size_t)high >= n_knots)
+            return bad_starts;
+        const double x = values[i];
+        if (!(x > knots[low])) {
+            values[i] = heights[low];
+            continue;
+        }
+        if (!(x < knots[high])) {
+            values[i] = heights[high];
+            continue;
+        }
+        while (high - low > 1) {
+            const int64_t middle = low + (high - low) / 2;
+            if (x < knots[middle])
+                high = middle;
+            else
+                low = middle;
+        }
+        const double width = knots[high] - knots[low];
+        const double part = isfinite(width)
+            ? (x - knots[low]) / width
+            : (x / 2 - knots[low] / 2) / (knots[high] / 2 - knots[low] / 2);
+        values[i] = heights[low] + part * (heights[high] - heights[low]);
+    }
+    return NULL;
+}
+
 /* Sparse rows: the entries of row i lie between starts[i] and starts[i + 1]. */
 struct rows {
     const int64_t *starts;
@@ -659,6 +697,20 @@ FUNCTION(rank, IN(FLOAT32, "values"), IN(FLAG, "descending"), OUT(UINT64, "scrat
     return NULL;
 }
 
+FUNCTION(follow, OUT(FLOAT64, "values"), IN(INT32, "curves"), IN(INT64, "starts"),
+         IN(FLOAT64, "knots"), IN(FLOAT64, "heights"))
+{
+    const struct argument *a = call->given;
+    if (a[1].count != a[0].count)
+        return "curves does not fit values";
+    if (a[2].count == 0)
+        return "starts does not fit: it must have one more than there are curves";
+    if (a[4].count != a[3].count)
+        return "heights does not fit knots";
+    return follow_curves(a[0].data, a[1].data, a[0].count, a[2].data, a[2].count - 1, a[3].data,
+                         a[4].data, a[3].count);
+}
+
 static PyObject *call_iterations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 {
     long long count = iterations;
@@ -696,6 +748,7 @@ static PyMethodDef methods[] = {
     METHOD(rank,
            "The rank of each value from 1 on, equal ones in their order, nan last. The scratch holds\n"
            "twice as many numbers; the ranks may overwrite the values."),
+    METHOD(follow, "Replace each value by the height of its piecewise linear curve there."),
     {"iterations", call_iterations, METH_NOARGS,
      "The iterations of this thread's last LIBSVM call, which are then forgotten."},
     {"print_function", call_print_function, METH_NOARGS,

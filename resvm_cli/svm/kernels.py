@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.errors import DataError, Message
-from resvm_cli.parameters import KERNEL_NAMES, LIBSVM_KERNELS, MAX_DEGREE, KernelName
+from resvm_cli.parameters import (
+    FEATURE_KERNELS,
+    KERNEL_NAMES,
+    LIBSVM_KERNELS,
+    MAX_DEGREE,
+    KernelName,
+)
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 
@@ -59,7 +65,7 @@ class Kernel:
     @property
     def takes_scaling(self) -> bool:
         """Whether rows are features that may be scaled; scaling would destroy counts."""
-        return self.known_to_libsvm and not self.is_precomputed
+        return self.name in FEATURE_KERNELS
 
     @property
     def uses_minimum(self) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resvm_cli.errors import MemberTimeout, Message, SolverError
-from resvm_cli.parameters import SolverName
+from resvm_cli.parameters import ScalingName, SolverName
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.kernels import Kernel
 
@@ -35,6 +35,8 @@ class Problem:
     bias: float | None = None
     seed: int = 0
     name: str = "a member"  # in messages
+    scale: ScalingName | None = None  # how its rows are scaled
+    relevance_power: float | None = None  # None: features are not weighted
 
 
 @dataclass(frozen=True, eq=False)

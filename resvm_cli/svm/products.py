@@ -106,6 +106,19 @@ class DenseBag:
         """The sum of the rows, each times its coefficient, as one sparse row."""
         return _one_row(self.features, coefficients @ self.matrix)
 
+    def times(self, factors: Rows) -> DenseBag:
+        """The bag with each feature multiplied by its factor; without one, it is dropped."""
+        place = Columns(factors.indices).places(self.features.astype(np.int32))
+        kept = np.flatnonzero(place >= 0)
+        with np.errstate(over="ignore"):
+            matrix = self.matrix[:, kept] * factors.values[place[kept]]
+        return DenseBag(self.features[kept], matrix)
+
+    def taken(self, numbers: IntArray) -> Rows:
+        """Some of the rows, with the indices of their file."""
+        rows = Rows.from_dense(self.matrix[numbers], 0)
+        return Rows(rows.indptr, self.features[rows.indices].astype(np.int32), rows.values)
+
 
 @dataclass(frozen=True, eq=False)
 class SparseBag:
@@ -125,6 +138,14 @@ class SparseBag:
         """The rows with the indices of their file."""
         indices = self.features[self.rows.indices].astype(np.int32)
         return Rows(self.rows.indptr, indices, self.rows.values)
+
+    def times(self, factors: Rows) -> SparseBag:
+        """The bag with each feature multiplied by its factor; without one, it is dropped."""
+        return SparseBag.from_rows(self.original_rows().times(factors))
+
+    def taken(self, numbers: IntArray) -> Rows:
+        """Some of the rows, with the indices of their file."""
+        return self.original_rows().take(numbers)
 
     def dot_products(self, *, minimum: bool = False) -> FloatArray:
         """The dot products, rows x rows, or sums of minima."""

@@ -110,7 +110,8 @@ class Pool:
         width, products = self._products(block)
         query = np.zeros(width)
         query[: len(block)] = norms
-        inexact = [self._inexact_rows(users.kernel, norms) for users in self._users]
+        largest = self._largest_norm
+        inexact = [_inexact_rows(users.kernel, norms, largest) for users in self._users]
         sums = np.zeros((self._n_members, width))
         for first in range(0, len(self._norms), CHUNK):
             values = products(first, min(first + CHUNK, len(self._norms)))
@@ -152,21 +153,17 @@ class Pool:
             rows, table = self._columns.looked_up(block)
             whole = matrix.products(rows, table, minimum=self._kernel.uses_minimum)
             return len(block), lambda first, last: whole[first:last]
-        # features that the pool lacks go to the last column (-1); they only affect the norms
-        columns = np.zeros((matrix.shape[1] + 1, BLOCK_ROWS))
-        columns[self._columns.places(block.indices), block.row_numbers] = block.values
+        columns = self._dense_columns(block)
         scratch = np.empty((min(CHUNK, len(matrix)), BLOCK_ROWS))
         return BLOCK_ROWS, lambda first, last: np.matmul(
-            matrix[first:last], columns[:-1], out=scratch[: last - first]
+            matrix[first:last], columns, out=scratch[: last - first]
         )
 
-    def _inexact_rows(self, kernel: Kernel, norms: FloatArray) -> list[int]:
-        """The rows whose rbf exponents may be inaccurate, as they are computed from norms."""
-        if kernel.name != "rbf":
-            return []
-        errors = kernel.exponent_errors(norms, self._largest_norm)
-        numbers: list[int] = np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist()
-        return numbers
+    def _dense_columns(self, block: Rows) -> FloatArray:
+        """The rows of a block as columns, padded; features that the pool lacks are left out."""
+        columns = np.zeros((len(self._columns) + 1, BLOCK_ROWS))
+        columns[self._columns.places(block.indices), block.row_numbers] = block.values
+        return columns[:-1]
 
     def _correct(
         self, kernel: Kernel, exponents: FloatArray, numbers: IntArray, number: int, block: Rows
@@ -184,6 +181,125 @@ class Pool:
         distances = squared_distances(known, self._rows.take(numbers[near]), len(self._columns))
         distances += np.dot(values[~seen], values[~seen])
         exponents[near, number] = -kernel.gamma * distances
+
+
+def _inexact_rows(kernel: Kernel, norms: FloatArray, largest: float) -> list[int]:
+    """The rows whose rbf exponents may be inaccurate, as they are computed from norms."""
+    if kernel.name != "rbf":
+        return []
+    errors = kernel.exponent_errors(norms, largest)
+    numbers: list[int] = np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist()
+    return numbers
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMember:
+    """A member that weighs features, with its own support vectors."""
+
+    kernel: Kernel
+    rows: Rows  # its support vectors, multiplied by the weights
+    coefficients: FloatArray
+    weights: Rows  # the factor of each feature, as one row
+
+
+class WeightedPool(Pool):
+    """The support vectors of members that weigh features, one member after another.
+
+    The product of a support vector s with a weighted row w x is that of w s with the row x itself.
+    So rows are not weighted for each member; only their norms are computed for each.
+    """
+
+    def __init__(self, members: Sequence[WeightedMember], columns: Columns, *, dense: bool) -> None:
+        self._columns = columns
+        self._members = members
+        self._n_members = len(members)
+        multiple = COLUMN_STEP if dense else 1
+        parts = [_padded(each.rows, -len(each.rows) % multiple) for each in members]
+        self._bounds = np.cumsum([0, *map(len, parts)])
+        rows = Rows.concatenate([_placed(part, columns) for part in parts])
+        starts = np.repeat(self._bounds[:-1], [len(each.rows) for each in members])
+        within = np.concatenate([np.arange(len(each.rows)) for each in members])
+        index = SupportIndex.from_entries(
+            starts + within,
+            np.repeat(np.arange(len(members)), [len(each.rows) for each in members]),
+            np.concatenate([each.coefficients for each in members]),
+            len(rows),
+            len(members),
+        )
+        self._rows = rows
+        self._kernel = members[0].kernel
+        self._norms = self._kernel.norms(rows)
+        self._users = [_Users(each.kernel, index, 0, alone=True) for each in members]
+        weights = [_placed(each.weights, columns) for each in members]
+        times = [part.times(each.weights) for part, each in zip(parts, members, strict=True)]
+        products = Rows.concatenate([_placed(part, columns) for part in times])
+        factors = Rows.concatenate(weights)
+        squares = Rows(factors.indptr, factors.indices, factors.values * factors.values)
+        self._matrix: FloatArray | SparseMatrix
+        self._squares: FloatArray | SparseMatrix
+        if dense:
+            self._matrix = dense_matrix(products, len(columns))
+            self._squares = dense_matrix(squares, len(columns))
+            self.rows_at_once = self.rows_multiple = BLOCK_ROWS
+        else:
+            self._matrix = SparseMatrix(products, len(columns))
+            self._squares = SparseMatrix(squares, len(columns))
+            most = min(BLOCK_ROWS, SPARSE_CELLS // max(1, len(rows)))
+            self.rows_at_once = max(_blocks.ROWS_TOGETHER, most)
+            self.rows_multiple = 1
+
+    def sums(self, block: Rows) -> FloatArray:
+        """Return each member's weighted sum of kernel values for at most ``rows_at_once`` rows."""
+        width, products, norms = self._products_and_norms(block)
+        sums = np.zeros((self._n_members, width))
+        for number, (first, last) in enumerate(itertools.pairwise(self._bounds.tolist())):
+            member, query = self._members[number], norms(number)
+            largest = float(self._norms[first:last].max(initial=0.0))
+            inexact = _inexact_rows(member.kernel, query[: len(block)], largest)
+            own = block
+            if inexact:  # the square of a feature that the member ignores may be infinite
+                own = block.times(member.weights)
+                query[inexact] = member.kernel.norms(own)[inexact]
+            numbers = np.arange(first, last)
+            self._add(
+                self._users[number], numbers, products(first, last), query, inexact, own, sums
+            )
+        return sums[:, : len(block)].T
+
+    def _products_and_norms(
+        self, block: Rows
+    ) -> tuple[int, Callable[[int, int], FloatArray], Callable[[int], FloatArray]]:
+        """Return the width of a block, and functions for products and for each member's norms."""
+        if isinstance(self._matrix, SparseMatrix) or isinstance(self._squares, SparseMatrix):
+            assert isinstance(self._squares, SparseMatrix)
+            width, products = self._products(block)
+            with np.errstate(over="ignore"):
+                squared = Rows(block.indptr, block.indices, block.values * block.values)
+            rows, table = self._columns.looked_up(squared)
+            lines = self._squares.products(rows, table)
+            return width, products, lines.__getitem__
+        matrix, squares = self._matrix, self._squares
+        columns = self._dense_columns(block)
+        with np.errstate(over="ignore"):
+            squared_columns = columns * columns
+        scratch = np.empty((int(np.diff(self._bounds).max()), BLOCK_ROWS))
+        return (
+            BLOCK_ROWS,
+            lambda first, last: np.matmul(matrix[first:last], columns, out=scratch[: last - first]),
+            lambda number: squares[number] @ squared_columns,
+        )
+
+
+def _placed(rows: Rows, columns: Columns) -> Rows:
+    """Return the rows with their indices replaced by positions among the columns."""
+    return Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
+
+
+def _padded(rows: Rows, count: int) -> Rows:
+    """Return the rows followed by this many empty ones."""
+    return Rows(
+        np.append(rows.indptr, np.repeat(rows.indptr[-1:], count)), rows.indices, rows.values
+    )
 
 
 class _Users:

@@ -1,6 +1,7 @@
 """Parameters chosen by tuning, in the format of ``best.json``.
 
-Format 1 holds one setting; format 2 holds several settings, whose members are pooled by weight.
+Format 1 holds one setting; format 2 holds several settings, whose members are pooled by weight. In
+format 3, a setting may have its own kernel, scaling and feature weights.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.json_files import read_json
 from resvm_cli.parameters import (
+    FEATURE_KERNELS,
     KERNEL_NAMES,
     METHOD_NAMES,
     METHOD_TABLE,
@@ -26,7 +28,7 @@ from resvm_cli.parameters import (
 from resvm_cli.svm.kernels import Kernel
 
 KIND = "resvm-params"
-FORMATS = (1, 2)
+FORMATS = (1, 2, 3)
 MAX_SETTINGS = 1000
 WHOLE = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "integer")
 REAL = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "number")
@@ -50,12 +52,17 @@ def described(
         "method": first.method,
         "kernel": first.kernel,
     }
+    own = [_own(setting, first) for setting in settings]
     if len(settings) == 1:
-        content |= parameters_of(first)
+        scale = settings[0].scale or scale
+        content |= {**parameters_of(first), **own[0]}
     else:
         content["settings"] = [
-            {"weight": setting.weight, **parameters_of(setting.params)} for setting in settings
+            {"weight": setting.weight, **parameters_of(setting.params), **words}
+            for setting, words in zip(settings, own, strict=True)
         ]
+    if any(own) or scale == "quantile":
+        content["format"] = 3
     if decision != "votes":
         content["decision"] = decision
     return content | {
@@ -64,6 +71,17 @@ def described(
         "data": data,
         "seed": first.seed,
     }
+
+
+def _own(setting: Setting, first: MethodParameters) -> dict[str, str]:
+    """Return what only format 3 can say of a setting."""
+    params = setting.params
+    words = {
+        "kernel": None if params.kernel == first.kernel else params.kernel,
+        "feature_weights": None if params.feature_weights == "none" else params.feature_weights,
+        "scale": setting.scale,
+    }
+    return {name: word for name, word in words.items() if word is not None}
 
 
 def parameters_of(params: MethodParameters) -> dict[str, Any]:
@@ -93,7 +111,7 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
     if content.get("format") not in FORMATS or content["format"] is True:
         raise DataError(
             f"{path}: format {content.get('format')!r}, but this version reads"
-            f" {' and '.join(map(str, FORMATS))}",
+            f" {FORMATS[0]} to {FORMATS[-1]}",
             "use the version of resvm that wrote it, or a newer one",
         )
     if method is not None and method != content.get("method"):
@@ -132,6 +150,17 @@ def _check(path: str, content: dict[str, Any]) -> None:
             number = type(value) is float or (type(value) is int and abs(value) < 2**53)
             require(number and math.isfinite(value), name, value)
         require(setting.get("weight", 1.0) > 0, "weight", setting.get("weight"))
+        require(setting.get("kernel", "rbf") in KERNEL_NAMES, "kernel", setting.get("kernel"))
+        scaled = setting is not content and "scale" in setting
+        require(not scaled or setting["scale"] == "quantile", "scale", setting.get("scale"))
+        kernel = setting.get("kernel", content["kernel"])
+        mixed = scaled or kernel != content["kernel"]
+        require(not mixed or {kernel, content["kernel"]} <= {*FEATURE_KERNELS}, "kernel", kernel)
+        weights = setting.get("feature_weights", "none")
+        try:
+            METHOD_TABLE["feature_weights"].convert(weights)
+        except ParameterError:
+            require(False, "feature_weights", weights)
 
 
 def merged(
@@ -139,17 +168,24 @@ def merged(
 ) -> list[Setting]:
     """Return the file's settings, overridden by the parameters that the user set."""
     names = {*WHOLE, *REAL} - set(explicit)
+    words, takes_scaling = {"method", "kernel", "feature_weights"} - set(explicit), True
     if "kernel" in explicit and params.kernel != content["kernel"]:
         names -= set(OF_KERNEL)  # they were chosen for another kernel
-    of_all = {name: content[name] for name in {"method", "kernel"} - set(explicit)}
+        takes_scaling = params.kernel in FEATURE_KERNELS
+    if not takes_scaling:
+        words -= {"feature_weights"}
     settings = content.get("settings", [content])
     if "n_models" in explicit and len(settings) > 1:
         total = max(params.n_models or 1, len(settings))
         params = replace(params, n_models=total // len(settings))
-    return [
-        Setting(
-            replace(params, **of_all, **{name: setting[name] for name in names if name in setting}),
-            float(setting.get("weight", 1.0)),
-        )
-        for setting in settings
-    ]
+    found = []
+    for setting in settings:
+        chosen = {name: setting[name] for name in names if name in setting}
+        for name in words:
+            if word := setting.get(name, content.get(name)):
+                chosen[name] = word
+        own = takes_scaling and "scale" not in explicit and setting is not content
+        weight = float(setting.get("weight", 1.0))
+        scale = setting.get("scale") if own else None
+        found.append(Setting(replace(params, **chosen), weight, scale))
+    return found

@@ -20,6 +20,11 @@ from resvm_cli.parameters import (
 from resvm_cli.training import best_json
 
 TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)
+# Whoever sets one of these has chosen what to train, so a ranking does not search for settings.
+ENDS_SEARCH = (
+    *("params", "n_models", "n_pos", "n_unl", "c_unl", "kernel", "gamma"),
+    *("scale", "feature_weights"),
+)
 
 
 @runtime_checkable
@@ -86,6 +91,14 @@ def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoi
         scale = scale or content["scale"]
     choice.check()
     return choice, None if scale in (None, "none") else scale
+
+
+def ranking_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoice | None]:
+    """Return what a ranking trains: settings found by ``auto``, unless the user chose some."""
+    chosen = any(given.get(name) is not None for name in (*ENDS_SEARCH, "auto"))
+    if not chosen and given.get("method", "resvm") == "resvm":
+        given = {**given, "auto": "committee"}
+    return training_choice(given)
 
 
 def method_parameters(values: Mapping[str, Any]) -> MethodParameters:

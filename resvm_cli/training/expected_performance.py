@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import Message, Text
+from resvm_cli.errors import Message, SolverError, Text
 from resvm_cli.metrics.intervals import Interval, roc_auc_interval
 from resvm_cli.model.decisions import (
     MIN_POSITIVES,
@@ -17,17 +17,20 @@ from resvm_cli.model.decisions import (
     choose_threshold,
 )
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.members import OutOfBagSample, Part
+from resvm_cli.model.members import OutOfBagSample, Part, train_part
 from resvm_cli.model.out_of_bag import decide_out_of_bag
 from resvm_cli.model.plan import ModelPlan, standardized
-from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.pu_data import MemoryData, PUData
 from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import RULE_NAMES, RuleName
+from resvm_cli.parameters import RULE_NAMES, MethodParameters, RuleName, Setting
 from resvm_cli.rows import FloatArray, median
+from resvm_cli.running.run import Run
 
 # The top of the ranking of U to examine: this fraction of the rows, with a minimum.
 TOP_FRACTION, TOP_ROWS = 0.02, 10
+# Members and rows of P and of U by which unscaled features are compared with scaled ones.
+ADVISING_MEMBERS, ADVISING_ROWS = 10, 1000
 NEARLY_EMPTY = 0.25  # of the usual number of entries in a row of P
 
 
@@ -110,10 +113,8 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
     found: list[Text] = []
     settled = data.scaling is not None or data.scaling_is_auto
     scalable = part.plan.plans[0].kernel.takes_scaling
-    if not settled and scalable and (advice := _scaling_advice(data, part)):
-        found.append(
-            Message("the features are not scaled: {advice}; try {scale:auto}", advice=advice)
-        )
+    if not settled and scalable:
+        found += _scaling_advice(data, part)
     if summary.table is None:
         return found
     expected = ExpectedPerformance.from_table(summary.decision, summary.table)
@@ -138,14 +139,53 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
     return found + _empty_rows(data, summary.table, expected.rule)
 
 
-def _scaling_advice(data: PUData, part: Part) -> str | None:
-    """Return scaling advice by the same rule as ``check``, from the training rows."""
+def _scaling_advice(data: PUData, part: Part) -> list[Text]:
+    """Advise scaling by the same rule as ``check``, if it helps out of bag on training rows."""
     if max(data.positives.max_index, part.unlabeled.max_index) >= MAX_FEATURES:
-        return None
+        return []
     stats = FeatureStats()
     stats.add(data.positives)
     stats.add(part.unlabeled)
-    return stats.summary().advice()
+    summary = stats.summary()
+    advice, kind = summary.advice(), summary.advised
+    if advice is None or kind is None:
+        return []
+    plan = part.plan.plans[0]
+    params = MethodParameters(
+        kernel=plan.kernel.name,
+        coef0=plan.kernel.coef0,
+        degree=plan.kernel.degree,
+        c_unl=plan.c_unl,
+        n_models=ADVISING_MEMBERS,
+        seed=plan.seed,
+    )
+    rows = [
+        some.take(np.arange(min(len(some), ADVISING_ROWS)))
+        for some in (data.positives, part.unlabeled)
+    ]
+    areas = []
+    for scale in (kind, None):
+        sample = MemoryData(*rows, scale=scale, zero_based=data.zero_based)
+        trial = ModelPlan.resolve([Setting(params)], sample)
+        try:
+            scored = train_part(trial, range(trial.n_models), sample, Run(jobs=1))
+        except SolverError:
+            areas.append(0.5)
+            continue
+        result = OutOfBagSummary.from_values(trial, "mean", scored.sample, scored.values)
+        expected = ExpectedPerformance.from_table(result.decision, result.table)
+        areas.append(0.5 if expected.roc_auc is None else expected.roc_auc.value)
+    if areas[0] <= areas[1]:
+        return []
+    return [
+        Message(
+            "the features are not scaled: {advice}; with {scale:" + kind + "}, the out-of-bag ROC"
+            " area of P against U is {scaled:.3f} instead of {plain:.3f}",
+            advice=advice,
+            scaled=areas[0],
+            plain=areas[1],
+        )
+    ]
 
 
 def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:

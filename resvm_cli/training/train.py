@@ -76,14 +76,7 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
 def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
     """Resolve everything that the settings leave open."""
     assert choice.auto is None  # tuning comes first
-    return ModelPlan.resolve(
-        choice.settings,
-        len(data.positives),
-        data.n_unlabeled,
-        data.n_features,
-        data.variance,
-        data.positive_weights,
-    )
+    return ModelPlan.resolve(choice.settings, data)
 
 
 def announce(plan: ModelPlan, data: PUData, run: Run) -> None:
@@ -125,7 +118,7 @@ def train_plan(
         data,
         replace(run, jobs=budget.threads),
         watch_members(plan, plan.n_models, run),
-        lambda n_rows: _note_density(data, n_rows, run),
+        lambda n_rows: _note_density(plan, data, n_rows, run),
     )
     summary = OutOfBagSummary.from_values(plan, rule, part.sample, part.values)
     for text in (
@@ -138,7 +131,6 @@ def train_plan(
         plan,
         summary.decision,
         replace(part.ensemble, groups=summary.groups),
-        data.scaling,
         summary.table,
     )
     return part, model
@@ -196,13 +188,16 @@ def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
     ]
 
 
-def _note_density(data: PUData, n_rows: int, run: Run) -> None:
-    if data.scaling is not None and data.scaling.moves_zeros:
-        megabytes = n_rows * len(data.scaling.indices) * DENSE_BYTES / 1e6
+def _note_density(plan: ModelPlan, data: PUData, n_rows: int, run: Run) -> None:
+    for kind in plan.scalings:
+        scaling = data.scaling_by(kind)
+        if scaling is None or kind == "quantile" or not scaling.moves_zeros:
+            continue
+        megabytes = n_rows * len(scaling.indices) * DENSE_BYTES / 1e6
         if megabytes >= 1:
             run.notice(
                 Message(
-                    "{scale:" + data.scaling.kind + "} shifts zeros, so rows become dense: about"
+                    "{scale:" + scaling.kind + "} shifts zeros, so rows become dense: about"
                     " {megabytes:,.0f} MB; maxabs would keep them sparse",
                     megabytes=megabytes,
                 )
@@ -212,13 +207,18 @@ def _note_density(data: PUData, n_rows: int, run: Run) -> None:
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
     """Return the manifest before members are trained. It contains no times, hosts or paths."""
     solvers = dict.fromkeys(each.solver for each in plan.plans)
+    learned = [data.scaling_by(kind) for kind in plan.scalings]
+    scalings: Any = [scaling.description() for scaling in learned if scaling is not None]
+    scaled = {"scaling": scalings[0] if scalings else None}
+    if plan.needs_format_3:
+        scaled = {"scalings": scalings}
     return {
         **plan.description(groups),
         "decision": None,
         "labels": {"positive": 1, "unlabeled": -1, "trained_on": data.positive_label},
         "n_features": data.n_features,
         "zero_based": data.zero_based,
-        "scaling": None if data.scaling is None else data.scaling.description(),
+        **scaled,
         "data": data.description(),
         "unconverged": None,
         "versions": {

@@ -22,10 +22,13 @@ from resvm_cli.tuning.validation import CandidateScorer
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, with settings found out of bag if it asks for ``auto``."""
+    """Return the choice, with settings found out of bag if it asks for ``auto``.
+
+    Whether to scale features is settled as well, if that is left open.
+    """
+    settle_scaling(data, choice.params, run)
     if choice.auto is None:
         return choice
-    settle_scaling(data, choice.params, run)
     winner = tune_quickly(data, choice.params, choice.kept, run, single=choice.auto == "single")
     what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
@@ -60,8 +63,10 @@ def tune_quickly(
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
         axes=tuple(_fixed_axes(params, kept)),
+        fixed=tuple(kept),
         oob=True,
         search="informed",
+        metric=committee.INFORMED_METRIC,
         committee=1 if single else committee.MAX_SETTINGS,
         n_models=params.n_models,
         max_unl=committee.QUICK_MAX_UNL,
@@ -74,7 +79,7 @@ def tune_quickly(
         None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
     )
     outcome = run_search(sample, "resvm", settings, log, run)
-    scale = None if data.scaling is None else data.scaling.kind
+    scale = data.scale
     return winner_of(outcome, sample, settings, log, data, scale)
 
 
@@ -88,10 +93,15 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     if not Kernel(params.kernel).takes_scaling:
         data.scaling = None
         return
+    base = MethodParameters(
+        **{name: getattr(params, name) for name in ("kernel", "degree", "coef0", "c_unl", "seed")}
+    )
     settings = TuningSettings(
-        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
+        base=base,
         oob=True,
         search="informed",
+        metric=committee.INFORMED_METRIC,
+        fixed=("scale",),
         n_models=SCREENING_MEMBERS,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
@@ -108,10 +118,8 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     data.scaling = learned if helps else None
     run.notice(
         Message(
-            "the features are on different scales: {metric} is {scaled:.4f} with {scale:"
-            + learned.kind
-            + "}, {plain:.4f} without; {what}",
-            metric=settings.metric,
+            "the features are on different scales: the out-of-bag ROC area of P against U is"
+            " {scaled:.4f} with {scale:" + learned.kind + "}, {plain:.4f} without; {what}",
             scaled=scores[0],
             plain=scores[1],
             what="they are scaled" if helps else "they are not scaled",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from resvm_cli.model.plan import (
     DEFAULT_FRACTION,
@@ -18,17 +18,15 @@ from resvm_cli.model.plan import (
     DEFAULT_W_POS,
     default_n_pos,
 )
+from resvm_cli.parameters import RELEVANCE, MethodParameters, MetricName, ScalingName
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.search import ScoredTask, best_first
 from resvm_cli.tuning.space import Candidate, Space
 
-MAX_SETTINGS = 4  # per committee; more take longer and are no better
-TEMPERATURE = 0.03  # for the criterion; smaller values favor the best more
-# The untuned setting gets this weight in addition to the weight for its score, and less if others
-# are far better: a choice based on few rows should not be trusted alone.
-UNTUNED_WEIGHT = 0.6
-UNTUNED_FADES = 0.03
-UNTUNED_MEMBERS, OTHER_MEMBERS = 50, 20
+MAX_SETTINGS = 6  # per committee; more take longer and are no better
+TEMPERATURE = 0.02  # for the criterion; smaller values favor the best more
+INFORMED_METRIC: MetricName = "roc_auc_of_mean"  # of the values that a committee ranks by
+SETTING_MEMBERS = 15
 SINGLE_ERRORS = 3.0  # standard errors by which the best must beat the untuned setting
 # Rows of U that informed settings are scored on, and memory for their kernel values.
 QUICK_MAX_UNL = 1500
@@ -43,7 +41,10 @@ class Informed:
     ratio: float  # rows of U per row of P
     w_pos: float
     gamma: float  # a multiple of "scale"
-    c_unl: float
+    c_unl: float  # with linear members that --auto adds, a multiple of gamma="scale"
+    power: float = 0.0  # of the feature weights; 0 for none
+    linear: bool = False
+    quantile: bool = False
 
 
 _USUAL = (DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS)
@@ -55,9 +56,26 @@ _PENALTIES: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 _OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
 
 
-def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
-    """Return settings worth trying, the untuned one first."""
-    if kernel.uses_gamma:
+def informed_settings(
+    base: MethodParameters, fixed: Sequence[str] = (), others: Sequence[ScalingName] = ()
+) -> tuple[Informed, ...]:
+    """Return settings worth trying, the untuned one first.
+
+    Parameters in ``fixed`` are as in ``base``; ``others`` are scalings to try besides the data's.
+    """
+    kernel = Kernel(base.kernel)
+    untuned = Informed(*_USUAL, 1.0, 1.0)
+    if kernel.name == "rbf":
+        one_space = [
+            *(Informed(*_USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
+            *(Informed(*_USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
+            Informed(*_USUAL, 1.0, 10.0, 1.0, linear=True),
+        ]
+        large = Informed(*_LARGE, 1.0, 10.0)
+        found = [*one_space, Informed(*_LARGE, 0.3, 10.0), large]
+        if others:
+            found += [replace(setting, quantile=True) for setting in (*one_space, large)]
+    elif kernel.uses_gamma:
         pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
         found = [
             *(Informed(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
@@ -68,7 +86,11 @@ def informed_settings(kernel: Kernel) -> tuple[Informed, ...]:
         if not kernel.is_precomputed:
             penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
         found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
-    return tuple(dict.fromkeys([Informed(*_USUAL, 1.0, 1.0), *found]))
+    if "kernel" in fixed:
+        found = [setting for setting in found if not setting.linear]
+    if "feature_weights" in fixed:
+        found = [replace(setting, power=0.0) for setting in found]
+    return tuple(dict.fromkeys([untuned, *found]))
 
 
 def informed_candidates(
@@ -76,7 +98,7 @@ def informed_candidates(
     space: Space,
     n_positives: int,
     n_unlabeled: int,
-    gamma_scale: float,
+    gamma_scale: Mapping[ScalingName | None, float],
     given: Sequence[str] = (),
 ) -> list[Candidate]:
     """Return the settings as distinct candidates of this space; the first stays first.
@@ -87,14 +109,15 @@ def informed_candidates(
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)
         max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # leave rows of U out of bag
+        scale: ScalingName | None = "quantile" if setting.quantile else None
         values = {
-            "gamma": setting.gamma * gamma_scale,
+            "gamma": setting.gamma * gamma_scale[scale],
             "degree": 3.0,
             "coef0": 0.0,
             "n_pos": float(n_pos),
             "unl_per_pos": min(setting.ratio, max_ratio),
             "w_pos": setting.w_pos,
-            "c_unl": setting.c_unl,
+            "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
         }
         kept = [
             (
@@ -102,8 +125,16 @@ def informed_candidates(
                 axis.nearest(values[axis.name]) if axis.name in given else values[axis.name],
             )
             for axis in space.axes
+            if not (setting.linear and axis.name == "gamma")
         ]
-        candidates[Candidate(space.method, tuple(kept))] = None
+        candidate = Candidate(
+            space.method,
+            tuple(kept),
+            "linear" if setting.linear else None,
+            f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
+            scale,
+        )
+        candidates[candidate] = None
     return _by_kernel(list(candidates))
 
 
@@ -123,27 +154,18 @@ class Pooled:
 
 
 def pooled(
-    results: Sequence[ScoredTask],
-    untuned: Candidate | None,
-    n_models: int | None = None,
-    max_settings: int = MAX_SETTINGS,
-    fades: float = UNTUNED_FADES,
+    results: Sequence[ScoredTask], n_models: int | None = None, max_settings: int = MAX_SETTINGS
 ) -> list[Pooled]:
-    """Return the untuned candidate and the best of those that beat it, weighted by their scores.
-
-    If the untuned candidate has no score, return the best of all candidates.
-    """
-    scored = best_first(results)
-    own = [result for result in scored if result.task.candidate == untuned]
-    better = [result for result in scored if not own or _score(result) > _score(own[0])]
-    chosen = [*own, *better[: max_settings - len(own)]]
-    top = max(map(_score, chosen))
-    powers = [math.exp((_score(result) - top) / TEMPERATURE) for result in chosen]
-    bonus = UNTUNED_WEIGHT * math.exp((_score(own[0]) - top) / fades) if own else 0.0
-    weights = [(1.0 - bonus) * power / sum(powers) for power in powers]
-    weights[0] += bonus
-    members = _members(n_models, len(chosen), bool(own))
-    return [Pooled(*parts) for parts in zip(chosen, weights, members, strict=True)]
+    """Return the best candidates, weighted by their scores."""
+    chosen = best_first(results)[:max_settings]
+    powers = [math.exp((_score(result) - _score(chosen[0])) / TEMPERATURE) for result in chosen]
+    total = SETTING_MEMBERS * len(chosen) if n_models is None else n_models
+    ends = [round(total * (number + 1) / len(chosen)) for number in range(len(chosen))]
+    members = [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]
+    return [
+        Pooled(result, power / sum(powers), count)
+        for result, power, count in zip(chosen, powers, members, strict=True)
+    ]
 
 
 def single(
@@ -163,14 +185,3 @@ def single(
 
 def _score(result: ScoredTask) -> float:
     return result.score or 0.0
-
-
-def _members(total: int | None, n_groups: int, has_untuned: bool) -> list[int]:
-    """Return members per setting, more for the untuned one; they add up to ``total`` if given."""
-    usual = [OTHER_MEMBERS] * n_groups
-    if has_untuned:
-        usual[0] = UNTUNED_MEMBERS
-    if total is None:
-        return usual
-    ends = [round(total * sum(usual[: number + 1]) / sum(usual)) for number in range(n_groups)]
-    return [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -14,10 +14,9 @@ from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
 from resvm_cli.model.plan import gamma_scale, resolve_defaults
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
-from resvm_cli.parameters import MethodName
+from resvm_cli.parameters import MethodName, ScalingName
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
-from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.resource_budget import (
     MemoryEstimate,
     bag_bytes,
@@ -115,13 +114,22 @@ def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.
 
 
 @dataclass(frozen=True, eq=False)
+class ScaledSample:
+    """The rows that candidates are scored on, scaled in one way."""
+
+    kernels: SharedKernels
+    gamma: float  # the value of "scale"
+
+
+@dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are scored on, already scaled."""
+    """The rows that candidates are scored on: scaled like the data, and as candidates need them."""
 
     kernels: SharedKernels
     folds: Folds
     gamma: float  # the value of "scale"
     positive_weights: PositiveWeights | None = None
+    others: Mapping[ScalingName, ScaledSample] = field(default_factory=dict)
 
     @classmethod
     def from_data(
@@ -138,7 +146,15 @@ class TuningSample:
         n_pos, n_unl = len(data.positives), data.n_unlabeled
         bits = randomness.run_bits(settings.base.seed, randomness.JUDGED_UNLABELED)
         numbers = randomness.sample(bits, n_unl, settings.max_unl)
-        positives, unlabeled = data.scaled(data.positives), data.scaled(data.fetch(numbers))
+        fetched = data.fetch(numbers)
+
+        def scaled(kind: ScalingName | None) -> ScaledSample:
+            rows = data.scaled(data.positives, kind), data.scaled(fetched, kind)
+            gamma = gamma_scale(data.n_features, data.variance(kind))
+            return ScaledSample(SharedKernels(*rows, settings.gram_mb), gamma)
+
+        own = scaled(data.scale)
+        unlabeled = own.kernels.unlabeled
         if len(unlabeled) < n_unl:
             run.notice(
                 Message(
@@ -155,9 +171,24 @@ class TuningSample:
             folds = Folds.given(given_folds[kept], n_pos, groups, folds_name)
         else:
             folds = _drawn_folds(n_pos, len(unlabeled), groups, settings)
-        kernels = SharedKernels(positives, unlabeled, settings.gram_mb)
-        gamma = gamma_scale(data.n_features, data.variance())
-        return cls(kernels, folds, gamma, data.positive_weights)
+        others = {kind: scaled(kind) for kind in settings.other_scalings if kind != data.scale}
+        return cls(own.kernels, folds, own.gamma, data.positive_weights, others)
+
+    def scaled(self, kind: ScalingName | None) -> ScaledSample:
+        """Return the rows scaled like this; None: like the data."""
+        return ScaledSample(self.kernels, self.gamma) if kind is None else self.others[kind]
+
+    def unshared(self) -> TuningSample:
+        """Return the sample without sharing kernel values between candidates."""
+
+        def apart(kernels: SharedKernels) -> SharedKernels:
+            return SharedKernels(kernels.positives, kernels.unlabeled, 0.0)
+
+        others = {
+            kind: replace(other, kernels=apart(other.kernels))
+            for kind, other in self.others.items()
+        }
+        return replace(self, kernels=apart(self.kernels), others=others)
 
     @property
     def rows_pos(self) -> int:
@@ -191,16 +222,20 @@ class TuningSample:
         in_pos = kept[kept < self.rows_pos]
         in_unl = kept[kept >= self.rows_pos] - self.rows_pos
         groups = None if self.folds.groups is None else self.folds.groups[kept]
-        kernels = SharedKernels(
-            self.kernels.positives.take(in_pos),
-            self.kernels.unlabeled.take(in_unl),
-            settings.gram_mb,
-        )
+
+        def taken(kernels: SharedKernels) -> SharedKernels:
+            rows = kernels.positives.take(in_pos), kernels.unlabeled.take(in_unl)
+            return SharedKernels(*rows, settings.gram_mb)
+
+        others = {
+            kind: replace(other, kernels=taken(other.kernels))
+            for kind, other in self.others.items()
+        }
         folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
         weights = self.positive_weights
         if weights is not None:
             weights = weights.take(in_pos)
-        return TuningSample(kernels, folds, self.gamma, weights)
+        return TuningSample(taken(self.kernels), folds, self.gamma, weights, others)
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
         """Return the largest number of rows in any candidate's bag; ranges may be ``extended``."""
@@ -240,11 +275,11 @@ class TuningSample:
     def informed(self, settings: TuningSettings) -> list[Candidate]:
         """Return settings that work well on most data, the untuned one first."""
         return informed_candidates(
-            informed_settings(Kernel(settings.base.kernel)),
+            informed_settings(settings.base, settings.fixed, tuple(self.others)),
             self.space("resvm", settings),
             self.rows_pos,
             self.rows_unl,
-            self.gamma,
+            {None: self.gamma, **{kind: other.gamma for kind, other in self.others.items()}},
             [axis.name for axis in settings.axes],
         )
 
@@ -271,7 +306,8 @@ def within_memory(
     matrix = 8.0 * (len(kernels.positives) + len(kernels.unlabeled)) ** 2
     cache = min(settings.base.cache_mb * 1e6, 8.0 * bag**2)
     if kernels.shares_kernels:
-        shared = MemoryEstimate(held + matrix, matrix + cache)
+        views = 1 + len(sample.others)
+        shared = MemoryEstimate(held + views * matrix, matrix + cache)
         if threads := shared.threads_within(run.memory_mb, run.workers()):
             return sample, settings, replace(run, jobs=threads)
     apart = MemoryEstimate(held, bag_bytes(data, bag, bag, settings.base.cache_mb))
@@ -285,6 +321,6 @@ def within_memory(
                 " computes its own, which takes longer, and scores may differ in the last digits"
             )
         )
-        kernels = SharedKernels(kernels.positives, kernels.unlabeled, 0.0)
-        sample, settings = replace(sample, kernels=kernels), replace(settings, gram_mb=0.0)
+        settings = replace(settings, gram_mb=0.0)
+        sample = sample.unshared()
     return sample, settings, replace(run, jobs=threads)

@@ -10,6 +10,7 @@ import numpy as np
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import (
+    FEATURE_KERNELS,
     METHOD_NAMES,
     METHOD_TABLE,
     SHARED_NAMES,
@@ -17,15 +18,21 @@ from resvm_cli.parameters import (
     MethodName,
     MethodParameters,
     Parameter,
+    ScalingName,
     TuningParameters,
 )
 from resvm_cli.training.choice import method_parameters
-from resvm_cli.tuning.committee import MAX_SETTINGS, QUICK_GRAM_MB, QUICK_MAX_UNL
+from resvm_cli.tuning.committee import (
+    INFORMED_METRIC,
+    MAX_SETTINGS,
+    QUICK_GRAM_MB,
+    QUICK_MAX_UNL,
+)
 from resvm_cli.tuning.search import SearchSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 DEFAULT_MEMBERS = 50
-SCREENING_MEMBERS = 10  # with which an informed candidate is scored
+SCREENING_MEMBERS = 8  # with which an informed candidate is scored
 METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
 TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
@@ -37,6 +44,13 @@ class TuningSettings(TuningParameters):
     methods: tuple[MethodName, ...] = ("resvm",)
     base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
     axes: tuple[Axis, ...] = ()
+    fixed: tuple[str, ...] = ()  # the parameters in base that the user chose
+
+    @property
+    def other_scalings(self) -> tuple[ScalingName, ...]:
+        """The scalings that informed candidates need besides the data's own."""
+        scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.fixed
+        return ("quantile",) if self.search == "informed" and scalable else ()
 
     @property
     def search_settings(self) -> SearchSettings:
@@ -94,7 +108,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
     usual: dict[str, Any] = {"search": "random"}
     if informed:
-        usual = {"search": "informed", "committee": MAX_SETTINGS}
+        usual = {"search": "informed", "committee": MAX_SETTINGS, "metric": INFORMED_METRIC}
         usual |= {"max_unl": QUICK_MAX_UNL, "gram_mb": QUICK_GRAM_MB}
     return {
         **usual,
@@ -103,6 +117,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         "methods": methods,
         "base": method_parameters(base),
         "axes": axes,
+        "fixed": tuple(name for name in (*SHARED_NAMES, "scale") if name in given),
     }
 
 

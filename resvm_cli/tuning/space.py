@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.parameters import KernelName, MethodName, MethodParameters
+from resvm_cli.parameters import KernelName, MethodName, MethodParameters, ScalingName
 from resvm_cli.svm.kernels import Kernel
 
 # The order in which axes are sampled; in a grid the last one varies fastest.
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 LOG_AXES = ("gamma", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 WHOLE_AXES = ("degree", "n_pos")
+WORDS = ("kernel", "feature_weights", "scale")  # what else a candidate may set
 GRID_POINTS = {"gamma": 5, "c_unl": 4, "w_pos": 3, "n_pos": 3, "unl_per_pos": 2}
 OTHER_GRID_POINTS = 3
 EDGE_FRACTION = 0.05  # paper, section 5: optima close to the edge are not accepted
@@ -189,14 +190,25 @@ class Candidate:
 
     method: MethodName
     values: tuple[tuple[str, float], ...]  # in the order of AXIS_NAMES
+    # None: as in the parameters that all candidates share
+    kernel: KernelName | None = None
+    feature_weights: str | None = None
+    scale: ScalingName | None = None
 
     def __getitem__(self, name: str) -> float | None:
         return dict(self.values).get(name)
 
     @property
-    def kernel_key(self) -> tuple[float | None, ...]:
+    def named_values(self) -> dict[str, Any]:
+        """Everything that the candidate sets, by parameter, as logged."""
+        words = {name: getattr(self, name) for name in WORDS}
+        return {**{name: word for name, word in words.items() if word}, **dict(self.values)}
+
+    @property
+    def kernel_key(self) -> tuple[object, ...]:
         """A key that is equal for candidates with the same kernel matrix."""
-        return self["gamma"], self["degree"], self["coef0"]
+        view = self.kernel, self.feature_weights, self.scale
+        return *view, self["gamma"], self["degree"], self["coef0"]
 
     def parameters(
         self, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
@@ -217,6 +229,8 @@ class Candidate:
         values.pop("unl_per_pos", None)
         values |= {"method": self.method, "n_pos": n_pos, "n_unl": n_unl}
         values["n_models"] = None if self.method == "cwsvm" else n_models
+        words = {"kernel": self.kernel, "feature_weights": self.feature_weights}
+        values |= {name: word for name, word in words.items() if word is not None}
         return replace(base, **{"w_pos": None, **values})
 
 

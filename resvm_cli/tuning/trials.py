@@ -50,7 +50,7 @@ class Trial:
             base["outer"] = self.outer
         base |= {
             "method": self.task.candidate.method,
-            "params": dict(self.task.candidate.values),
+            "params": self.task.candidate.named_values,
             "n_models": self.task.n_models,
         }
         return base | (asdict(self.scores) if self.scores else {"error": self.error})
@@ -276,7 +276,7 @@ def scored_trials(
     batches = list(_batches(tasks))
 
     def name(number: int) -> str:
-        return f"the candidate {dict(batches[number][0].candidate.values)} or one of the next"
+        return f"the candidate {batches[number][0].candidate.named_values} or one of the next"
 
     scored = run.map_shared(_score_batch, scorer, batches, log.tick, name)
     for batch, (found, seconds) in zip(batches, scored, strict=True):

@@ -247,7 +247,7 @@ def _search_all(
     settings: TuningSettings, data: PUData, sample: TuningSample, log: TrialLog, run: Run
 ) -> SearchResult:
     """Search for every method, then compute outer estimates and the ensemble size."""
-    scale = None if data.scaling is None else data.scaling.kind
+    scale = data.scale
     winners = []
     for method in settings.methods:
         outcome = run_search(sample, method, settings, log, run)
@@ -293,6 +293,7 @@ def winner_of(
                 settings.base, pooled.n_models, len(data.positives), data.n_unlabeled
             ),
             pooled.weight,
+            pooled.result.task.candidate.scale,
         )
         for pooled in chosen
     ]
@@ -315,10 +316,10 @@ def _chosen(
     """Return the candidates that make up the model."""
     best = outcome.best
     asked = settings.n_models if isinstance(settings.n_models, int) else None
-    untuned = sample.informed(settings)[0] if settings.methods == ("resvm",) else None
     if settings.committee > 1:
-        return committee.pooled(outcome.results, untuned, asked, settings.committee)
+        return committee.pooled(outcome.results, asked, settings.committee)
     if settings.search == "informed":
+        untuned = sample.informed(settings)[0]
         scores = log.trials[best.number].scores
         assert scores is not None
         error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
@@ -337,9 +338,8 @@ def _outer_estimates(
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0).best.task
         scorer = CandidateScorer(sample, settings)
-        kernel = scorer.plan(best, sample.rows_pos, sample.rows_unl, 0).kernel
         line = sample.outer_folds(settings).parts[0]
-        with sample.kernels.trainer(kernel, run) as trainer:
+        with scorer.trainer(best, run) as trainer:
             (held,) = scorer.held_out_fold([best], trainer, line, fold, fold, randomness.OUTER_FOLD)
         if isinstance(held, ResvmError):
             raise held
@@ -356,7 +356,7 @@ def ensemble_sizes(
     plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
     members = list(problems(plan, range(MEMBER_STEPS[-1])))
     values = np.zeros((sum(sizes), 0))
-    with scorer.kernels.trainer(plan.kernel, run) as trainer:
+    with scorer.trainer(largest, run) as trainer:
         for n_models in MEMBER_STEPS:
             more = trainer.member_values(members[values.shape[1] : n_models]).T
             values = np.ascontiguousarray(np.hstack([values, more]))

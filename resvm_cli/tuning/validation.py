@@ -8,6 +8,7 @@ of their parameters and not by chance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -49,6 +50,14 @@ class ScoredSample:
     predicted: npt.NDArray[np.bool_]  # whether predicted positive at the method's threshold
     folds: IntArray  # the fold each row was held out in
     rows: IntArray  # row numbers
+
+    @cached_property
+    def by_value(self) -> ScoredLabels:
+        return ScoredLabels.from_scores(self.positive, self.values)
+
+    @cached_property
+    def by_mean(self) -> ScoredLabels:
+        return ScoredLabels.from_scores(self.positive, self.means)
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> ScoredSample:
         return ScoredSample(*(getattr(self, each.name)[chosen] for each in fields(self)))
@@ -100,10 +109,9 @@ def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
     if name == "roc_areas":
         return float(np.mean([criterion(rows, area, up_to) for area in ROC_AREAS]))
     kind, of_mean, _ = name.partition("_of_mean")
-    values = rows.means if of_mean else rows.values
     if kind == "best_pu_score":
-        return best_pu_score(rows.positive, values)[0]
-    ranking = ScoredLabels.from_scores(rows.positive, values)
+        return best_pu_score(rows.positive, rows.means if of_mean else rows.values)[0]
+    ranking = rows.by_mean if of_mean else rows.by_value
     if kind == "roc_auc":
         return float(ranking.roc_auc())
     if kind == "average_precision":
@@ -163,11 +171,16 @@ class CandidateScorer:
             replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights
         )
 
+    def trainer(self, task: ScoringTask, run: Run) -> AbstractContextManager[KernelTrainer]:
+        """Return a trainer for tasks of this kernel, scaling and weighting."""
+        plan = self.plan(task, self.rows_pos, self.rows_unl, 0)
+        kernels = self.sample.scaled(task.candidate.scale).kernels
+        return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
+
     def scores(self, tasks: Sequence[ScoringTask], run: Run) -> list[Scores | ResvmError]:
         """Return each task's scores or the error that prevented them; all share one kernel."""
         settings = self.settings
-        kernel = self.plan(tasks[0], self.rows_pos, self.rows_unl, 0).kernel
-        with self.kernels.trainer(kernel, run) as trainer:
+        with self.trainer(tasks[0], run) as trainer:
             decide_rows = self.out_of_bag_rows if settings.oob else self.held_out_rows
             return [
                 rows

@@ -299,7 +299,7 @@ def test_what_the_engine_says_is_kept_and_handed_on(labelled):
     model = resvm_cli.fit(labelled.X, labelled.y, n_models=3, notice=told.append)
     assert list(model.notes) == told
     assert {type(note) for note in told} == {str}
-    assert any("not scaled" in note and 'scale="auto"' in note for note in told)
+    assert any("not scaled" in note and 'scale="standard"' in note for note in told)
 
 
 def test_progress_is_reported(labelled):

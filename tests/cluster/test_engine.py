@@ -333,14 +333,19 @@ def test_rows_arrive_to_the_byte(cluster):
 
     from resvm_cli.cluster.engine import connected
     from resvm_cli.model.members import Trainer
+    from resvm_cli.model.plan import ModelPlan
+    from resvm_cli.model.pu_data import MemoryData
+    from resvm_cli.parameters import MethodParameters, Setting
     from resvm_cli.rows import Rows
 
     rows = Rows.from_dense(np.random.default_rng(1).normal(size=(50, 20)), 1)
-    trainer = Trainer.from_sets(rows.slice(0, 10), rows.slice(10, 50), np.arange(40))
+    data = MemoryData(rows.slice(0, 10), rows.slice(10, 50))
+    plan = ModelPlan.resolve([Setting(MethodParameters())], data)
+    trainer = Trainer.from_data(plan, data, rows.slice(10, 50), np.arange(40), 1)
     with connected(cluster.address, 20) as engine:
-        for found in engine.run(getattr, trainer, ["rows"] * 40, tick, str):
+        for found in engine.run(getattr, trainer, ["sets"] * 40, tick, str):
             for name in ("values", "indices", "indptr"):
-                assert getattr(found, name).tobytes() == getattr(rows, name).tobytes()
+                assert getattr(found[None].rows, name).tobytes() == getattr(rows, name).tobytes()
 
 
 def test_predictions_have_the_bytes_of_one_machine(cluster, problem, model, tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import train_arguments, write_svm
+from tests.training.test_best_json import MIXED, described
 
 
 def test_it_tells_what_a_model_holds(model, resvm):
@@ -110,8 +111,52 @@ def test_weights_of_a_committee_are_those_of_its_mean_value(resvm, tmp_path):
         assert weights[index] == pytest.approx(values[index - 1] - values[3], abs=1e-12)
 
 
+def test_weights_of_weighted_members_are_their_squared_factors(problem, resvm, tmp_path):
+    more = ("--feature-weights", "relevance", "--n-models", 4)
+    assert resvm(*train_arguments(problem), *more, "-o", tmp_path / "m").code == 0
+    squares = np.zeros((4, 5))
+    for number, line in enumerate(squares):
+        text = (tmp_path / "m" / "members" / f"{number:05d}.model").read_text()
+        for pair in text.splitlines()[0].split()[1:]:
+            index, factor = pair.split(":")
+            line[int(index) - 1] = float(factor) ** 2
+    out = resvm("inspect", tmp_path / "m", "--weights").out.decode()
+    header, *lines = (line.split("\t") for line in out.splitlines())
+    assert header == ["feature", "name", "weight", "deviation"]
+    weights = [float(line[2]) for line in lines]
+    assert weights == sorted(weights, reverse=True)
+    assert np.mean(weights) == pytest.approx(1.0)
+    for index, _, weight, deviation in lines:
+        assert float(weight) == pytest.approx(squares[:, int(index) - 1].mean(), rel=1e-12)
+        assert float(deviation) == pytest.approx(squares[:, int(index) - 1].std(), abs=1e-12)
+
+
+def test_a_mixed_model_is_told_setting_by_setting(problem, resvm, tmp_path):
+    (tmp_path / "best.json").write_text(json.dumps(described(MIXED, "standard")))
+    common = ["train", "-P", problem / "pos.svm", "-U", problem / "unl.svm"]
+    ran = resvm(*common, "--params", tmp_path / "best.json", "-o", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    assert "kernel  rbf and linear" in ran.err
+    assert "features  scaled by standard and quantile" in ran.err
+    assert "gamma 2.5, rbf, quantile, relevance:2" in ran.err
+    assert "w_pos 0.7, linear, standard, relevance" in ran.err
+    told = resvm("inspect", tmp_path / "m").out.decode()
+    rows = {line[:17].strip(): line[17:] for line in told.splitlines()}
+    assert rows["kernel 1"] == "rbf, gamma 0.1, scaled by standard"
+    assert rows["kernel 2"].endswith("scaled by quantile")
+    assert rows["kernel 3"] == "linear, scaled by standard"
+    assert "relevance_power 2" in told
+    assert rows["features"] == "5, scaled by standard and quantile"
+    assert rows["format"] == "3"
+    found = json.loads(resvm("inspect", tmp_path / "m", "--json", "--weights").out)
+    assert [each["kind"] for each in found["scalings"]] == ["standard", "quantile"]
+    assert "scaling" not in found
+    # only the members that weigh features have weights here
+    assert np.mean([each["weight"] for each in found["weights"]]) == pytest.approx(1.0)
+
+
 def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):
     ran = resvm("inspect", model, "--weights")
     assert ran.code == 4
-    assert "the kernel is rbf; only linear models have feature weights" in ran.err
+    assert "the kernel is rbf; only linear models and members that weigh features" in ran.err
     assert resvm("inspect", model, "--map", "x").code == 2

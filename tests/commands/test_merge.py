@@ -26,6 +26,7 @@ SETTINGS = {
     "scaled": ["--scale", "standard"],
     "liblinear": ["-t", "linear", "--solver", "liblinear"],
     "bagging": ["--method", "bagging"],
+    "weighted": ["--scale", "quantile", "--feature-weights", "relevance"],
 }
 
 
@@ -189,6 +190,18 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm,
     assert "members are already trained" in ran.err
     assert snapshot(target) == snapshot(whole)
     assert not (tmp_path / "model.part").exists()
+
+
+def test_weighted_members_are_resumed_to_the_same_bytes(problem, resvm, tmp_path):
+    command = [*train_arguments(problem), *SETTINGS["weighted"], "--n-models", 6]
+    for name, jobs in (("one", 1), ("two", 2)):
+        assert resvm(*command, "-j", jobs, "-o", tmp_path / name).code == 0
+    assert resvm(*command, "--members", "0:6", "-o", tmp_path / "model.part").code == 0
+    for number in (1, 4):
+        (tmp_path / "model.part" / "members" / f"{number:05d}.json").unlink()
+    ran = resvm(*command, "--resume", "-o", tmp_path / "model")
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "model") == snapshot(tmp_path / "one") == snapshot(tmp_path / "two")
 
 
 def test_an_interrupted_training_may_be_forgotten(problem, resvm, tmp_path):

@@ -103,6 +103,17 @@ static int sparse(void)
     return done;
 }
 
+/* Curves with random knots, often in disorder: nothing may be read beyond them. */
+static void followed(void)
+{
+    size_t n_curves = below(5), n_knots = below(20), count = below(30);
+    double *values = numbers(count), *knots = numbers(n_knots), *heights = numbers(n_knots);
+    int32_t *curves = indices(count, n_curves + 1);
+    int64_t *starts = ascending(n_curves);
+    follow_curves(values, curves, count, starts, n_curves, knots, heights, n_knots);
+    free(values), free(knots), free(heights), free(curves), free(starts);
+}
+
 static int by_column(void)
 {
     size_t n_rows = below(5), n_entries = 0, n_columns = below(8);
@@ -139,6 +150,7 @@ static int by_column(void)
     if (sum != count * (count + 1) / 2)
         violated("ranks are not 1 to n");
     free(line), free(ranks), free(keys);
+    followed();
     return done;
 }
 

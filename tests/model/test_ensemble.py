@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from resvm_cli import rows as dataset
 from resvm_cli.model import ensemble as model
-from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
+from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor, decide
+from resvm_cli.model.scaling import QuantileScaling
 from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.products import SparseMatrix
@@ -120,6 +122,20 @@ def ensemble(
     return Ensemble.from_members(kernel, Rows.from_dense(features), members, False)
 
 
+def weighted(machine: Ensemble) -> Ensemble:
+    """The ensemble with members that weigh features, each with its own support vectors."""
+    rng = np.random.default_rng(4)
+    width = machine.pool.max_index
+    pools, members = [], []
+    for number, member in enumerate(machine.members):
+        factors = rng.random(width) * (rng.random(width) < 0.8) + (np.arange(width) == 0)
+        pools.append(machine.pool.take(member.support).times(Rows.from_dense([factors])))
+        size = len(member.support)
+        support, weights = np.arange(size) + number * size, Rows.from_dense([factors])
+        members.append(replace(member, support=support, weights=weights))
+    return replace(machine, pool=Rows.concatenate(pools), members=members)
+
+
 def kernel_values(machine: Ensemble, features: np.ndarray) -> np.ndarray:
     """Kernel values of rows (dense, first index 1) with the pool, by scikit-learn."""
     pool = np.zeros((len(machine.pool), features.shape[1]))
@@ -168,13 +184,19 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
 @pytest.mark.parametrize(
     ("width", "pool_size"), [(1, 17), (9, 83), (22, 700), (64, 550), (300, 300)]
 )
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "kernel", [*KERNELS, "weighted"], ids=lambda one: getattr(one, "name", one)
+)
 def test_a_rows_value_does_not_depend_on_its_place_in_a_block(
     kernel, width, pool_size, dense, monkeypatch
 ):
     if not dense:
         monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
-    predictor = Predictor(ensemble(kernel, 7, pool_size, width, size=pool_size))
+    if kernel == "weighted":
+        machine = weighted(ensemble(KERNELS[2], 7, pool_size, width, size=pool_size))
+    else:
+        machine = ensemble(kernel, 7, pool_size, width, size=pool_size)
+    predictor = Predictor(machine)
     row = Rows.from_dense(RNG.standard_normal((1, width)))
     everywhere = predictor.member_values(row.take(np.zeros(BLOCK_ROWS, np.int64)))
     alone = predictor.member_values(row)
@@ -226,6 +248,64 @@ def test_rbf_values_of_rows_far_out_come_from_differences():
     assert found == pytest.approx(expected, rel=1e-9)
 
 
+def mixed_ensemble() -> Ensemble:
+    """Groups of members that differ in kernel, scaling and weighting."""
+    parts = [
+        (ensemble(KERNELS[2]), None),
+        (ensemble(KERNELS[2], n_models=1), "quantile"),
+        (weighted(ensemble(KERNELS[2], n_models=3)), "quantile"),
+        (weighted(ensemble(Kernel("rbf", gamma=0.7), n_models=1)), "quantile"),
+        (weighted(ensemble(KERNELS[1], n_models=2)), "quantile"),
+        (ensemble(KERNELS[0], n_models=2), "quantile"),
+        (ensemble(KERNELS[3], n_models=2), None),
+    ]
+    scaling = QuantileScaling.learn(Rows.from_dense(FEATURES))
+    groups: list[Group] = []
+    members: list[Member] = []
+    size = 0
+    for part, kind in parts:
+        (group,) = part.groups
+        run = range(len(members), len(members) + len(part.members))
+        groups.append(Group(group.kernel, run, 1.0 + len(groups), 0.1, 0.5, kind))
+        members += [replace(one, support=one.support + size) for one in part.members]
+        size += len(part.pool)
+    pool = Rows.concatenate([part.pool for part, _ in parts])
+    return Ensemble(tuple(groups), pool, members, False, {"quantile": scaling})
+
+
+def test_mixed_members_are_scored_section_by_section():
+    machine = mixed_ensemble()
+    sections = list(machine.sections())
+    assert [len(section.members) for section in sections] == [6, 1, 4, 2, 2, 2]
+    rows = Rows.from_dense(FEATURES)
+    whole = Predictor(machine)
+    values = whole.member_values(rows)
+    first = 0
+    for section in sections:
+        scaled = section.scaled(rows, section.groups[0])
+        apart = replace(section, groups=tuple(replace(g, scaling=None) for g in section.groups))
+        own = values[:, first : first + len(section.members)]
+        assert Predictor(apart).member_values(scaled).tobytes() == own.tobytes()
+        first += len(section.members)
+    steps = [whole.member_values(rows.slice(at, at + 7)) for at in range(0, 294, 7)]
+    assert np.concatenate(steps).tobytes() == values[:294].tobytes()
+    means = sum(
+        group.weight * (values[:, group.columns].mean(axis=1) - group.shift) / group.scale
+        for group in machine.groups
+    ) / sum(group.weight for group in machine.groups)
+    assert whole.decisions(rows).means == pytest.approx(means, rel=1e-12)
+
+
+def test_members_of_a_mixed_ensemble_do_not_depend_on_the_others():
+    machine = mixed_ensemble()
+    rows = Rows.from_dense(FEATURES)
+    together = Predictor.apart_from_others(machine, rows, 13).member_values(rows)
+    for number in range(len(machine.members)):
+        alone = Predictor.apart_from_others(machine.part(number, number + 1), rows, 13)
+        assert alone.member_values(rows)[:, 0].tobytes() == together[:, number].tobytes()
+    assert together == pytest.approx(Predictor(machine).member_values(rows), rel=1e-11, abs=1e-11)
+
+
 def test_values_whose_squares_overflow_are_infinitely_far_away():
     machine = Ensemble.from_members(
         Kernel("rbf", gamma=1.0),
@@ -253,7 +333,7 @@ def test_a_few_wide_support_rows_are_dense_only_where_a_block_as_wide_has_room(m
     machine = ensemble(Kernel("rbf", gamma=0.2), pool_size=30, width=9)
     for cells, kind in ((9 * BLOCK_ROWS, np.ndarray), (9 * BLOCK_ROWS - 1, SparseMatrix)):
         monkeypatch.setattr(model, "NEVER_DENSE_CELLS", cells)
-        assert isinstance(Predictor(machine)._scorer._matrix, kind)
+        assert isinstance(Predictor(machine)._sections[0].scorer._matrix, kind)
 
 
 def test_the_fingerprint_is_stable_and_covers_what_kernels_are_made_of(monkeypatch):

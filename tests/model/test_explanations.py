@@ -28,6 +28,15 @@ COMMITTEE = (
     Setting(MethodParameters(n_models=4, gamma=0.5, n_pos=6, n_unl=12), 1.0),
     Setting(MethodParameters(n_models=3, gamma=4.0, n_pos=8, n_unl=9), 2.0),
 )
+BAGS = {"n_models": 4, "n_pos": 6, "n_unl": 12}
+WEIGHTED = MethodParameters(feature_weights="relevance", **BAGS)
+MIXED = (
+    Setting(WEIGHTED, 1.0, "quantile"),
+    Setting(MethodParameters(gamma=2.0, **BAGS), 2.0),
+    Setting(MethodParameters(kernel="linear", feature_weights="relevance:2", **BAGS), 1.5),
+    Setting(MethodParameters(kernel="linear", c_unl=0.1, **BAGS), 1.0, "quantile"),
+    Setting(MethodParameters(kernel="poly", feature_weights="relevance:2", **BAGS), 0.5),
+)
 
 
 def fitted(choice, scale=None):
@@ -42,10 +51,10 @@ def judged(data, trained, ensemble):
     rows = Rows.concatenate([data.positives, *data.unlabeled()])
     unseen_mask = UnseenMask(problems, TrainingRows(data.positives, data.fetch(drawn), drawn))
     absent = unseen_mask.unseen(np.arange(len(rows)), rows)
-    values = Predictor(ensemble, data.scaling).member_values(rows)
+    values = Predictor(ensemble).member_values(rows)
     means = decide_out_of_bag(values, absent, ensemble.groups).means
-    parts = Explainer(ensemble, data.scaled(data.positives), data.scaled(data.fetch(drawn)), drawn)
-    return list(parts.explain(data.scaled(rows), absent, EVERYTHING)), means, absent
+    parts = Explainer(ensemble, data.positives, data.fetch(drawn), drawn, problems)
+    return list(parts.explain(rows, absent, EVERYTHING)), means, absent
 
 
 def kernel_value(kernel, one, other):
@@ -126,6 +135,8 @@ def test_rows_add_what_the_members_say_by_hand(kernel):
             "minmax",
         ),
         (TrainingChoice(COMMITTEE), None),
+        (TrainingChoice(MIXED), None),
+        (TrainingChoice(MIXED), "standard"),
     ],
 )
 def test_parts_add_up_to_the_value_also_of_a_stored_model(choice, scale, tmp_path):
@@ -136,12 +147,58 @@ def test_parts_add_up_to_the_value_also_of_a_stored_model(choice, scale, tmp_pat
     assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
     for one in parts:  # all parts are listed here but those that speak the other way
         assert sum(part.amount for part in one.features) == pytest.approx(one.of_features)
-        if choice.params.kernel == "rbf" and not np.isnan(one.value):
+        of_rbf = choice.params.kernel == "rbf" and choice.settings is not MIXED
+        if of_rbf and not np.isnan(one.value):
             assert sum(part.amount for part in one.positives) == pytest.approx(one.of_positives)
             assert sum(part.amount for part in one.unlabeled) == pytest.approx(one.of_unlabeled)
     save(trained, str(tmp_path / "m"), force=False)
     stored = directory.load_model(str(tmp_path / "m"))
     assert judged(data, trained, stored.ensemble)[0] == parts
+
+
+@pytest.mark.parametrize("scale", [None, "quantile"])
+def test_rows_of_weighted_members_are_found_in_their_own_bags(scale):
+    data, trained = fitted(TrainingChoice.from_params(WEIGHTED), scale)
+    parts, means, absent = judged(data, trained, trained.ensemble)
+    assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
+    problems = trained.plan.problems(range(4))
+    scaled = [dense(data.scaled(rows, scale)) for rows in (data.positives, *data.unlabeled())]
+    for number in (0, 5, 13, 40):
+        row = np.vstack(scaled)[number]
+        unseen = np.flatnonzero(absent[number])
+        added = np.zeros(len(KNOWN) + len(OTHERS))
+        for place in unseen:
+            member, problem = trained.ensemble.members[place], problems[place]
+            factors = dense(member.weights)[0]
+            support = dense(trained.ensemble.pool.take(member.support))
+            bags = np.unique(problem.positive), np.unique(problem.unlabeled)
+            for at, coefficient in enumerate(member.coefficients):
+                of_unl = int(at >= member.n_positive)
+                equal = (scaled[of_unl][bags[of_unl]] * factors == support[at]).all(axis=1)
+                own = bags[of_unl][equal.argmax()] + of_unl * len(KNOWN)
+                apart = row * factors - support[at]
+                value = np.exp(-trained.ensemble.groups[0].kernel.gamma * apart @ apart)
+                added[own] += coefficient * value / len(unseen)
+        found = parts[number]
+        for part in (*found.positives, *found.unlabeled):
+            assert part.amount == pytest.approx(added[part.number], abs=1e-9)
+        assert len(found.positives) == (added[: len(KNOWN)] > 1e-12).sum()
+        assert len(found.unlabeled) == (added[len(KNOWN) :] < -1e-12).sum()
+
+
+def dense(rows):
+    matrix = np.zeros((len(rows), 6))
+    matrix[rows.row_numbers, rows.indices - 1] = rows.values
+    return matrix
+
+
+def test_a_feature_of_several_settings_is_listed_once():
+    data, trained = fitted(TrainingChoice(MIXED), "standard")
+    parts, _, _ = judged(data, trained, trained.ensemble)
+    for one in parts:
+        for listed in (one.positives, one.unlabeled, one.features):
+            assert len({part.number for part in listed}) == len(listed)
+    assert any(len(one.features) == 6 for one in parts)
 
 
 def test_linear_members_are_made_of_features():
@@ -167,8 +224,9 @@ def test_no_more_parts_than_asked_for_and_a_row_in_every_bag_has_none():
     data, trained = fitted(
         TrainingChoice.from_params(MethodParameters(n_models=7, n_pos=6, n_unl=12))
     )
-    drawn = rows_drawn(trained.plan.problems(range(trained.plan.n_models)))
-    maker = Explainer(trained.ensemble, data.positives, data.fetch(drawn), drawn)
+    problems = trained.plan.problems(range(trained.plan.n_models))
+    drawn = rows_drawn(problems)
+    maker = Explainer(trained.ensemble, data.positives, data.fetch(drawn), drawn, problems)
     absent = np.ones((2, 7), bool)
     absent[1] = False
     first, second = maker.explain(data.positives.slice(0, 2), absent, 2)

@@ -233,6 +233,79 @@ def test_a_manifest_that_makes_no_sense_is_refused(stored, changes):
         directory.load_model(str(stored))
 
 
+QUANTILES = {"kind": "quantile", "features": [1], "starts": [0, 1], "knots": [0], "heights": [0]}
+SCALED = GROUP | {"scaling": "quantile"}
+
+
+def as_format_3(path: Path, **changes) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest.pop("scaling", None)
+    content = manifest | {"format": 3, "scalings": [QUANTILES], "groups": [SCALED]} | changes
+    content["manifest_sha256"] = directory._own_digest(content)
+    (path / "manifest.json").write_bytes(directory._render(content))
+
+
+def with_parameters(**changes):
+    return SCALED | {"parameters": GROUP["parameters"] | changes}
+
+
+def test_format_3_has_a_list_of_scalings(stored):
+    as_format_3(stored)
+    ensemble = directory.load_model(str(stored)).ensemble
+    assert list(ensemble.scalings) == ["quantile"]
+    assert [group.scaling for group in ensemble.groups] == ["quantile"]
+    as_format_3(stored, groups=[with_parameters(relevance_power=2)])
+    assert directory.load_model(str(stored)).plan.plans[0].feature_weights == "relevance:2"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scalings": []},  # the group's is missing
+        {"scalings": None},
+        {"scalings": {}},
+        {"scalings": [None]},
+        {"scalings": [{}]},
+        {"scalings": [QUANTILES, QUANTILES]},
+        {"scalings": [QUANTILES | {"kind": "other"}]},
+        {"scalings": [QUANTILES | {"starts": [0, 2]}]},
+        {"scalings": [QUANTILES | {"knots": 3}]},
+        {"scalings": [QUANTILES | {"knots": [10**400]}]},
+        {"scalings": [QUANTILES | {"features": "1"}]},
+        {"groups": [GROUP | {"scaling": "standard"}]},
+        {"groups": [GROUP | {"scaling": "log"}]},
+        {"groups": [GROUP | {"scaling": ["quantile"]}]},
+        {"groups": [GROUP | {"scaling": 0}]},
+        {"groups": [with_parameters(relevance_power=0)]},
+        {"groups": [with_parameters(relevance_power=-1.0)]},
+        {"groups": [with_parameters(relevance_power="1")]},
+        {"groups": [with_parameters(relevance_power=True)]},
+        {"groups": [with_parameters(relevance_power=10**400)]},
+    ],
+    ids=str,
+)
+def test_a_manifest_of_format_3_that_makes_no_sense_is_refused(stored, changes):
+    as_format_3(stored, **changes)
+    with pytest.raises(ModelError, match=r"manifest\.json"):
+        directory.load_model(str(stored))
+
+
+def test_kernels_of_different_rows_are_not_mixed(stored):
+    smaller = {"members": 1, "parameters": GROUP["parameters"] | {"n_models": 1}}
+    larger = {"members": 2, "parameters": GROUP["parameters"] | {"n_models": 2}}
+    for kernel in ("tanimoto", "minmax", "precomputed"):
+        groups = [GROUP | larger, GROUP | smaller | {"kernel": {"name": kernel}}]
+        as_format_3(stored, groups=groups)
+        with pytest.raises(ModelError, match=r"manifest\.json: incomplete or inconsistent"):
+            directory.load_model(str(stored))
+
+
+def test_a_group_of_format_2_cannot_name_a_scaling_that_is_absent(stored):
+    rewrite(stored, groups=[SCALED])
+    with pytest.raises(ModelError, match="invalid scaling"):
+        directory.load_model(str(stored))
+
+
 @pytest.mark.parametrize("size", [10**15, 10**30])
 def test_a_claimed_size_is_not_believed(stored, size):
     entries = json.loads((stored / "manifest.json").read_text())["members"]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from resvm_cli.files.svmlight import read_file
+from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model_files import directory
+from resvm_cli.rows import Rows
+from tests.model_files.test_directory import rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+HALVED = {"features": [1, 2, 3, 4], "shift": [0.0] * 4, "factor": [2.0] * 4}
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -48,3 +54,17 @@ def test_its_bags_are_still_drawn_again(number, resvm, tmp_path):
     ran = resvm("rank", "-P", data / "pos.svm", "-U", data / "unl.svm", "--model", model, "-q")
     assert ran.code == 0, ran.err
     assert len(ran.out.splitlines()) == 1 + len((data / "unl.svm").read_text().splitlines())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_scaling_of_an_earlier_format_is_applied(number, tmp_path):
+    rows = read_file(str(GOLDEN / "rows.svm")).rows
+    values = []
+    for name, scaling in (("plain", None), ("scaled", {"kind": "maxabs", **HALVED})):
+        shutil.copytree(GOLDEN / f"format-{number}", tmp_path / name)
+        rewrite(tmp_path / name, scaling=scaling)
+        values.append(Predictor(directory.load_model(str(tmp_path / name)).ensemble))
+    doubled = Rows(rows.indptr, rows.indices, 2.0 * rows.values)
+    plain, scaled = values
+    assert scaled.member_values(doubled).tobytes() == plain.member_values(rows).tobytes()
+    assert scaled.member_values(rows).tobytes() != plain.member_values(rows).tobytes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from resvm_cli.model_files.members import format_members, parse_members
 from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
 from tests.libsvm_oracle import predict_values
-from tests.model.test_ensemble import KERNELS, ensemble
+from tests.model.test_ensemble import KERNELS, ensemble, mixed_ensemble, weighted
 
 LINEAR = Group(Kernel("linear"), range(1))
 
@@ -48,6 +50,103 @@ def test_libsvms_own_loader_reads_it_to_the_same_values(kernel, tmp_path):
         path = tmp_path / f"{number}.model"
         path.write_bytes(text)
         assert values[:, number] == pytest.approx(predict_values(path, rows), rel=1e-11, abs=1e-11)
+
+
+def test_a_mixed_model_read_back_predicts_the_same_bits():
+    machine = mixed_ensemble()
+    again = parse_members(named(machine), machine.groups, single=False)
+    again = replace(again, scalings=machine.scalings)
+    rows = Rows.from_dense(np.random.default_rng(0).standard_normal((200, 11)))
+    values = [Predictor(each).member_values(rows).tobytes() for each in (machine, again)]
+    assert values[0] == values[1]
+    assert texts(again) == texts(machine)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[1:], ids=lambda kernel: kernel.name)
+def test_libsvm_reads_a_weighted_member_without_its_first_line(kernel, tmp_path):
+    machine = weighted(ensemble(kernel))
+    rows = Rows.from_dense(np.random.default_rng(1).standard_normal((50, 11)))
+    values = Predictor(machine).member_values(rows)
+    for number, text in enumerate(texts(machine)):
+        first, rest = text.split(b"\n", 1)
+        word, *pairs = first.decode().split(" ")
+        assert word == "multiply_features_by"
+        factors = np.zeros(11)
+        for pair in pairs:
+            index, factor = pair.split(":")
+            factors[int(index) - 1] = float(factor)
+        path = tmp_path / f"{number}.model"
+        path.write_bytes(rest)
+        expected = predict_values(path, rows.times(Rows.from_dense([factors])))
+        assert values[:, number] == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_libsvms_loader_refuses_a_weighted_member_as_it_is(tmp_path, capfd):
+    path = tmp_path / "0.model"
+    path.write_bytes(texts(weighted(ensemble(KERNELS[2])))[0])
+    with pytest.raises(AssertionError):
+        predict_values(path, Rows.from_dense([[1.0]]))
+    assert "multiply_features_by" in capfd.readouterr().err
+
+
+def test_a_weighted_member_is_written_to_the_byte():
+    factors = Rows.from_dense([[0.1, 0.0, 2.0]])
+    pool = Rows.from_dense([[0.5, 0.0, 4.0], [0.0, 0.0, 0.0]])
+    member = Member(np.array([0, 1]), np.array([0.5, -1.0]), 0.25, 1, factors)
+    machine = Ensemble.from_members(Kernel("rbf", gamma=0.2), pool, [member], False)
+    text = b"multiply_features_by 1:0.1 3:2\nsvm_type c_svc\nkernel_type rbf\ngamma 0.2\n"
+    text += b"nr_class 2\ntotal_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.5 3:4\n-1.0\n"
+    assert texts(machine) == [text]
+    assert members.member_entry(text)["support_vectors"] == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"multiply_features_by 1:0.1 3:2",  # no newline: the next line is part of it
+        b"multiply_features_by 1:0.1 3:-2\n",
+        b"multiply_features_by 1:0.1 3:nan\n",
+        b"multiply_features_by 1:0.1 3:inf\n",
+        b"multiply_features_by 1:0.1 3:0\n",
+        b"multiply_features_by 1:0.1 1:2\n",
+        b"multiply_features_by 3:0.1 1:2\n",
+        b"multiply_features_by -1:0.1\n",
+        b"multiply_features_by 1:0.1 3:x\n",
+        b"multiply_features_by 1:0.1 3:2 # comment\n",
+        b"multiply_features_by qid:1 1:0.1\n",
+        b"multiply_features_by  1:0.1\n",
+        b"multiply_features_by 1\n",
+        b"multiply_features_by \n",
+        b"multiply_features_by\n",
+        b"multiply_features_by5 1:0.1\n",
+        b"multiply_features_by 1:0.1\nmultiply_features_by 1:0.1\n",
+        b"multiply 1:0.1\n",
+        b"\n",
+    ],
+)
+def test_damaged_feature_weights_are_refused_by_name(line):
+    machine = weighted(ensemble(KERNELS[2]))
+    written = named(machine)
+    name, text = written[1]
+    written[1] = (name, line + text.split(b"\n", 1)[1])
+    with pytest.raises(ModelError, match=r"00001\.model: not a member of this model"):
+        parse_members(written, machine.groups, single=False)
+    written[1] = (name, text.split(b"\n")[0])  # nothing follows
+    with pytest.raises(ModelError, match=r"00001\.model: not a member of this model"):
+        parse_members(written, machine.groups, single=False)
+
+
+def test_all_members_of_a_setting_weigh_features_or_none_does():
+    machine = weighted(ensemble(KERNELS[2]))
+    written = named(machine)
+    name, text = written[1]
+    written[1] = (name, text.split(b"\n", 1)[1])
+    with pytest.raises(ModelError, match="unexpected or missing feature weights"):
+        parse_members(written, machine.groups, single=False)
+    linear = ensemble(KERNELS[0], n_models=1)
+    ((name, text),) = named(linear)
+    with pytest.raises(ModelError, match="unexpected or missing feature weights"):
+        parse_members([(name, b"multiply_features_by 1:2\n" + text)], linear.groups, single=False)
 
 
 def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeypatch):

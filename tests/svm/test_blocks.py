@@ -68,6 +68,33 @@ def test_every_bit_of_a_value_counts_in_its_rank():
     assert np.array_equal(np.argsort(ranks), np.argsort(line, kind="stable"))
 
 
+def followed(values, knots, heights):
+    found = np.array(values, np.float64)
+    starts = np.array([0, len(knots)])
+    _blocks.follow(
+        found, np.zeros(len(found), np.int32), starts, np.array(knots), np.array(heights)
+    )
+    return found
+
+
+@given(
+    st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9, unique=True).map(sorted),
+    st.lists(st.floats(-2e3, 2e3), max_size=20),
+)
+def test_curves_are_linear_between_their_knots_and_flat_beyond(knots, values):
+    heights = np.linspace(-1.0, 1.0, len(knots)) ** 3
+    expected = np.interp([*values, *knots], knots, heights)
+    assert followed([*values, *knots], knots, heights) == pytest.approx(expected, abs=1e-12)
+    assert followed(knots, knots, heights).tobytes() == heights.tobytes()
+
+
+def test_knots_too_far_apart_for_a_double_are_followed_too():
+    found = followed([-0.85e308, 0.0, 0.85e308], [-1.7e308, 1.7e308], [0.0, 1.0])
+    assert found == pytest.approx([0.25, 0.5, 0.75])
+    tiny = 5e-324
+    assert followed([4 * tiny], [3 * tiny, 5 * tiny], [0.0, 1.0]).tolist() == [0.5]
+
+
 def exponentials(exponents):
     block = np.array(exponents, np.float64)
     _blocks.exp(block)
@@ -273,10 +300,21 @@ CALLS = {
             "ranks": np.zeros(3, "i4"),
         },
     ),
+    "follow": (
+        _blocks.follow,
+        {
+            "values": ones(2),
+            "curves": np.array([0, 1], "i4"),
+            "starts": np.array([0, 2, 3]),
+            "knots": np.array([0.0, 2.0, 0.0]),
+            "heights": ones(3),
+        },
+    ),
 }
 WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks"}
 WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
 WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
+WRITTEN_BY |= {("follow", "values")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
 OF_ANY_LENGTH = {("exp", "block"), ("multiply_tiles", "places"), ("multiply", "places")}
 OF_ANY_LENGTH |= {("mark", "numbers")}
@@ -376,6 +414,12 @@ def test_arrays_that_are_written_must_not_be_too_long(function, name):
         ("solve", "starts", [1, 2, 5]),
         ("solve", "n_positive", [3, 1]),
         ("solve", "n_positive", [1, -1]),
+        ("follow", "curves", [0, 2]),
+        ("follow", "curves", [-1, 0]),
+        ("follow", "starts", [-1, 2, 3]),
+        ("follow", "starts", [0, 2, 4]),
+        ("follow", "starts", [0, 0, 3]),
+        ("follow", "starts", [0, 3, 2]),
     ],
 )
 def test_numbers_that_point_beyond_an_array_are_rejected(function, name, values):

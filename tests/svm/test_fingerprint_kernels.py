@@ -233,9 +233,11 @@ def test_a_committee_of_them_predicts_as_its_members_do(name, fingerprints, resv
 @pytest.mark.parametrize("name", NAMES)
 def test_fingerprints_are_left_as_they_are_by_auto_and_no_scaling_is_advised(name, resvm, tmp_path):
     rng = np.random.default_rng(5)
-    common = [40, 1, 1, 1, 1, 1]
-    write_svm(tmp_path / "pos.svm", rng.poisson(common, (40, 6)) + 1.0)
-    write_svm(tmp_path / "unl.svm", rng.poisson(common[::-1], (120, 6)) + 1.0)
+    for path, counts_of_set, n_rows in (("pos.svm", 4, 40), ("unl.svm", 1, 120)):
+        noise = rng.poisson(400, (n_rows, 1)) * 10.0  # scaling helps: the wide feature says nothing
+        write_svm(
+            tmp_path / path, np.hstack([noise, rng.poisson(counts_of_set, (n_rows, 5)) + 1.0])
+        )
     sets = ("-P", tmp_path / "pos.svm", "-U", tmp_path / "unl.svm")
     told = resvm("train", *sets, "-t", "rbf", "-o", tmp_path / "r").err
     assert "the features are not scaled" in told

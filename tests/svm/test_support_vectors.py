@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm import _blocks, support_vectors
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.support_vectors import BLOCK_ROWS, Pool, SupportIndex, Weights
+from resvm_cli.svm.support_vectors import (
+    BLOCK_ROWS,
+    Pool,
+    SupportIndex,
+    WeightedMember,
+    WeightedPool,
+    Weights,
+)
 
 RNG = np.random.default_rng(5)
 
@@ -175,3 +182,111 @@ def test_sparse_weights_of_one_row_per_member_equal_those_that_are_summed():
     ours = Weights(rows, alone, columns, dense=False).sums(queries)
     theirs = Weights(rows, added, columns, dense=False).sums(queries)
     assert ours.tolist() == theirs[:, :4].tolist()
+
+
+WEIGHTED_KERNELS = [
+    Kernel("rbf", gamma=0.3),
+    Kernel("poly", gamma=0.4, coef0=0.5, degree=3),
+    Kernel("sigmoid", gamma=0.1, coef0=0.2),
+]
+
+
+def weighted_members(kernel, sizes=(5, 1, 40), n_features=6):
+    """Members with own factors, some zero, and own support vectors, multiplied by them."""
+    found = []
+    for size in sizes:
+        factors = RNG.random(n_features) * (RNG.random(n_features) < 0.7)
+        factors[0] += 1.0
+        support = RNG.standard_normal((size, n_features)) * factors
+        weights = Rows.from_dense([factors], 0)
+        rows = Rows.from_dense(support, 0)
+        found.append(WeightedMember(kernel, rows, RNG.standard_normal(size), weights))
+    return found
+
+
+def weighted_pool(members, n_features=6, *, dense):
+    return WeightedPool(members, Columns(np.arange(n_features, dtype=np.int32)), dense=dense)
+
+
+def spread(rows, width):
+    matrix = np.zeros((len(rows), width))
+    matrix[rows.row_numbers, rows.indices] = rows.values
+    return matrix
+
+
+def summed(member, queries):
+    """The sum of coefficient times K(w x, s), straight from LIBSVM's formulas."""
+    width = queries.shape[1]
+    support, (factors,) = spread(member.rows, width), spread(member.weights, width)
+    weighted, kernel = queries * factors, member.kernel
+    dots = weighted @ support.T
+    if kernel.name == "rbf":
+        apart = weighted[:, None, :] - support[None]
+        values = np.exp(-kernel.gamma * (apart * apart).sum(axis=2))
+    elif kernel.name == "poly":
+        values = (kernel.gamma * dots + kernel.coef0) ** kernel.degree
+    else:
+        values = np.tanh(kernel.gamma * dots + kernel.coef0)
+    return values @ member.coefficients, np.abs(values) @ np.abs(member.coefficients)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("kernel", WEIGHTED_KERNELS, ids=lambda kernel: kernel.name)
+def test_weighted_sums_are_those_of_weighted_rows(kernel, dense):
+    members = weighted_members(kernel)
+    queries = RNG.standard_normal((11, 8))  # two features that no member has
+    # a row that becomes a support vector once it is weighted, and some that are far away
+    (factors,) = spread(members[0].weights, 8)
+    support = spread(members[0].rows, 8)[2]
+    queries[0] = np.divide(support, factors, out=np.ones(8), where=factors > 0)
+    if kernel.name == "rbf":
+        queries[1:4] *= 1e4
+        queries[4, 0] += 1e7
+    found = weighted_pool(members, dense=dense).sums(Rows.from_dense(queries, 0))
+    for number, member in enumerate(members):
+        expected, size = summed(member, queries)
+        assert (np.abs(found[:, number] - expected) <= 1e-12 * size).all()
+
+
+def test_weighted_rbf_values_of_rows_far_out_come_from_differences():
+    kernel = Kernel("rbf", gamma=1.0)
+    weights = Rows.from_dense([[0.5, 2.0, 0.0]], 0)
+    raw = np.array([[2e6 + 0.2, 0.3, 9.0], [2e6 + 1.2, 0.3, -9.0]])
+    rows = Rows.from_dense(raw, 0).times(weights)
+    members = [WeightedMember(kernel, rows, np.array([1.0, 10.0]), weights)]
+    for dense in (True, False):
+        found = weighted_pool(members, 3, dense=dense).sums(Rows.from_dense(raw, 0))
+        expected = [1 + 10 * np.exp(-0.25), np.exp(-0.25) + 10]
+        assert found[:, 0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_huge_value_of_a_feature_that_a_member_ignores_is_ignored(dense):
+    kernel = Kernel("rbf", gamma=1.0)
+    members = [
+        WeightedMember(kernel, Rows.from_dense([place], 0), np.ones(1), Rows.from_dense([place], 0))
+        for place in ([1.0, 0.0], [0.0, 1.0])
+    ]
+    queries = Rows.from_dense([[1.0, 1e200], [-1e300, 1.0], [1e200, 1e200]], 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = weighted_pool(members, 2, dense=dense).sums(queries)
+    assert found.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("kernel", WEIGHTED_KERNELS, ids=lambda kernel: kernel.name)
+def test_weighted_sums_do_not_depend_on_other_rows_or_members(kernel, dense):
+    members = weighted_members(kernel, sizes=(7, 90, 33), n_features=40)
+    pool = weighted_pool(members, 40, dense=dense)
+    queries = RNG.standard_normal((BLOCK_ROWS, 40))
+    queries[[3, 50]] *= 1e6
+    rows = Rows.from_dense(queries, 0)
+    whole = pool.sums(rows)
+    for step in (1, 5, BLOCK_ROWS - 1):
+        parts = [
+            rows.slice(start, min(start + step, BLOCK_ROWS)) for start in range(0, BLOCK_ROWS, step)
+        ]
+        assert np.concatenate([pool.sums(part) for part in parts]).tobytes() == whole.tobytes()
+    for number, member in enumerate(members):
+        alone = weighted_pool([member], 40, dense=dense).sums(rows)
+        assert alone[:, 0].tobytes() == whole[:, number].tobytes()

@@ -71,7 +71,7 @@ def test_features_on_different_scales_are_named_until_they_are_scaled():
     unlabeled[:, 0] *= 1000
     _, notes = trained(positives, unlabeled)
     assert "not scaled: the widest feature is" in notes
-    assert 'scale="auto"' in notes
+    assert 'scale="standard"' in notes
     found, notes = trained(positives, unlabeled, scale="auto")
     assert "not scaled" not in notes
     assert found.manifest["scaling"]["kind"] == "standard"

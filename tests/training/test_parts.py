@@ -18,6 +18,7 @@ from resvm_cli.model.out_of_bag import stored_values
 from resvm_cli.model.plan import ModelPlan, problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels
+from resvm_cli.model_files.directory import load_model
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run, as_ranges
@@ -40,7 +41,16 @@ SETTINGS = {
     "poly scaled": ({"kernel": "poly"}, {"scale": "standard"}),
     "liblinear": ({"kernel": "linear", "solver": "liblinear"}, {}),
     "bagging": ({"method": "bagging"}, {}),
+    "weighted by quantiles": ({"feature_weights": "relevance"}, {"scale": "quantile"}),
+    "linear weighted": ({"kernel": "linear", "feature_weights": "relevance:2"}, {}),
 }
+BAGS = {"n_models": 3, "n_unl": 20, "seed": 5}
+MIXED = (
+    Setting(MethodParameters(**BAGS), 2.0),
+    Setting(MethodParameters(kernel="linear", feature_weights="relevance", **BAGS), 1.0),
+    Setting(MethodParameters(feature_weights="relevance:2", **BAGS), 1.5, "quantile"),
+    Setting(MethodParameters(gamma=3.0, **BAGS), 1.0, "quantile"),
+)
 
 
 def data(features=FEATURES, **settings):
@@ -91,18 +101,46 @@ def test_a_members_values_do_not_depend_on_which_others_there_are():
     for name, (asked, settings) in SETTINGS.items():
         params = MethodParameters(n_models=9, n_unl=20, **asked)
         given = data(**settings)
-        plan = ModelPlan.resolve([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+        plan = ModelPlan.resolve([Setting(params)], given)
         whole = train_part(plan, range(9), given, Run(jobs=1)).values
         for members in (range(1), range(4, 9), range(8, 9)):
             alone = train_part(plan, members, given, Run(jobs=1)).values
             assert alone.tobytes() == whole[members.start : members.stop].tobytes(), name
 
 
-@pytest.mark.parametrize("name", ["rbf", "linear"])
+def test_nor_in_a_model_of_several_kernels_scalings_and_weightings():
+    given = data(scale="standard")
+    plan = ModelPlan.resolve(MIXED, given)
+    whole = train_part(plan, range(12), given, Run(jobs=1)).values
+    for members in (*(range(one, one + 1) for one in range(12)), range(2, 8)):
+        alone = train_part(plan, members, given, Run(jobs=1)).values
+        assert alone.tobytes() == whole[members.start : members.stop].tobytes()
+
+
+@pytest.mark.parametrize("scale", [None, "standard"])
+def test_parts_of_a_mixed_model_join_to_the_bytes_of_one_run(scale, tmp_path):
+    _, model = train_on(data(scale=scale), TrainingChoice(MIXED, "mean"), Run(jobs=2))
+    save(model, str(tmp_path / "whole"), force=False)
+    paths = []
+    for number, members in enumerate(cuts(12, 5)):
+        paths.append(str(tmp_path / f"part-{number}"))
+        train_members(data(scale=scale), MIXED, members, paths[-1], Run(jobs=1), "mean")
+    merge(paths, str(tmp_path / "joined"), Run())
+    assert files(tmp_path / "joined") == files(tmp_path / "whole")
+    stored = load_model(str(tmp_path / "whole"))
+    assert list(stored.ensemble.scalings) == [*([scale] if scale else []), "quantile"]
+    rows = Rows.from_dense(FEATURES)
+    ours, theirs = Predictor(model.ensemble), Predictor(stored.ensemble)
+    assert ours.member_values(rows).tobytes() == theirs.member_values(rows).tobytes()
+    assert ours.decisions(rows).means.tobytes() == theirs.decisions(rows).means.tobytes()
+
+
+@pytest.mark.parametrize("name", ["rbf", "linear", "weighted by quantiles"])
 def test_threads_that_share_the_judged_rows_change_no_value(name):
-    given = data()
-    params = MethodParameters(n_models=9, n_unl=20, **SETTINGS[name][0])
-    plan = ModelPlan.resolve([Setting(params)], N_POS, N_UNL, given.n_features, given.variance)
+    asked, settings = SETTINGS[name]
+    given = data(**settings)
+    params = MethodParameters(n_models=9, n_unl=20, **asked)
+    plan = ModelPlan.resolve([Setting(params)], given)
     ensemble = train_part(plan, range(9), given, Run(jobs=1)).ensemble
     rows = Rows.from_dense(RNG.normal(0.0, 1.0, (3 * BLOCK_ROWS + 7, 6)))
     absent = RNG.random((len(rows), 9)) < 0.7
@@ -145,6 +183,8 @@ def test_a_part_is_continued_where_it_stopped(tmp_path):
         ({"features": FEATURES * 2}, "data"),
         ({"scale": "maxabs"}, "scaling"),
         ({"groups": np.arange(N_POS + N_UNL) // 2}, r"data\.groups"),
+        ({"scale": "quantile"}, "groups"),
+        ({"feature_weights": "relevance"}, "groups"),
     ],
 )
 def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
@@ -246,15 +286,22 @@ def test_another_part_is_not_written_over(tmp_path):
 
 def test_what_travels_to_workers_pickles():
     given = data()
-    plan = resolve_defaults(MethodParameters(n_models=3), N_POS, N_UNL, 6, given.variance)
+    whole = ModelPlan.resolve([Setting(MethodParameters(n_models=3))], given)
+    (plan,) = whole.plans
     tasks = list(problems(plan, range(3)))
     unlabeled = given.fetch(np.arange(N_UNL))
-    rows = Rows.concatenate([given.positives, unlabeled])
-    trainer = Trainer(rows, np.arange(N_UNL), N_POS, 1)
+    trainer = Trainer.from_data(whole, given, unlabeled, np.arange(N_UNL), 1)
     first = trainer.train_all(tasks)
     again = pickle.loads(pickle.dumps(trainer)).train_all(pickle.loads(pickle.dumps(tasks)))
     for one, other in zip(first, again, strict=True):
         assert one.member.coefficients.tobytes() == other.member.coefficients.tobytes()
+    mixed = ModelPlan.resolve(MIXED, given)
+    trainer = Trainer.from_data(mixed, given, unlabeled, np.arange(N_UNL), 1)
+    weighted = mixed.problems(range(6, 8))
+    first = trainer.train_all(weighted)
+    again = pickle.loads(pickle.dumps(trainer)).train_all(weighted)
+    for one, other in zip(first, again, strict=True):
+        assert one.rows.values.tobytes() == other.rows.values.tobytes()
     kernels = SharedKernels(given.positives, unlabeled, 10)
     with kernels.trainer(plan.kernel, Run()) as own:
         expected = own.member_values(tasks)
@@ -286,7 +333,8 @@ def _edit(path: Path, change) -> None:
     ],
 )
 def test_all_rows_of_small_sets_are_judged_and_some_of_large_ones(rows_pos, rows_unl, expected):
-    plan = ModelPlan.resolve([Setting(MethodParameters())], rows_pos, rows_unl, 9, lambda: 1.0)
+    own = resolve_defaults(MethodParameters(), rows_pos, rows_unl, 9, lambda: 1.0)
+    plan = ModelPlan.from_plan(own)
     judged = OutOfBagSample.from_plan(plan)
     assert (len(judged.positive), len(judged.unlabeled)) == expected
     for numbers, n_rows in ((judged.positive, rows_pos), (judged.unlabeled, rows_unl)):

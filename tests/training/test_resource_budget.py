@@ -59,9 +59,7 @@ def rows(size, width=10, seed=0):
 
 def planned(data, **given):
     settings = [Setting(MethodParameters(**given))]
-    return ModelPlan.resolve(
-        settings, len(data.positives), data.n_unlabeled, data.n_features, data.variance
-    )
+    return ModelPlan.resolve(settings, data)
 
 
 def peak(*arguments):

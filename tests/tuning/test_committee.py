@@ -25,9 +25,8 @@ from resvm_cli.training.parts import merge
 from resvm_cli.training.train import save, train_on
 from resvm_cli.tuning.committee import (
     MAX_SETTINGS,
+    SETTING_MEMBERS,
     TEMPERATURE,
-    UNTUNED_FADES,
-    UNTUNED_WEIGHT,
     informed_candidates,
     informed_settings,
     pooled,
@@ -41,8 +40,10 @@ from tests.training.test_parts import train_members
 RNG = np.random.default_rng(31)
 FEATURES = np.concatenate([RNG.normal(0.8, 1.0, (30, 5)), RNG.normal(0.0, 1.0, (120, 5))])
 KNOWN = np.arange(150) < 30
+WORDS = ("kernel", "feature_weights", "scale")
 TEST = RNG.normal(0.4, 1.0, (60, 5))
-RBF = Kernel("rbf")
+RBF = MethodParameters()
+GAMMAS = {None: 0.1, "quantile": 0.4}
 SETTINGS = (
     Setting(MethodParameters(gamma=0.05, n_models=4, n_pos=10, n_unl=20, seed=2), 0.5),
     Setting(MethodParameters(gamma=0.5, n_models=3, n_pos=15, n_unl=40, c_unl=10.0, seed=2), 0.3),
@@ -62,7 +63,8 @@ def trained():
 def candidates(**given):
     axes = [parse_axis(name, text) for name, text in given.items()]
     space = default_space("resvm", "rbf", 100, 1000, 0.1, axes)
-    return informed_candidates(informed_settings(RBF), space, 100, 1000, 0.1, list(given))
+    settings = informed_settings(RBF, (), ["quantile"])
+    return informed_candidates(settings, space, 100, 1000, GAMMAS, list(given))
 
 
 def results_of(some, scores):
@@ -83,7 +85,8 @@ def test_the_first_informed_setting_is_the_untuned_one():
         0
     ].plan.plans[0]
     space = default_space("resvm", "rbf", 30, 120, plain.kernel.gamma)
-    first = informed_candidates(informed_settings(RBF), space, 30, 120, plain.kernel.gamma)[0]
+    gammas = {None: plain.kernel.gamma}
+    first = informed_candidates(informed_settings(RBF), space, 30, 120, gammas)[0]
     assert first["n_pos"] == plain.n_pos
     assert first["unl_per_pos"] * first["n_pos"] == plain.n_unl
     assert (first["w_pos"], first["c_unl"]) == (plain.w_pos, plain.c_unl)
@@ -92,18 +95,38 @@ def test_the_first_informed_setting_is_the_untuned_one():
 
 def test_informed_settings_are_distinct_and_keep_to_what_was_given():
     everything = candidates()
-    assert len(everything) == 12 == len(set(everything))
+    assert len(everything) == 15 == len(set(everything))
     fixed = candidates(gamma="0.7", c_unl="1..5")
-    assert {one["gamma"] for one in fixed} == {0.7}
+    assert {one["gamma"] for one in fixed if one.kernel is None} == {0.7}
     assert all(1 <= one["c_unl"] <= 5 for one in fixed)
     assert len(fixed) == len(set(fixed)) < len(everything)
+
+
+def test_informed_settings_leave_out_what_the_user_has_fixed():
+    def words(fixed, others):
+        settings = informed_settings(RBF, fixed, others)
+        space = default_space("resvm", "rbf", 100, 1000, 0.1)
+        found = informed_candidates(settings, space, 100, 1000, GAMMAS)
+        return [{getattr(one, name) for one in found} for name in WORDS]
+
+    every = [{None, "linear"}, {None, "relevance:1", "relevance:2"}, {None, "quantile"}]
+    assert words((), ["quantile"]) == every
+    assert words(("kernel",), ["quantile"])[0] == {None}
+    assert words(("feature_weights",), ["quantile"])[1] == {None}
+    assert words((), [])[2] == {None}
+
+
+def test_linear_candidates_have_penalties_relative_to_the_scale_of_the_rows():
+    linear = [one for one in candidates() if one.kernel == "linear"]
+    assert [(one.scale, one["gamma"]) for one in linear] == [(None, None), ("quantile", None)]
+    assert [one["c_unl"] for one in linear] == pytest.approx([1.0, 4.0])
 
 
 @pytest.mark.parametrize("kernel", ["linear", "precomputed", "tanimoto", "minmax"])
 def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties(kernel):
     space = default_space("resvm", kernel, 100, 1000, 0.1)
-    settings = informed_settings(Kernel(kernel))
-    found = informed_candidates(settings, space, 100, 1000, 0.1)
+    settings = informed_settings(MethodParameters(kernel=kernel))
+    found = informed_candidates(settings, space, 100, 1000, GAMMAS)
     untuned = informed_settings(RBF)[0]
     assert len(found) == len(set(found)) == len(settings)
     assert all(one["gamma"] is None for one in found)
@@ -115,32 +138,25 @@ def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties
 
 
 def test_settings_of_one_kernel_follow_each_other():
-    gammas = [one["gamma"] for one in candidates()]
-    changes = sum(a != b for a, b in itertools.pairwise(gammas))
-    assert changes == len(set(gammas)) - 1
+    keys = [one.kernel_key for one in candidates()]
+    changes = sum(a != b for a, b in itertools.pairwise(keys))
+    assert changes == len(set(keys)) - 1
 
 
-def test_the_best_are_pooled_by_their_scores_and_the_untuned_one_always():
+def test_the_best_are_pooled_by_their_scores():
     some = candidates()[:6]
     scores = [0.70, 0.80, None, 0.79, 0.50, 0.78]
-    found = pooled(results_of(some, scores), some[0], max_settings=3)
-    assert [one.result.number for one in found] == [0, 1, 3]
-    assert [one.n_models for one in found] == [50, 20, 20]
-    powers = np.exp(np.array([-0.1, 0.0, -0.01]) / TEMPERATURE)
-    bonus = UNTUNED_WEIGHT * math.exp(-0.1 / UNTUNED_FADES)
-    expected = (1 - bonus) * powers / powers.sum()
-    expected[0] += bonus
-    assert [one.weight for one in found] == pytest.approx(expected.tolist())
-    assert math.fsum(one.weight for one in found) == pytest.approx(1.0)
-    worse = [0.85, *scores[1:]]
-    assert [one.result.number for one in pooled(results_of(some, worse), some[0])] == [0]
+    found = pooled(results_of(some, scores), max_settings=3)
+    assert [one.result.number for one in found] == [1, 3, 5]
+    powers = np.exp(np.array([0.0, -0.01, -0.02]) / TEMPERATURE)
+    assert [one.weight for one in found] == pytest.approx((powers / powers.sum()).tolist())
 
 
-def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
+def test_a_committee_is_of_six_settings_with_the_same_number_of_members(resvm):
     results = results_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
-    found = pooled(results, candidates()[0])
-    assert [one.result.number for one in found] == [0, 7, 6, 5]
-    assert sum(one.n_models for one in found) == 110
+    found = pooled(results)
+    assert [one.result.number for one in found] == [7, 6, 5, 4, 3, 2]
+    assert [one.n_models for one in found] == [SETTING_MEMBERS] * MAX_SETTINGS
     assert f"{MAX_SETTINGS} if informed, else 1" in " ".join(
         resvm("tune", "--help").out.decode().split()
     )
@@ -149,10 +165,10 @@ def test_a_committee_is_of_four_settings_and_110_members_at_most(resvm):
 @pytest.mark.parametrize("total", [3, 9, 100, 1000])
 def test_as_many_members_as_were_asked_for_are_shared_out(total):
     results = results_of(candidates()[:4], (0.7, 0.8, 0.81, 0.82))
-    counts = [one.n_models for one in pooled(results, candidates()[0], total)]
+    counts = [one.n_models for one in pooled(results, total)]
     assert all(counts)
     assert sum(counts) == max(total, 4)
-    assert counts[0] >= counts[1]
+    assert max(counts) - min(counts) <= 1
 
 
 def test_the_single_best_must_beat_the_untuned_one_by_its_error():
@@ -301,9 +317,9 @@ def test_auto_is_tuning_and_training_in_one_go(problem, resvm, tmp_path):
     assert manifest["decision"]["rule"] == "mean"
     n_groups = len(manifest["groups"])
     assert n_groups > 1
-    assert [one["members"] for one in manifest["groups"]] == [50] + [20] * (n_groups - 1)
+    assert [one["members"] for one in manifest["groups"]] == [SETTING_MEMBERS] * n_groups
     content = json.loads(best.read_text())
-    assert content["format"] == 2
+    assert (content["format"], manifest["format"]) == (3, 3)
     assert [one["weight"] for one in content["settings"]] == [
         one["weight"] for one in manifest["groups"]
     ]

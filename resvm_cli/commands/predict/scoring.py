@@ -91,7 +91,7 @@ class BlockScorer:
 
     @cached_property
     def predictor(self) -> Predictor:
-        return Predictor(self.model.ensemble, self.model.scaling)
+        return Predictor(self.model.ensemble)
 
     def __getstate__(self) -> dict[str, Any]:
         computed = ("predictor", "_rho")
@@ -119,12 +119,14 @@ class BlockScorer:
         )
 
     @cached_property
-    def _rho(self) -> FloatArray | None:
-        """The members' rho: minus their values far from every support vector."""
+    def _rho(self) -> FloatArray:
+        """The rho of rbf members: minus their values far from every support vector; else nan."""
         ensemble = self.model.ensemble
-        if ensemble.groups[0].kernel.name != "rbf":
-            return None
-        return np.array([member.rho for member in ensemble.members])
+        rho = np.full(len(ensemble.members), np.nan)
+        for group in ensemble.groups:
+            if group.kernel.name == "rbf":
+                rho[group.columns] = [member.rho for member in ensemble.members[group.columns]]
+        return rho
 
     def _count_unlike(self, decisions: Decisions, member_values: FloatArray) -> int:
         """Count rows outside the usual range or far from every support vector."""
@@ -132,9 +134,8 @@ class BlockScorer:
             return 0
         low, high = self.usual
         unlike = (decisions.means < low) | (decisions.means > high)
-        if self._rho is not None:
-            counts = np.abs(member_values + self._rho).max(axis=1)
-            unlike |= counts < NEGLIGIBLE * np.abs(self._rho).max()
+        counts = np.fmax.reduce(np.abs(member_values + self._rho), axis=1)
+        unlike |= counts < NEGLIGIBLE * np.fmax.reduce(np.abs(self._rho))
         return int(np.count_nonzero(unlike))
 
     def _require_kernel_values(self, block: Block) -> None:

@@ -41,7 +41,7 @@ LISTING_SUFFIXES = (".tsv", ".csv", ".jsonl", ".txt", ".html")
 # Training options, which cannot be used with a stored model.
 TRAINING_OPTIONS = (
     *(name for name in names_of(MethodOptions) if name != "decision"),
-    *("scale", "features", "seed", "output", "force"),
+    *("scale", "features", "seed", "output", "force", "no_auto"),
 )
 
 
@@ -113,6 +113,15 @@ def rank(
             metavar="DIR", help="Use a model trained on the same data instead of training one."
         ),
     ] = None,
+    no_auto: Annotated[
+        bool,
+        method_option(
+            "--no-auto",
+            help="Train with default settings instead of searching for better ones. Choosing a"
+            " kernel, its parameters, a scaling or a number of rows or members has the same"
+            " effect.",
+        ),
+    ] = False,
     method: MethodOptions,
     output: Annotated[
         str | None,
@@ -138,6 +147,7 @@ def rank(
     from resvm_cli.commands.rank import rank as job
     from resvm_cli.commands.rank.listing import RANKING_FORMATS
     from resvm_cli.commands.rank.rank import RankRequest
+    from resvm_cli.training.choice import ranking_choice, training_choice
 
     explicit = explicit_options(context)
     form = parse_choice("--format", listing.form, RANKING_FORMATS)
@@ -154,7 +164,11 @@ def rank(
         )
     if force and output is None:
         raise CommandLineError("--force requires -o/--output")
-    choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
+    if no_auto and "auto" in explicit:
+        raise CommandLineError("give either --auto or --no-auto, not both")
+    given = method.given({**vars(data), "seed": seed}, explicit)
+    choose = ranking_choice if model is None and not no_auto else training_choice
+    choice, scale = choose(given)
     request = RankRequest(
         source=data.training_input(scale, groups=groups, keep_ids=True),
         choice=choice,

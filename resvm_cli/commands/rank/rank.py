@@ -184,13 +184,15 @@ def rank_on(
     ``locate`` names a trusted negative, given by its number, in error messages.
     """
     groups = data.groups()  # read first, because training takes long
-    kernel = request.choice.params.kernel
+    kernels: list[str] = [request.choice.params.kernel]
     if stored is not None:
-        kernel = stored.ensemble.groups[0].kernel.name
+        kernels = list({group.kernel.name: None for group in stored.ensemble.groups})
+    elif request.choice.auto is not None:
+        kernels.append("linear")  # some members may be
     if negatives is not None:
-        precomputed = kernel == "precomputed"
+        precomputed = "precomputed" in kernels
         require_not_in_p(negatives, data.positives, locate, precomputed=precomputed)
-    names = feature_names(request.feature_map, kernel)
+    names = feature_names(request.feature_map, kernels)
     if stored is None:
         plan, scorer = _trained(request, data, groups, run)
     else:
@@ -211,7 +213,7 @@ def _trained(
     request: RankRequest, data: PUData, groups: IntArray | None, run: Run
 ) -> tuple[ModelPlan, OutOfBagScorer]:
     choice = request.choice
-    if choice.auto is not None:
+    if choice.auto is not None or data.scaling_is_open:
         from resvm_cli.tuning.auto import choose_settings  # slow to import
 
         choice = choose_settings(data, choice, run)
@@ -239,7 +241,7 @@ def out_of_bag_scorer(
 ) -> OutOfBagScorer:
     """Return a scorer for the rows that a model was trained on."""
     training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
-    predictor = Predictor(model.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble)
     return _scorer(predictor, part.problems, training_rows, rule, run)
 
 
@@ -259,7 +261,7 @@ def _loaded(
         run.notice(text)
     drawn = rows_drawn(tasks)
     training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
-    predictor = Predictor(stored.ensemble, stored.scaling)
+    predictor = Predictor(stored.ensemble)
     within = _scoring_run(request, plan, data, run)
     return plan, _scorer(predictor, tasks, training_rows, request.rule, within)
 

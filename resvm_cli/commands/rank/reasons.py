@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,15 +50,15 @@ class Reasons:
     features: tuple[Contribution, ...]
 
 
-def feature_names(path: str | None, kernel: str) -> list[str] | None:
+def feature_names(path: str | None, kernels: Collection[str]) -> list[str] | None:
     """Return the names in a feature map, which only linear members can use."""
     if path is None:
         return None
-    if kernel != "linear":
+    if "linear" not in kernels:
         raise ParameterError(
             "{feature_map} names features, but values of the {name} kernel are sums over rows",
             "leave {feature_map} out, or use {kernel:linear}",
-            name=kernel,
+            name=" and ".join(kernels),
         )
     return read_feature_map(path).names
 
@@ -74,15 +75,12 @@ def reasons_of(
     """Return the reasons for the first rows of a list, computed a few rows at a time."""
     wanted = listing.head(count)
     assert wanted.numbers is not None
-    drawn = rows_drawn(plan.problems(range(plan.n_models)))
-    predictor = scorer.predictor
-    parts = Explainer(
-        predictor.ensemble,
-        predictor.scaled(data.positives),
-        predictor.scaled(data.fetch(drawn)),
-        drawn,
-    )
-    linear = predictor.ensemble.linear
+    problems = plan.problems(range(plan.n_models))
+    drawn = rows_drawn(problems)
+    ensemble = scorer.predictor.ensemble
+    parts = Explainer(ensemble, data.positives, data.fetch(drawn), drawn, problems)
+    of_rows = not ensemble.linear
+    of_features = any(group.kernel.name == "linear" for group in ensemble.groups)
     ids = data.ids()
     ranks = wanted.ranks if wanted.ranks is not None else np.arange(1, len(wanted) + 1)
 
@@ -97,7 +95,7 @@ def reasons_of(
         numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
         rows = _rows_of(numbers, data)
         absent = scorer.unseen_mask.unseen(numbers, rows)
-        for one in parts.explain(predictor.scaled(rows), absent, SHOWN):
+        for one in parts.explain(rows, absent, SHOWN):
             index = len(found)
             found.append(
                 Reasons(
@@ -105,9 +103,9 @@ def reasons_of(
                     wanted.ids[index],
                     one.value,
                     one.constant,
-                    None if linear else one.of_positives,
-                    None if linear else one.of_unlabeled,
-                    one.of_features if linear else None,
+                    one.of_positives if of_rows else None,
+                    one.of_unlabeled if of_rows else None,
+                    one.of_features if of_features else None,
                     tuple(map(row_named, one.positives)),
                     tuple(map(row_named, one.unlabeled)),
                     tuple(map(feature_named, one.features)),

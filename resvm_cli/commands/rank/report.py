@@ -43,7 +43,7 @@ def show_ranking(result: RankResult) -> None:
         ("data", f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"),
         (
             "ensemble",
-            f"{plan.method}, {plan.plans[0].kernel.name}: {plan.n_models} members, each of"
+            f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each of"
             f" {bags_of(plan.plans)}; by {result.rule}; seed {plan.seed}",
         ),
     ]
@@ -290,7 +290,7 @@ def _data(result: RankResult, source: TrainingInput | None) -> str:
 def _made(result: RankResult) -> list[str]:
     plan = result.plan
     notes = [
-        f"Made by resvm {__version__}: {plan.method}, {plan.plans[0].kernel.name} kernel,"
+        f"Made by resvm {__version__}: {plan.method}, {plan.kernel_names} kernel,"
         f" {plan.n_models} members, each of {bags_of(plan.plans)}, by {result.rule},"
         f" seed {plan.seed}.",
         "Each row is scored only by members that have not seen the row itself, any row of its"

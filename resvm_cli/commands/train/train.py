@@ -117,8 +117,8 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
 
 
 def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, with its settings found by tuning if ``auto`` is set."""
-    if choice.auto is None:
+    """Return the choice, with all that is left to out-of-bag scores settled."""
+    if choice.auto is None and not data.scaling_is_open:
         return choice
     from resvm_cli.tuning.auto import choose_settings  # slow to import
 
@@ -267,11 +267,10 @@ def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainRe
     _discard_finished_part(target)
     stored = load_model(target)
     plan = _larger_plan(stored_plan(stored, target), target, n_models)
-    scaling = stored.scaling
     source = as_stored(
         replace(
             source,
-            scale=None if scaling is None else scaling.kind,
+            scale=plan.scalings[0],
             features=source.features or stored.manifest["n_features"],
         ),
         stored,
@@ -311,7 +310,8 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
 
 def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
     """Refuse to add members if training them again would not give the same model."""
-    for name in ("scaling", "n_features", "labels", "versions", "numeric_fingerprint"):
+    scaled = "scaling" if "scaling" in part.description else "scalings"
+    for name in (scaled, "n_features", "labels", "versions", "numeric_fingerprint"):
         here, there = part.description[name], stored.manifest.get(name)
         if here == there:
             continue
@@ -342,14 +342,15 @@ def _adopt_members(
     if len(positive) + len(unlabeled):
         fetched = data.fetch(unlabeled)
         unscaled = Rows.concatenate([data.positives.take(positive), fetched])
-        rows = data.scaled(unscaled)
         seen = TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups(), unscaled)
         numbers = np.concatenate([positive, len(data.positives) + unlabeled])
         unseen = UnseenMask(problems, seen).unseen(numbers, unscaled)
         n_columns = data.n_features + (0 if data.zero_based else 1)
         values = np.concatenate(
             [
-                stored_values(_only(stored.ensemble, number), rows, unseen[:, [number]], n_columns)
+                stored_values(
+                    _only(stored.ensemble, number), unscaled, unseen[:, [number]], n_columns
+                )
                 for number in range(len(entries))
             ]
         )

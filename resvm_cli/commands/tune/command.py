@@ -112,7 +112,8 @@ def tune(
     from resvm_cli.tuning.settings import tuning_settings
 
     kind = None if plot is None else charts.kind_of(plot)
-    given = given_values({**vars(tuning), "seed": seed}, explicit_options(context))
+    values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}
+    given = given_values(values, explicit_options(context))
     if tuning.no_extend:
         given["max_extensions"] = 0
     request = job.TuneRequest(

@@ -11,7 +11,7 @@ from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report.charts import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
 from resvm_cli.report.terminal import in_options, print_json, rendered, say
 from resvm_cli.running.run import Run, as_ranges
-from resvm_cli.tuning.space import AXIS_NAMES
+from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
 if TYPE_CHECKING:
     from resvm_cli.tuning.space import Axis
@@ -150,11 +150,9 @@ def _table(result: TuneResult) -> str:
         trial for trial in result.trials if trial.number in finals and trial.scores is not None
     ]
     trials.sort(key=lambda trial: (-trial.score(metric), trial.number))
-    names = [
-        name
-        for name in AXIS_NAMES
-        if any(trial.task.candidate[name] is not None for trial in trials)
-    ]
+    trials = trials[:SHOWN]
+    of_trials = [trial.task.candidate.named_values for trial in trials]
+    names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in of_trials)]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("trial", justify="right")
     if len(result.winners) > 1:
@@ -163,14 +161,14 @@ def _table(result: TuneResult) -> str:
         table.add_column(_label(name), justify="right")
     for title in (metric, "deviation", "recall", "positive"):
         table.add_column(title, justify="right")
-    for trial in trials[:SHOWN]:
+    for trial, values in zip(trials, of_trials, strict=True):
         assert trial.scores is not None
         cells = [str(trial.number)]
         if len(result.winners) > 1:
             cells.append(trial.task.candidate.method)
         for name in names:
-            value = trial.task.candidate[name]
-            cells.append("" if value is None else f"{value:.4g}")
+            value = values.get(name, "")
+            cells.append(value if isinstance(value, str) else f"{value:.4g}")
         cells += [
             f"{trial.score(metric):.4f}",
             f"{trial.scores.deviation:.4f}",
@@ -178,7 +176,7 @@ def _table(result: TuneResult) -> str:
             f"{100 * trial.scores.fraction_positive:.3g} %",
         ]
         table.add_row(*cells)
-    return rendered(table, 120)
+    return rendered(table, 160)
 
 
 def print_tuning(result: TuneResult) -> None:

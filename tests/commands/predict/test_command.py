@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import resource
@@ -15,13 +16,20 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+import resvm_cli
 from resvm_cli.commands.predict import predict as predict_job
+from resvm_cli.commands.predict import scoring
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import decide
+from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory
+from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running.run import Run
-from tests.conftest import assert_exit, hidden_files, train_arguments, write_svm
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
+from tests.conftest import assert_exit, hidden_files, make_block, train_arguments, write_svm
 from tests.libsvm_oracle import predict_values
 from tests.model.test_ensemble import kernel_values
 from tests.programs import resvm_command, resvm_signaled_at, run, start_resvm, until
@@ -84,10 +92,18 @@ def test_stdin_a_file_and_a_dash_are_the_same(model, problem, resvm, tmp_path):
     assert (tmp_path / "out").read_bytes() == expected
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("step", [1, 7, 10_000])
-def test_output_does_not_depend_on_how_a_pipe_is_fed(step, kernel, problem, resvm, tmp_path):
-    resvm(*train_arguments(problem), "-t", kernel, "--n-models", 5, "-o", tmp_path / "m")
+WEIGHTED = ["--scale", "quantile", "--feature-weights", "relevance"]
+
+
+@pytest.mark.parametrize(
+    ("more", "step"),
+    [
+        *itertools.product([("-t", "linear"), ("-t", "rbf")], [1, 7, 10_000]),
+        (WEIGHTED, 7),
+    ],
+)
+def test_output_does_not_depend_on_how_a_pipe_is_fed(step, more, problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), *more, "--n-models", 5, "-o", tmp_path / "m")
     lines = (problem / "test.svm").read_bytes().splitlines(keepends=True)[:120]
     (tmp_path / "some.svm").write_bytes(b"".join(lines))
     expected = resvm("predict", tmp_path / "m", tmp_path / "some.svm", "--member-values").out
@@ -104,10 +120,25 @@ def test_output_does_not_depend_on_how_a_pipe_is_fed(step, kernel, problem, resv
     assert b"".join(received) == expected
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_number_of_threads_changes_no_byte(kernel, problem, resvm, tmp_path):
+def test_a_weighted_model_in_memory_says_what_the_program_says(problem, resvm, tmp_path):
+    resvm(*train_arguments(problem), *WEIGHTED, "--n-models", 5, "-o", tmp_path / "m")
+    out = resvm("predict", tmp_path / "m", stdin=(problem / "test.svm").read_bytes()).out
+    read = [
+        resvm_cli.read_svmlight(problem / f"{name}.svm", features=5).X
+        for name in ("pos", "unl", "test")
+    ]
+    chosen = {"scale": "quantile", "feature_weights": "relevance", "n_models": 5}
+    known = np.arange(130) < 30
+    fitted = resvm_cli.fit(sparse.vstack(read[:2]), known, positive_label=True, **chosen)
+    values = [float(line.split()[1]) for line in out.splitlines()]
+    assert fitted.decision_values(read[2]).tolist() == values
+    assert resvm_cli.load(tmp_path / "m").decision_values(read[2]).tolist() == values
+
+
+@pytest.mark.parametrize("more", [("-t", "linear"), ("-t", "rbf"), WEIGHTED], ids=str)
+def test_the_number_of_threads_changes_no_byte(more, problem, resvm, tmp_path):
     folder = tmp_path / "m"
-    resvm(*train_arguments(problem), "-t", kernel, "--n-models", 5, "-o", folder)
+    resvm(*train_arguments(problem), *more, "--n-models", 5, "-o", folder)
     rng = np.random.default_rng(4)
     source = write_svm(tmp_path / "many.svm", rng.standard_normal((40_000, 4)))  # several pieces
     outputs = {resvm("predict", folder, source, "-j", jobs).out for jobs in (1, 2, 5)}
@@ -568,6 +599,20 @@ def test_json_counts_the_rows_unlike_those_of_training(scale, problem, model, re
     assert told["share_unlike"] == told["n_unlike"] / 300
     assert (told["share_unlike"] > 0.5) == (scale > 1)
     assert sum("unlike the training rows" in text for text in told["notes"]) == (scale > 1)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_only_rbf_members_tell_which_rows_are_far_away(kernel):
+    features = np.random.default_rng(2).normal(size=(60, 3))
+    data = MemoryData.from_matrix(features, np.arange(60) < 20)
+    kernels = (kernel, "linear")
+    settings = [Setting(MethodParameters(kernel=name, n_models=2)) for name in kernels]
+    _, trained = train_on(data, TrainingChoice(tuple(settings)), Run(jobs=1))
+    anything = (-np.inf, np.inf)  # so that only the distance counts
+    request = scoring.PredictRequest("m")
+    scorer = scoring.BlockScorer(request, trained, "mean", 0.0, False, anything)
+    for scale, n_far in ((1.0, 0), (1e4, 60 if kernel == "rbf" else 0)):
+        assert scorer.score(make_block(scale * features)).n_unlike == n_far
 
 
 def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):

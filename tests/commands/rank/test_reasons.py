@@ -9,6 +9,7 @@ import pytest
 
 import resvm_cli
 from tests.conftest import train_arguments, write_svm
+from tests.training.test_best_json import MIXED, described
 
 PARTS = ("of_positives", "of_unlabeled", "of_features", "constant")
 
@@ -97,6 +98,29 @@ def test_linear_members_tell_features_by_name(problem, resvm, tmp_path):
     (tmp_path / "short.json").write_text(json.dumps(short))
     ran = resvm(*data, "-t", "linear", *asked, "--map", tmp_path / "short.json")
     assert ran.code == 3, ran.err
+
+
+def test_reasons_of_a_mixed_model_are_rows_and_features(problem, resvm, tmp_path):
+    (tmp_path / "best.json").write_text(json.dumps(described(MIXED, "standard")))
+    common = ["rank", *train_arguments(problem)[1:], "--params", tmp_path / "best.json"]
+    asked = ("--why", 8, "--why-out", tmp_path / "why")
+    ran = resvm(*common, *asked, "-o", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    values = [float(line.split("\t")[3]) for line in ran.out.decode().splitlines()[1:9]]
+    reasons = told(tmp_path / "why")
+    for one, value in zip(reasons, values, strict=True):
+        assert one["mean_value"] == pytest.approx(value, abs=1e-9)
+        assert sum(one[part] for part in PARTS) == pytest.approx(value, abs=1e-9)
+        assert one["positives"]
+        assert {part["name"] for part in one["features"]} <= set("12345")
+    stored = ["rank", *train_arguments(problem)[1:], "--model", tmp_path / "m", *asked]
+    assert resvm(*stored).code == 0
+    assert told(tmp_path / "why") == reasons
+    (tmp_path / "table.csv").write_text("f1,f2,f3,f4,f5\n1,2,3,4,5\n")
+    converted = ["convert", tmp_path / "table.csv", "-o", tmp_path / "rows.svm"]
+    assert resvm(*converted, "--map", tmp_path / "map.json").code == 0
+    assert resvm(*stored, "--map", tmp_path / "map.json").code == 0
+    assert {part["name"][0] for one in told(tmp_path / "why") for part in one["features"]} == {"f"}
 
 
 @pytest.mark.parametrize(

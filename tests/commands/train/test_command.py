@@ -191,6 +191,36 @@ def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
     assert len(manifest["members"]) == 50
 
 
+def test_feature_weights_and_quantiles_are_printed_and_stored(problem, resvm, tmp_path):
+    more = ["--scale", "quantile", "--feature-weights", "relevance:1.25", "--n-models", 2]
+    ran = resvm(
+        *[word for word in train_arguments(problem) if word != "-q"], *more, "-o", "m", cwd=tmp_path
+    )
+    assert ran.code == 0, ran.err
+    assert "features  scaled by quantile, weighted by relevance:1.25" in ran.err
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert manifest["format"] == 3
+    (group,) = manifest["groups"]
+    assert (group["scaling"], group["parameters"]["relevance_power"]) == ("quantile", 1.25)
+    member = (tmp_path / "m" / "members" / "00000.model").read_text()
+    assert member.startswith("multiply_features_by 1:")
+
+
+def test_a_model_without_them_keeps_its_format(problem, resvm, tmp_path):
+    for more in ([], ["--scale", "minmax"], ["--feature-weights", "none"]):
+        assert (
+            resvm(
+                *train_arguments(problem), *more, "--n-models", 2, "-o", tmp_path / "m", "--force"
+            ).code
+            == 0
+        )
+        manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+        assert manifest["format"] == 2
+        assert "scalings" not in manifest
+        assert "scaling" not in manifest["groups"][0]
+        assert "relevance_power" not in manifest["groups"][0]["parameters"]
+
+
 def test_json_says_the_same_to_programs(problem, resvm, tmp_path):
     ran = resvm(*train_arguments(problem), "--n-models", 2, "--json", "-o", tmp_path / "m")
     told = json.loads(ran.out)
@@ -326,6 +356,28 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["--data", "x", "--positive-label", "1", "--no-check"], "--no-check goes with -P and -U"),
         (["-P", "x", "-U", "y", "--features", "0"], "--features must be at least 1, got 0"),
         (["-P", "x", "-U", "y", "--scale", "log"], "or 'auto', got 'log'"),
+        *(
+            (
+                ["-P", "x", "-U", "y", "--feature-weights", word],
+                f"must be 'none', 'relevance' or 'relevance:2', got '{word}'",
+            )
+            for word in (
+                "relevance:0",
+                "relevance:-1",
+                "relevance:x",
+                "relevance:",
+                "relevance:nan",
+            )
+        ),
+        (["-P", "x", "-U", "y", "--feature-weights", "none:2"], "or 'relevance:2', got 'none:2'"),
+        (["-P", "x", "-U", "y", "--feature-weights", "all"], "or 'relevance:2', got 'all'"),
+        *(
+            (
+                ["-P", "x", "-U", "y", "--feature-weights", "relevance", "-t", kernel],
+                f"--feature-weights has no meaning for --kernel {kernel}",
+            )
+            for kernel in ("tanimoto", "minmax", "precomputed")
+        ),
         (["-P", "x", "-U", "y", "--solver", "magic"], "or 'liblinear', got 'magic'"),
         (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains only linear members"),
         (["-P", "x", "-U", "y", "-B", "1"], "--bias applies to LIBLINEAR"),

@@ -393,6 +393,26 @@ def test_a_scaling_that_was_left_open_is_written_as_it_was_learned(resvm, tmp_pa
     assert resvm("train", *data, "--params", best, "-o", tmp_path / "m").code == 0
 
 
+def test_candidates_differ_in_what_the_user_left_open(problem, resvm, tmp_path):
+    chosen = {"scale": "none", "feature_weights": "relevance:2", "kernel": "rbf"}
+    files = ["-P", problem / "pos.svm", "-U", problem / "unl.svm"]
+    for name, value in (*chosen.items(), ("seed", "1")):
+        option = ["--" + name.replace("_", "-"), value]
+        ran = resvm("tune", *files, *option, "-o", tmp_path / name)
+        assert ran.code == 0, ran.err
+        lines = (tmp_path / name / "trials.jsonl").read_text().splitlines()
+        trials = sorted(map(json.loads, lines), key=lambda one: -one["values"]["roc_areas"])
+        assert not any(name in one["params"] for one in trials)
+        header = next(line for line in ran.err.splitlines() if line.startswith("trial")).split()
+        for word in chosen:
+            found = [one["params"][word] for one in trials[:10] if word in one["params"]]
+            assert (word.replace("_", "-") in header) == bool(found)
+            assert all(f" {value} " in ran.err for value in found)
+    best = json.loads((tmp_path / "feature_weights" / "best.json").read_text())
+    settings = best.get("settings", [best])
+    assert {one["feature_weights"] for one in settings} == {"relevance:2"}
+
+
 @pytest.fixture(scope="module")
 def best(problem, resvm, tmp_path_factory):
     """The best.json of a tuning."""

@@ -1,0 +1,129 @@
+"""Feature weights: each member scales features by how well each alone tells P from U in its bag.
+
+A feature's values are put into a few bins, whose edges come from all rows without labels. Its
+relevance is the R^2 of the label given the bin, adjusted for the number of bins and never negative.
+Only the labels of the bag's own rows are used, so out-of-bag values stay honest: weights learned
+from all rows made irrelevant features of sparse text look good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
+
+N_BINS = 5
+MAX_TABLE_CELLS = 1 << 23
+MIN_DENSITY = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBins:
+    """The bins of each feature: fifths of its values; if it is mostly zero, zero, low and high."""
+
+    features: Columns
+    edges: FloatArray  # features x (N_BINS - 1): the bin of a value is the number of edges below it
+    zero_bin: IntArray  # the bin of a zero
+
+    @classmethod
+    def learn(cls, rows: Rows) -> FeatureBins:
+        """Find the edges of each feature that occurs in these rows."""
+        rows = rows.without_zeros()
+        features = Columns(rows.indices, lasting=True)
+        place = features.places(rows.indices)
+        values = rows.values[np.lexsort((rows.values, place))]
+        counts = np.bincount(place, minlength=len(features))
+        first = np.cumsum(counts) - counts
+        negative = np.bincount(place[rows.values < 0], minlength=len(features))
+        gaps = len(rows) - counts
+        edges = np.empty((len(features), N_BINS - 1))
+        for number in range(1, N_BINS):
+            # the smallest value with this fraction of the rows at or below it
+            rank = -(-number * len(rows) // N_BINS) - 1
+            after = np.maximum(rank - gaps, negative)
+            within = np.minimum(np.where(rank < negative, rank, after), counts - 1)
+            is_zero = (rank >= negative) & (rank < negative + gaps)
+            edges[:, number - 1] = np.where(is_zero, 0.0, values[first + within])
+        zero_bin = (edges < 0).sum(axis=1)
+        sparse = np.flatnonzero(2 * gaps > len(rows))
+        edges[sparse] = np.inf
+        edges[sparse, 0] = -np.inf
+        edges[sparse, 1] = values[(first + (counts - 1) // 2)[sparse]]
+        zero_bin[sparse] = 0
+        return cls(features, edges, zero_bin)
+
+
+class Relevance:
+    """Weighs features by their relevance in bags of these rows.
+
+    Counts are exact integers, so it does not matter whether they come from a dense table, which is
+    faster but larger, or entry by entry.
+    """
+
+    def __init__(self, rows: Rows, bins: FeatureBins) -> None:
+        place = bins.features.places(rows.indices)
+        known = rows.entries((place >= 0) & (rows.values != 0))
+        place = bins.features.places(known.indices)
+        cells = place * N_BINS
+        for edge in bins.edges.T:
+            cells += known.values > edge[place]
+        self._cells = Rows(known.indptr, cells.astype(np.int32), np.ones(len(cells)))
+        self._bins = bins
+        self._table: npt.NDArray[np.float32] | None = None
+        width = len(bins.features) * N_BINS
+        size = len(rows) * width
+        if size <= MAX_TABLE_CELLS and N_BINS * len(cells) >= MIN_DENSITY * size:
+            self._table = np.zeros((len(rows), width), np.float32)
+            self._table[:, np.arange(len(bins.features)) * N_BINS + bins.zero_bin] = 1.0
+            zero_cells = place * N_BINS + bins.zero_bin[place]
+            self._table[known.row_numbers, zero_cells] = 0.0
+            self._table[known.row_numbers, cells] = 1.0
+
+    def weights(self, positive: IntArray, unlabeled: IntArray, power: float) -> Rows:
+        """Return the factor of each relevant feature, as one row; squares average 1 over all.
+
+        The bag is given by the numbers of its rows, repeats included.
+        """
+        features = self._bins.features.present
+        places, counts = self._counts(positive, unlabeled)
+        sizes = counts.sum(axis=0)
+        n_rows = len(positive) + len(unlabeled)
+        mean = len(positive) / n_rows
+        between = (counts[0] ** 2 / np.maximum(sizes, 1)).sum(axis=1) - n_rows * mean * mean
+        explained = between / (n_rows * mean * (1 - mean))
+        free = np.maximum(1, n_rows - (sizes > 0).sum(axis=1))
+        relevance = np.maximum(0.0, 1.0 - (1.0 - explained) * (n_rows - 1) / free)
+        places, relevance = places[relevance > 0], relevance[relevance > 0]
+        if len(places):
+            squares = (relevance / relevance.max()) ** power
+            squares *= len(features) / squares.sum()
+        else:  # nothing is known to matter more than the rest
+            places, squares = np.arange(len(features)), np.ones(len(features))
+        places, squares = places[squares > 0], squares[squares > 0]
+        indices = features[places].astype(np.int32)
+        return Rows(np.array([0, len(indices)]), indices, np.sqrt(squares))
+
+    def _counts(self, positive: IntArray, unlabeled: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return the features in the bag, and their rows by class and bin: 2 x features x bins."""
+        numbers = distinct(np.concatenate([positive, unlabeled]))
+        repeats = [
+            np.bincount(np.searchsorted(numbers, side), minlength=len(numbers))
+            for side in (positive, unlabeled)
+        ]
+        if self._table is not None:
+            n_features = len(self._bins.features)
+            found = np.array(repeats, np.float32) @ self._table[numbers]
+            return np.arange(n_features), found.astype(float).reshape(2, n_features, N_BINS)
+        bag = self._cells.take(numbers)
+        features = Columns(bag.indices // N_BINS)
+        cells = features.places(bag.indices // N_BINS) * N_BINS + bag.indices % N_BINS
+        zero_bin = self._bins.zero_bin[features.present]
+        counts = np.empty((2, len(features), N_BINS))
+        for line, side, often in zip(counts, (positive, unlabeled), repeats, strict=True):
+            found = np.bincount(cells, often[bag.row_numbers], line.size).reshape(line.shape)
+            found[np.arange(len(features)), zero_bin] += len(side) - found.sum(axis=1)
+            line[:] = found
+        return features.present, counts
