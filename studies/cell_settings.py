@@ -57,7 +57,7 @@ def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[fl
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))
     _, model = train_on(known, TrainingChoice.from_params(seeded, decision="votes"), Run(jobs=1))
-    values = Predictor(model.ensemble, known.scaling).decisions(drawn.test).by("votes")
+    values = Predictor(model.ensemble).decisions(drawn.test).by("votes")
     ranking = ScoredLabels.from_scores(drawn.truth, values)
     return 100 * float(ranking.pr_auc_trapezoid()), 100 * float(ranking.average_precision())
 

@@ -5,8 +5,7 @@ out of bag, as ``--auto`` does, for each draw of ``studies.pu_tasks``, trains it
 values of the test rows. From these files, the results of any shorter list and committee size are
 computed without further training. The last table leaves out one data set at a time and shows the
 list and size that are best on the others, and their gain on the one left out. Existing files are
-not computed again. All settings have the same number of members here, whereas ``--auto`` trains
-more members with the untuned setting.
+not computed again.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
@@ -48,65 +46,60 @@ FIRST_DRAW = 100  # lower numbers are used for docs/quality.md
 PENALTIES = (1.0, 10.0, 100.0)
 GAMMAS = (0.1, 0.3, 1.0, 3.0)
 Bags = tuple[float, float, float]  # fraction of |P|, rows of U per row of P, w_pos
-TWO, FIVE, TEN = (1.0, 2.0, 0.7), (1.0, 5.0, 0.5), (1.0, 10.0, 0.5)
-HALF, EVEN, QUARTER = (0.5, 5.0, 0.5), (0.5, 5.0, 1.0), (0.25, 10.0, 0.5)
+TWO, FIVE = (1.0, 2.0, 0.7), (1.0, 5.0, 0.5)
 
 
 def grid(bags: Bags, gammas: Sequence[float], penalties: Sequence[float]) -> list[Informed]:
     return [Informed(*bags, gamma, c_unl) for gamma in gammas for c_unl in penalties]
 
 
+def weighted(
+    bags: Bags, gammas: Sequence[float], penalties: Sequence[float], powers: Sequence[float]
+) -> list[Informed]:
+    """Return settings that weigh features."""
+    return [replace(one, power=power) for one in grid(bags, gammas, penalties) for power in powers]
+
+
+def linear(penalties: Sequence[float], powers: Sequence[float]) -> list[Informed]:
+    """Return settings of linear members, penalties relative to gamma="scale"."""
+    return [replace(one, linear=True) for one in weighted(TWO, (1.0,), penalties, powers)]
+
+
 UNTUNED = Informed(*TWO, 1.0, 1.0)
-FORMER = [
-    *grid(TWO, GAMMAS, (1.0, 10.0)),
-    *grid(TWO, (0.1, 0.3), (100.0,)),
-    *grid(TWO, (0.3, 1.0), (0.1,)),
-    *grid(HALF, GAMMAS, (1.0, 10.0)),
-    *grid(HALF, (0.03,), (100.0,)),
-    *grid(HALF, (0.1, 0.3), (0.1,)),
-    *grid(EVEN, (0.3, 1.0), (1.0, 10.0)),
-    *grid(FIVE, (1.0,), (1.0,)),
-    *grid((1.0, 2.0, 1.0), (0.3, 1.0), (1.0,)),
+FORMER = [*grid(TWO, GAMMAS[:3], PENALTIES[:1]), *grid(FIVE, GAMMAS[:3], PENALTIES)]
+TODAY = [
+    *grid(TWO, GAMMAS[1:], PENALTIES[:1]),
+    *weighted(TWO, (3.0,), (1.0,), (1.0, 2.0)),
+    *linear((10.0,), (1.0,)),
+    *grid(FIVE, (0.3, 1.0), (10.0,)),
 ]
-WIDE = [
+TODAY += [replace(one, quantile=True) for one in TODAY if one != Informed(*FIVE, 0.3, 10.0)]
+ONE_SCALING = [
     *FORMER,
-    *grid(TWO, GAMMAS, PENALTIES),
-    *grid(TWO, (0.1, 0.3), (1000.0,)),
-    *grid(FIVE, GAMMAS, PENALTIES),
-    *grid(FIVE, (0.1, 0.3), (1000.0,)),
-    *grid(TEN, GAMMAS[:3], (10.0, 100.0)),
-    *grid(HALF, GAMMAS[:3], (100.0,)),
-    *grid(QUARTER, GAMMAS[:3], PENALTIES),
+    *grid(TWO, GAMMAS, PENALTIES[:1]),
+    *weighted(TWO, (1.0, 3.0), (1.0,), (1.0, 2.0)),
+    *weighted(TWO, (10.0,), (1.0,), (2.0,)),
+    *weighted(FIVE, (1.0, 3.0), (1.0, 10.0), (1.0,)),
+    *linear((1.0, 10.0, 100.0), (0.0, 1.0, 2.0)),
 ]
-FORMER_NAME, FORMER_KEPT, FORMER_FADES = "the former 30", 10, 0.05
+WIDE = [*ONE_SCALING, *(replace(one, quantile=True) for one in ONE_SCALING)]
 LISTS = {
-    FORMER_NAME: FORMER,
+    "the former 12": FORMER,
     "all": WIDE,
-    "today's": [
-        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
-        *grid(FIVE, GAMMAS[:3], PENALTIES),
+    "today's": TODAY,
+    "without quantiles": [one for one in TODAY if not one.quantile],
+    "without weights": [one for one in TODAY if not one.power],
+    "without linear members": [one for one in TODAY if not one.linear],
+    "without large bags": [one for one in TODAY if one.ratio == TWO[1]],
+    "and large weighted bags": [
+        *TODAY,
+        *weighted(FIVE, (3.0,), (10.0,), (1.0,)),
+        *(replace(one, quantile=True) for one in weighted(FIVE, (3.0,), (10.0,), (1.0,))),
     ],
-    "and large penalties for two": [
-        *grid(TWO, GAMMAS[:3], PENALTIES),
-        *grid(FIVE, GAMMAS[:3], PENALTIES),
-    ],
-    "and gamma 3": [
-        *grid(TWO, GAMMAS, PENALTIES[:1]),
-        *grid(FIVE, GAMMAS, PENALTIES),
-    ],
-    "only two rows of U": grid(TWO, GAMMAS[:3], PENALTIES),
-    "only five": grid(FIVE, GAMMAS[:3], PENALTIES),
-    "ten in place of five": [
-        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
-        *grid(TEN, GAMMAS[:3], PENALTIES[1:]),
-    ],
-    "and half of P": [
-        *grid(TWO, GAMMAS[:3], PENALTIES[:1]),
-        *grid(FIVE, GAMMAS[:3], PENALTIES),
-        *grid(HALF, GAMMAS[:3], PENALTIES[:2]),
-    ],
+    "and more linear members": [*TODAY, *linear((1.0, 10.0), (0.0, 1.0, 2.0))],
 }
-KEPT = (2, 3, 4, 6, 10)
+FORMER_NAME, FORMER_KEPT = "the former 12", 4
+KEPT = (2, 3, 4, 6, 8)
 Way = tuple[str, int]  # name of a list, committee size
 
 
@@ -120,19 +113,17 @@ class Measured:
     candidates: dict[Informed, Candidate]
     values: dict[Candidate, np.ndarray]  # of the test rows, standardized
 
-    def answer(
-        self, settings: Sequence[Informed], kept: int, fades: float = committee.UNTUNED_FADES
-    ) -> np.ndarray:
+    def answer(self, settings: Sequence[Informed], kept: int) -> np.ndarray:
         """Return the values of a committee, pooled with the weights of ``--auto``."""
         scored: dict[Candidate, float] = {}
-        for setting in (UNTUNED, *settings):
+        for setting in settings:
             if setting in self.scores:
                 scored.setdefault(self.candidates[setting], self.scores[setting])
         results = [
             ScoredTask(ScoringTask(candidate, SCREENING_MEMBERS), score, number)
             for number, (candidate, score) in enumerate(scored.items())
         ]
-        pooled = committee.pooled(results, self.candidates[UNTUNED], max_settings=kept, fades=fades)
+        pooled = committee.pooled(results, max_settings=kept)
         return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
 
 
@@ -145,20 +136,22 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         base=params,
         oob=True,
         search="informed",
+        metric=committee.INFORMED_METRIC,
         max_unl=committee.QUICK_MAX_UNL,
         gram_mb=committee.QUICK_GRAM_MB,
     )
     sample = TuningSample.from_data(data, settings, Run(jobs=1))
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
     space = sample.space("resvm", settings)
+    gammas = {None: sample.gamma, "quantile": sample.scaled("quantile").gamma}
     candidates = {
-        one: informed_candidates([one], space, n_pos, n_unl, sample.gamma)[0]
-        for one in dict.fromkeys([UNTUNED, *WIDE])
+        one: informed_candidates([one], space, n_pos, n_unl, gammas)[0]
+        for one in dict.fromkeys(WIDE)
     }
     scorer = CandidateScorer(sample, settings)
     scores = {}
     for _, group in itertools.groupby(
-        sorted(candidates, key=lambda one: candidates[one].kernel_key),
+        sorted(candidates, key=lambda one: repr(candidates[one].kernel_key)),
         key=lambda one: candidates[one].kernel_key,
     ):
         some = list(group)
@@ -173,14 +166,18 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         data,
         TrainingChoice(
             tuple(
-                Setting(one.parameters(params, MEMBERS, n_pos, data.n_unlabeled), 1 / len(distinct))
+                Setting(
+                    one.parameters(params, MEMBERS, n_pos, data.n_unlabeled),
+                    1 / len(distinct),
+                    one.scale,
+                )
                 for one in distinct
             ),
             decision="mean",
         ),
         Run(jobs=1),
     )
-    members = Predictor(model.ensemble, data.scaling).member_values(drawn.test)
+    members = Predictor(model.ensemble).member_values(drawn.test)
     values = {
         one: (members[:, group.columns].mean(axis=1) - group.shift) / group.scale
         for one, group in zip(distinct, model.ensemble.groups, strict=True)
@@ -196,7 +193,7 @@ def save(measured: Measured, path: Path) -> None:
     np.savez_compressed(
         partial,
         task=np.array(measured.task),
-        settings=np.array([astuple(one) for one in settings]),
+        settings=np.array([astuple(one) for one in settings], np.float64),
         truth=measured.truth,
         scores=np.array([measured.scores.get(one, np.nan) for one in settings]),
         places=np.array([candidates.index(measured.candidates[one]) for one in settings]),
@@ -208,7 +205,10 @@ def save(measured: Measured, path: Path) -> None:
 def load(path: Path) -> Measured:
     """Read a file written by ``save``; candidates are identified only by number."""
     with np.load(path, allow_pickle=False) as held:
-        settings = [Informed(*numbers) for numbers in held["settings"].tolist()]
+        settings = [
+            Informed(*numbers[:-2], *map(bool, numbers[-2:]))
+            for numbers in held["settings"].tolist()
+        ]
         by_number = [
             Candidate("resvm", (("n_pos", float(number)),)) for number in range(len(held["values"]))
         ]
@@ -228,8 +228,7 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
     """Return average precision by data set, in percent; tasks of one family are one data set."""
     found = defaultdict(list)
     for one in draws:
-        fades = FORMER_FADES if way == (FORMER_NAME, FORMER_KEPT) else committee.UNTUNED_FADES
-        values = one.answer(LISTS[way[0]], way[1], fades)
+        values = one.answer(LISTS[way[0]], way[1])
         found[TASKS[one.task].family].append(100 * average_precision_score(one.truth, values))
     return {name: float(np.mean(areas)) for name, areas in found.items()}
 
@@ -243,8 +242,8 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
     show("| --- " + "| --: " * (len(KEPT) + 1) + "|")
     for name, some in LISTS.items():
         cells = [f"{np.mean(list(areas[name, kept].values())):.2f}" for kept in KEPT]
-        show(f"| {name} | {len(set(some) | {UNTUNED})} | " + " | ".join(cells) + " |")
-    show("\n| data set left out | best on the others | gain there over the former 30 | today's |")
+        show(f"| {name} | {len(set(some))} | " + " | ".join(cells) + " |")
+    show("\n| data set left out | best on the others | gain there over the former 12 | today's |")
     show("| --- | --- | --: | --: |")
     gains = []
     for name in former:
@@ -267,7 +266,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = Path(given.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    assert set(LISTS["today's"]) == set(informed_settings(Kernel("rbf")))
+    assert set(TODAY) == set(informed_settings(MethodParameters(), (), ["quantile"]))
     paths = []
     with parallel.inner_threads_held(), silenced():
         for number, task, share in itertools.product(

@@ -95,7 +95,7 @@ def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
     unseen_mask = UnseenMask(
         part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)
     )
-    predictor = Predictor(model.ensemble, data.scaling)
+    predictor = Predictor(model.ensemble)
     first = 0
     stored: dict[str, np.ndarray] = {}
     for name, rows in (("pos", some.positives), ("unl", some.unlabeled)):

@@ -81,7 +81,7 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
     data = MemoryData(drawn.positives, drawn.unlabeled, scale=scale)
     run = Run(jobs=1)
     _, model = train_on(data, choose_settings(data, choice, run), run)
-    decisions = Predictor(model.ensemble, data.scaling).decisions(drawn.test)
+    decisions = Predictor(model.ensemble).decisions(drawn.test)
     seconds = time.process_time() - started
     decided = model.decision
     values = decisions.by(decided.rule)

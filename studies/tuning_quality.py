@@ -164,7 +164,7 @@ def measure_auto(key: dict, drawn: Draw) -> dict:
     run = Run(jobs=1)
     _, model = train_on(data, choose_settings(data, choice, run), run)
     seconds = time.process_time() - started
-    decisions = Predictor(model.ensemble, data.scaling).decisions(drawn.test)
+    decisions = Predictor(model.ensemble).decisions(drawn.test)
     areas = {
         "test": pr_auc(drawn, decisions.by(model.decision.rule)),
         "test_by_votes": pr_auc(drawn, decisions.values),
