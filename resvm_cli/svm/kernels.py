@@ -24,7 +24,7 @@ from resvm_cli.parameters import (
     MAX_DEGREE,
     KernelName,
 )
-from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
+from resvm_cli.rows import MAX_INDEX, Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 
 # Relative rounding error of a squared distance that is computed from norms and a dot product.
@@ -194,13 +194,15 @@ def wrong_serials(rows: Rows) -> list[tuple[int, str]]:
     numbers = np.full(len(rows), np.nan)
     given = rows_with_serial(rows)
     numbers[given] = rows.values[rows.indptr[given]]
-    wrong = np.flatnonzero(~((numbers >= 1) & (numbers == np.floor(numbers))))
+    possible = (numbers >= 1) & (numbers <= MAX_INDEX) & (numbers == np.floor(numbers))
+    wrong = np.flatnonzero(~possible)
     return [
         (
             int(row),
             "its serial number, 0:N, is missing"
             if np.isnan(numbers[row])
-            else f"its serial number is {numbers[row]:g}; it must be a positive integer",
+            else f"its serial number is {numbers[row]:g}; it must be an integer from 1 to"
+            f" {MAX_INDEX:,}",
         )
         for row in wrong
     ]

@@ -183,9 +183,10 @@ def broken(folder: Path, row: int, *, serial: object = None, index: int | None =
     ("serial", "said"),
     [
         ("", ":4: its serial number, 0:N, is missing"),
-        (2.5, ":4: its serial number is 2.5; it must be a positive integer"),
-        (-3, ":4: its serial number is -3; it must be a positive integer"),
-        (0, ":4: its serial number is 0; it must be a positive integer"),
+        (2.5, ":4: its serial number is 2.5; it must be an integer from 1"),
+        (-3, ":4: its serial number is -3; it must be an integer from 1"),
+        (0, ":4: its serial number is 0; it must be an integer from 1"),
+        (1e300, ":4: its serial number is 1e+300; it must be an integer from 1"),
         (91, ":4: the serial number is 91, but rows have only"),
     ],
 )
