@@ -141,7 +141,7 @@ def test_a_killed_run_resumes_to_the_same_end(strategy, problem, resvm, tmp_path
 
 
 def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
-    arguments = ["tune", *data(problem), "-o", tmp_path / "t", "--n-models", 40, "--trials", 400]
+    arguments = ["tune", *data(problem), "-o", tmp_path / "t", "--n-models", 40, "--trials", 20_000]
     with start_resvm(*(word for word in arguments if word != "-q")) as running:
         until(lambda: n_lines(tmp_path / "t" / "trials.jsonl"))
         running.send_signal(signal.SIGINT)
