@@ -26,6 +26,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from resvm_cli.tuning.auto import choose_settings
 from studies.pu_tasks import TASKS, labeled
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
@@ -87,11 +88,12 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
 
 
 def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
-    """Compute what ``resvm rank`` does: default parameters, scaling if advised, mean values."""
+    """Compute what ``resvm rank`` does by default: search for settings, rank by mean values."""
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
-    part, model = train_on(
-        data, TrainingChoice.from_params(MethodParameters(seed=cell.number)), Run(jobs=1)
-    )
+    run = Run(jobs=1)
+    params = MethodParameters(seed=cell.number)
+    choice = choose_settings(data, TrainingChoice.from_params(params, auto="committee"), run)
+    part, model = train_on(data, choice, run)
     unseen_mask = UnseenMask(
         part.problems, TrainingRows(some.positives, part.unlabeled, part.drawn, None)
     )
@@ -119,6 +121,7 @@ def main() -> None:
     parser.add_argument("--store", required=True, help="a folder of .npz files")
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 3), help="from and to")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--labelings", nargs="+", choices=LABELINGS, default=LABELINGS)
     arguments = parser.parse_args()
     store = Path(arguments.store)
     store.mkdir(exist_ok=True)
@@ -127,7 +130,7 @@ def main() -> None:
         for number in range(*arguments.draws)
         for task in arguments.tasks
         for contamination in CONTAMINATIONS
-        for labeling in LABELINGS
+        for labeling in arguments.labelings
     ]
     with parallel.inner_threads_held():
         for cell in cells:

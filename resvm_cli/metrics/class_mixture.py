@@ -7,20 +7,22 @@ with equal weight for each set. Nothing else is assumed, so any increasing trans
 values leaves the result unchanged. The EM algorithm fits a, b and the line (the exponential tilt of
 Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
 
-Any smaller b explains the same values, since some positives in U may look exactly like negatives.
-If the fitted classes overlap too much, the values do not determine b, and its lower bound is 0.
+Any smaller b explains the same values, since some rows of U that look positive may not be. The
+values do not tell which fraction rho of them are. It is treated as random, and the more P and U
+overlap, the more it varies. If they overlap too much, nothing is claimed, unless b is given or some
+rows of U were tested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import LEVEL, Interval, draw_counts
+from resvm_cli.metrics.intervals import LEVEL, Interval, clopper_pearson, draw_counts
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.rows import distinct
 
@@ -33,17 +35,9 @@ STEPS, RESAMPLED_STEPS = 500, 200
 TOLERANCE = 1e-6
 RIDGE = 1e-3
 REPLICATES = 200
-REPLICATES_AT_ONCE = 200
-# Bootstrap intervals are widened by this factor, because the line is only a model.
-WIDENING = 1.3
-# Below these ROC areas (of the fitted classes, and of P against U) b is treated as unknown.
-MIN_AREA, MIN_AREA_OF_SETS = 0.9, 0.67
-MAX_WIDTH = 0.2  # if the bootstrap interval of b is wider, b is treated as unknown
-# The line cannot model rows of one class that look exactly like the other class. Therefore, a
-# fraction LOOKALIKES of the rows is assumed to be positive at the average rate, and lower bounds of
-# precision are reduced by SLACK. With larger values (docs/ranking.md), no list would reach a false
-# discovery rate of 0.05.
-LOOKALIKES, SLACK = 0.04, 0.04
+WIDENING = 1.3  # of upper bounds, because the line is only a model
+MIN_AREA = 0.65  # no claim if the ROC area of P against U is smaller
+LOW_TAIL = 0.05  # of lower bounds of precision and b
 MAX_DEPTHS = 300
 
 
@@ -76,6 +70,30 @@ class BinnedValues:
         found: FloatArray = np.log(middle / (1 - middle))
         return found
 
+    @cached_property
+    def area(self) -> float:
+        """The area under the ROC curve of P against U."""
+        total = float(self.positives.sum() * self.unlabeled.sum())
+        below = np.cumsum(self.unlabeled) - self.unlabeled / 2
+        return float((self.positives * below).sum()) / total
+
+    @cached_property
+    def max_b(self) -> float:
+        """An upper bound of b from counts alone.
+
+        Above any value, U has at least b times the fraction of positives that lie there.
+        """
+        n_pos, n_unl = int(self.positives.sum()), int(self.unlabeled.sum())
+        above = zip(np.cumsum(self.positives[::-1]), np.cumsum(self.unlabeled[::-1]), strict=True)
+        return min(
+            1.0,
+            *(
+                clopper_pearson(int(of_unl), n_unl).high
+                / max(clopper_pearson(int(of_pos), n_pos).low, 1e-9)
+                for of_pos, of_unl in above
+            ),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
@@ -99,6 +117,14 @@ class _Fits:
         """Return the probability that a row of U is positive (fits x bins)."""
         ratio = self.b * self.ratios(logits)
         return ratio / (ratio + (1 - self.b))
+
+    def log_likelihood(self, binned: BinnedValues) -> float:
+        """Return the first fit's log-likelihood of which rows are in P, given their values."""
+        ratio = self.ratios(binned.logits)[0]
+        of_pos = binned.positives.sum() * (self.a[0] + (1 - self.a[0]) * ratio)
+        of_unl = binned.unlabeled.sum() * (1 - self.b[0] + self.b[0] * ratio)
+        chance = np.clip(of_pos / (of_pos + of_unl), 1e-12, 1 - 1e-12)
+        return float(binned.positives @ np.log(chance) + binned.unlabeled @ np.log(1 - chance))
 
 
 def _fit(
@@ -162,7 +188,8 @@ class ClassMixture:
     """The fitted mixture of positives and negatives."""
 
     binned: BinnedValues
-    fitted: _Fits
+    fitted: _Fits  # one fit, or two if b is given and a is not
+    weights: FloatArray  # of these fits
     resampled: _Fits | None
     a_known: bool
     b_known: bool
@@ -185,29 +212,46 @@ class ClassMixture:
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
         binned = BinnedValues.from_values(positives, unlabeled)
-        first = (FIRST_A if a is None else a, FIRST_B if b is None else b, 0.0, FIRST_SLOPE)
-        start = _Fits(*(np.array([[value]]) for value in first))
-        own = binned.positives[None], binned.unlabeled[None]
-        fitted = _fit(binned.logits, *own, a, b, start, STEPS)
-        resampled = _resampled(binned, fitted, a, b, n_replicates, seed) if n_replicates else None
-        return cls(binned, fitted, resampled, a is not None, b is not None, seed)
+        # precision rises with a: if b is given, a = 0 is the careful end
+        choices = [None, 0.0] if a is None and b is not None else [a]
+        fits = [_first_fit(binned, some, b) for some in choices]
+        likelihoods = np.array([fit.log_likelihood(binned) for fit in fits])
+        weights = np.exp(likelihoods - likelihoods.max())
+        weights /= weights.sum()
+        resampled = None
+        if n_replicates and (b is not None or binned.area >= MIN_AREA):
+            rng = randomness.generator(seed, randomness.MIXED_CLASSES)
+            n_first = round(float(weights[0]) * n_replicates)
+            shares = zip(fits, choices, (n_first, n_replicates - n_first), strict=False)
+            resampled = _joined(
+                [_resampled(binned, fit, some, b, size, rng) for fit, some, size in shares if size]
+            )
+        return cls(binned, _joined(fits), weights, resampled, a is not None, b is not None, seed)
 
-    @cached_property
-    def area(self) -> float:
-        """The area under the ROC curve of the fitted classes."""
-        logits = self.binned.logits
-        of_pos = self.fitted.true_positives(logits)[0]
-        of_unl = self.fitted.hidden_positives(logits)[0]
-        positive = self.binned.positives * of_pos + self.binned.unlabeled * of_unl
-        return _roc_area(positive, self.binned.positives + self.binned.unlabeled - positive)
-
-    @cached_property
+    @property
     def separable(self) -> bool:
-        """Whether the classes are far enough apart to determine a and b."""
-        of_sets = _roc_area(self.binned.positives, self.binned.unlabeled)
-        if self.area < MIN_AREA or of_sets < MIN_AREA_OF_SETS:
-            return False
-        return self.resampled is None or float(np.ptp(_tails(self.resampled.b))) <= MAX_WIDTH
+        """Whether the sets are far enough apart to determine a and b."""
+        return self.binned.area >= MIN_AREA
+
+    @property
+    def claims(self) -> bool:
+        """Whether anything can be said about the precision of a list."""
+        return self.b_known or self.separable
+
+    @property
+    def spread(self) -> float:
+        """How widely rho varies: it is u to this power, with u uniform between 0 and 1."""
+        overlap = 1 - self.binned.area
+        return 0.5 * overlap if self.b_known else max(0.02, 1.2 * overlap - 0.05)
+
+    @cached_property
+    def _rho(self) -> FloatArray:
+        """The fraction of the fitted positives that are positive, for each resample."""
+        assert self.resampled is not None
+        size = len(self.resampled.a)
+        order = randomness.shuffled(randomness.run_bits(self.seed, randomness.RHO), size)
+        rho: FloatArray = ((order + 0.5) / size)[:, None] ** self.spread
+        return rho
 
     @property
     def contamination_pos(self) -> Interval:
@@ -220,28 +264,40 @@ class ClassMixture:
         return self._parameter("b", self.b_known)
 
     def _parameter(self, name: str, known: bool) -> Interval:
-        value = float(getattr(self.fitted, name)[0, 0])
-        if known or self.resampled is None:
+        value = float((self.weights @ getattr(self.fitted, name)).item())
+        if known:
             return Interval(value, value, value)
-        bounds = _bounds(np.array([value]), getattr(self.resampled, name))
-        return Interval(value, bounds[0][0] if self.separable else 0.0, bounds[1][0])
+        if not self.separable:
+            return Interval(np.nan, 0.0, self.binned.max_b if name == "b" else 1.0)
+        shrunk = value * (1 - 0.5 * self.spread) if name == "b" else value
+        if self.resampled is None:
+            return Interval(shrunk, shrunk, shrunk)
+        replicates = getattr(self.resampled, name)
+        low, high = (float(bound[0]) for bound in _bounds(np.array([value]), replicates))
+        if name == "b":
+            low = min(shrunk, float(np.quantile(self._rho * replicates, LOW_TAIL)))
+        return Interval(shrunk, low, high)
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
-        """Return the fraction of positives in the top 1, 2, ... rows of U."""
+        """Return the fraction of positives in the top 1, 2, ... rows of U; nan if unknown."""
+        if not self.claims:
+            return IntervalsByDepth(*np.full((3, n_listed), np.nan))
         logits = self.binned.logits[::-1]
         counts = self.binned.unlabeled[::-1]
+        rest = float(self.fitted.b[0, 0]) if self.b_known else 0.0  # precision where rho is 0
 
         def probabilities(fits: _Fits) -> FloatArray:
             own = fits.hidden_positives(logits)
-            return _scaled_to_mean(own, counts, float(fits.b[0, 0])) if self.b_known else own
+            return _scaled_to_mean(own, counts, rest) if self.b_known else own
 
-        found = self._mean_probability(counts, probabilities, n_listed)
-        if self.b_known or self.separable:
-            return found
-        return IntervalsByDepth(found.value, 0.0 * found.low, found.high)
+        found = self._mean_probability(counts, probabilities, n_listed, rest)
+        value = found.value + 0.5 * self.spread * (rest - found.value)
+        return IntervalsByDepth(value, np.minimum(found.low, value), found.high)
 
     def expected_false(self, n_listed: int) -> IntervalsByDepth:
         """Return the expected number of negatives in the bottom 1, 2, ... rows of P."""
+        if not (self.a_known or self.separable):
+            return IntervalsByDepth(*np.full((3, n_listed), np.nan))
         logits = self.binned.logits
         counts = self.binned.positives
 
@@ -251,17 +307,25 @@ class ClassMixture:
 
         found = self._mean_probability(counts, probabilities, n_listed)
         depth = np.arange(1, n_listed + 1)
-        low = found.low if self.a_known or self.separable else 0.0 * found.low
-        return IntervalsByDepth(found.value * depth, low * depth, found.high * depth)
+        return IntervalsByDepth(found.value * depth, found.low * depth, found.high * depth)
 
-    def n_false(self) -> int:
-        """Return the expected number of negatives in P."""
-        return round(float(self.fitted.a[0, 0] * self.binned.positives.sum()))
+    def n_false(self) -> int | None:
+        """Return the expected number of negatives in P; None if it is unknown."""
+        if not (self.a_known or self.separable):
+            return None
+        return round(self.contamination_pos.value * float(self.binned.positives.sum()))
 
     def _mean_probability(
-        self, counts: FloatArray, probabilities: Callable[[_Fits], FloatArray], n_listed: int
+        self,
+        counts: FloatArray,
+        probabilities: Callable[[_Fits], FloatArray],
+        n_listed: int,
+        rest: float | None = None,
     ) -> IntervalsByDepth:
-        """Return the mean probability over the first 1, 2, ... rows; ``counts`` is rows per bin."""
+        """Return the mean probability over the first 1, 2, ... rows; ``counts`` is rows per bin.
+
+        If ``rest`` is given, a fraction 1 - rho of the rows has this probability instead.
+        """
         ends = np.concatenate([[0.0], np.cumsum(counts)])
 
         def means(fits: _Fits, depths: FloatArray) -> FloatArray:
@@ -270,18 +334,27 @@ class ClassMixture:
             return np.clip(np.array(lines) / depths, 0.0, 1.0)
 
         depth = np.arange(1, n_listed + 1, dtype=np.float64)
-        value = means(self.fitted, depth)[0]
-        value = value + LOOKALIKES * (means(self.fitted, ends[-1:])[0] - value)
+        value = self.weights @ means(self.fitted, depth)
         if self.resampled is None:
             nothing = np.full(n_listed, np.nan)
             return IntervalsByDepth(value, nothing, nothing)
         some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
         # the number of positives in a list of this length varies around its expectation
-        found = rng.binomial(some.astype(np.int64), means(self.resampled, some)) / some
+        chances, lengths = means(self.resampled, some), some.astype(np.int64)
+        found = rng.binomial(lengths, chances) / some
         low, high = _bounds(np.interp(some, depth, value), found)
-        low = np.maximum(low - SLACK, 0.0)
+        if rest is not None:
+            found = rng.binomial(lengths, rest + self._rho * (chances - rest)) / some
+            low = np.quantile(found, LOW_TAIL, axis=0)
         return IntervalsByDepth(value, np.interp(depth, some, low), np.interp(depth, some, high))
+
+
+def _first_fit(binned: BinnedValues, a: float | None, b: float | None) -> _Fits:
+    first = (FIRST_A if a is None else a, FIRST_B if b is None else b, 0.0, FIRST_SLOPE)
+    start = _Fits(*(np.array([[value]]) for value in first))
+    own = binned.positives[None], binned.unlabeled[None]
+    return _fit(binned.logits, *own, a, b, start, STEPS)
 
 
 def _resampled(
@@ -289,24 +362,19 @@ def _resampled(
     fitted: _Fits,
     a: float | None,
     b: float | None,
-    n_replicates: int,
-    seed: int,
+    size: int,
+    rng: np.random.Generator,
 ) -> _Fits:
     """Fit bootstrap samples of both sets."""
-    rng = randomness.generator(seed, randomness.MIXED_CLASSES)
-    parts = []
-    for first in range(0, n_replicates, REPLICATES_AT_ONCE):
-        size = min(REPLICATES_AT_ONCE, n_replicates - first)
-        of_pos = draw_counts(binned.positives, size, rng)
-        of_unl = draw_counts(binned.unlabeled, size, rng)
-        start = _Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
-        parts.append(_fit(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS))
-    return _Fits(
-        *(
-            np.concatenate(lines)
-            for lines in zip(*(vars(part).values() for part in parts), strict=True)
-        )
-    )
+    of_pos = draw_counts(binned.positives, size, rng)
+    of_unl = draw_counts(binned.unlabeled, size, rng)
+    start = _Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
+    return _fit(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS)
+
+
+def _joined(parts: Sequence[_Fits]) -> _Fits:
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return _Fits(*(np.concatenate(column) for column in columns))
 
 
 def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
@@ -325,13 +393,6 @@ def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> Flo
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     found: FloatArray = 1 / (1 + np.exp(-(logits + (low + high) / 2)))
     return found
-
-
-def _roc_area(positive: FloatArray, negative: FloatArray) -> float:
-    """Return the area under the ROC curve from counts per bin, lowest bin first."""
-    total = float(positive.sum() * negative.sum())
-    above = np.cumsum(negative) - negative / 2
-    return float((positive * above).sum()) / total if total > 0 else 0.5
 
 
 def _tails(replicates: FloatArray) -> FloatArray:

@@ -369,6 +369,12 @@ def _put_estimate(
             f" positives and {MIN_UNLABELED} unlabeled rows",
             Message("give a range instead: {contamination_unl:0.1..0.3}"),
         )
+    if not mixture.separable:
+        raise DataError(
+            "P and U overlap too much to estimate the fraction of positives in U: it is at most"
+            f" {100 * mixture.contamination_unl.high:.0f} %",
+            Message("give a range instead: {contamination_unl:0.1..0.3}"),
+        )
     estimate = mixture.contamination_unl
     figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
     # a + b must be below 1, otherwise P would have no more positives than U
