@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import LEVEL, Interval, clopper_pearson, draw_counts
+from resvm_cli.metrics.intervals import LEVEL, Interval, draw_counts
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.rows import distinct
 
@@ -83,16 +83,11 @@ class BinnedValues:
 
         Above any value, U has at least b times the fraction of positives that lie there.
         """
-        n_pos, n_unl = int(self.positives.sum()), int(self.unlabeled.sum())
-        above = zip(np.cumsum(self.positives[::-1]), np.cumsum(self.unlabeled[::-1]), strict=True)
-        return min(
-            1.0,
-            *(
-                clopper_pearson(int(of_unl), n_unl).high
-                / max(clopper_pearson(int(of_pos), n_pos).low, 1e-9)
-                for of_pos, of_unl in above
-            ),
+        of_pos, of_unl = (
+            _wilson(np.cumsum(counts[::-1]), counts.sum())
+            for counts in (self.positives, self.unlabeled)
         )
+        return float(min(1.0, (of_unl[1] / np.maximum(of_pos[0], 1e-9)).min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +186,8 @@ class ClassMixture:
     fitted: _Fits  # one fit, or two if b is given and a is not
     weights: FloatArray  # of these fits
     resampled: _Fits | None
-    a_known: bool
-    b_known: bool
+    a: float | None  # if given
+    b: float | None
     seed: int
 
     @classmethod
@@ -212,6 +207,12 @@ class ClassMixture:
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
         binned = BinnedValues.from_values(positives, unlabeled)
+        return cls._from_binned(binned, a, b, n_replicates, seed)
+
+    @classmethod
+    def _from_binned(
+        cls, binned: BinnedValues, a: float | None, b: float | None, n_replicates: int, seed: int
+    ) -> ClassMixture:
         # precision rises with a: if b is given, a = 0 is the careful end
         choices = [None, 0.0] if a is None and b is not None else [a]
         fits = [_first_fit(binned, some, b) for some in choices]
@@ -226,7 +227,11 @@ class ClassMixture:
             resampled = _joined(
                 [_resampled(binned, fit, some, b, size, rng) for fit, some, size in shares if size]
             )
-        return cls(binned, _joined(fits), weights, resampled, a is not None, b is not None, seed)
+        return cls(binned, _joined(fits), weights, resampled, a, b, seed)
+
+    def with_b(self, b: float) -> ClassMixture:
+        """Return the mixture of the same values for a given b, without bounds."""
+        return self._from_binned(self.binned, self.a, b, 0, self.seed)
 
     @property
     def separable(self) -> bool:
@@ -236,13 +241,13 @@ class ClassMixture:
     @property
     def claims(self) -> bool:
         """Whether anything can be said about the precision of a list."""
-        return self.b_known or self.separable
+        return self.b is not None or self.separable
 
     @property
     def spread(self) -> float:
         """How widely rho varies: it is u to this power, with u uniform between 0 and 1."""
         overlap = 1 - self.binned.area
-        return 0.5 * overlap if self.b_known else max(0.02, 1.2 * overlap - 0.05)
+        return 0.5 * overlap if self.b is not None else max(0.02, 1.2 * overlap - 0.05)
 
     @cached_property
     def _rho(self) -> FloatArray:
@@ -256,12 +261,12 @@ class ClassMixture:
     @property
     def contamination_pos(self) -> Interval:
         """a: the fraction of P that is truly negative."""
-        return self._parameter("a", self.a_known)
+        return self._parameter("a", self.a is not None)
 
     @property
     def contamination_unl(self) -> Interval:
         """b: the fraction of U that is truly positive."""
-        return self._parameter("b", self.b_known)
+        return self._parameter("b", self.b is not None)
 
     def _parameter(self, name: str, known: bool) -> Interval:
         value = float((self.weights @ getattr(self.fitted, name)).item())
@@ -284,11 +289,11 @@ class ClassMixture:
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
         logits = self.binned.logits[::-1]
         counts = self.binned.unlabeled[::-1]
-        rest = float(self.fitted.b[0, 0]) if self.b_known else 0.0  # precision where rho is 0
+        rest = float(self.fitted.b[0, 0]) if self.b is not None else 0.0  # precision where rho is 0
 
         def probabilities(fits: _Fits) -> FloatArray:
             own = fits.hidden_positives(logits)
-            return _scaled_to_mean(own, counts, rest) if self.b_known else own
+            return _scaled_to_mean(own, counts, rest) if self.b is not None else own
 
         found = self._mean_probability(counts, probabilities, n_listed, rest)
         value = found.value + 0.5 * self.spread * (rest - found.value)
@@ -296,14 +301,14 @@ class ClassMixture:
 
     def expected_false(self, n_listed: int) -> IntervalsByDepth:
         """Return the expected number of negatives in the bottom 1, 2, ... rows of P."""
-        if not (self.a_known or self.separable):
+        if not (self.a is not None or self.separable):
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
         logits = self.binned.logits
         counts = self.binned.positives
 
         def probabilities(fits: _Fits) -> FloatArray:
             own = 1 - fits.true_positives(logits)
-            return _scaled_to_mean(own, counts, float(fits.a[0, 0])) if self.a_known else own
+            return _scaled_to_mean(own, counts, float(fits.a[0, 0])) if self.a is not None else own
 
         found = self._mean_probability(counts, probabilities, n_listed)
         depth = np.arange(1, n_listed + 1)
@@ -311,7 +316,7 @@ class ClassMixture:
 
     def n_false(self) -> int | None:
         """Return the expected number of negatives in P; None if it is unknown."""
-        if not (self.a_known or self.separable):
+        if not (self.a is not None or self.separable):
             return None
         return round(self.contamination_pos.value * float(self.binned.positives.sum()))
 
@@ -393,6 +398,14 @@ def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> Flo
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     found: FloatArray = 1 / (1 + np.exp(-(logits + (low + high) / 2)))
     return found
+
+
+def _wilson(counts: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's 95 % bounds of binomial fractions."""
+    square = 1.959964**2
+    middle = (counts + square / 2) / (total + square)
+    width = np.sqrt(square * (counts * (total - counts) / total + square / 4)) / (total + square)
+    return np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
 
 
 def _tails(replicates: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ chosen by conformal p-values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,17 @@ from resvm_cli.model.out_of_bag import EqualRows
 from resvm_cli.rows import FloatArray, Rows
 
 ROUNDING = 1e-12
+SUPPOSED = (0.01, 0.05, 0.1, 0.2, 0.4)  # fractions of U
+SUPPOSED_DEPTHS = (10, 20, 50, 100, 500)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """How many of the first rows would be positive if this fraction of U were."""
+
+    contamination_unl: float
+    n_first: int
+    n_positive: float
 
 
 @dataclass(frozen=True)
@@ -33,12 +44,13 @@ class FdrEstimate:
     contamination_pos: Interval | None  # None: P has no scores, or too few rows
     contamination_unl: Interval | None
     separable: bool
-    contamination_given: bool  # whether the user gave that of U
+    claimed: bool  # whether precision is stated: if separable, or if that of U is given
     n_negatives: int | None  # number of trusted negatives
     n_unlike: int | None = None  # trusted negatives with values outside those of P and U
     fdr: float | None = None
     n_listed: int | None = None  # if fdr was given
     precision: Interval | None = None  # of that list, unless it is conformal
+    cases: tuple[WhatIf, ...] = ()  # unless precision is stated
 
     @classmethod
     def from_classes(
@@ -52,7 +64,18 @@ class FdrEstimate:
         if classes is None:
             return cls(None, None, False, False, count, n_unlike)
         fractions = classes.contamination_pos, classes.contamination_unl
-        return cls(*fractions, classes.separable, classes.b_known, count, n_unlike)
+        cases = () if classes.claims else tuple(what_if(classes))
+        return cls(*fractions, classes.separable, classes.claims, count, n_unlike, cases=cases)
+
+
+def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
+    """Yield expected numbers of positives for fractions of U that its values allow."""
+    n_unl = int(classes.binned.unlabeled.sum())
+    most = min(classes.contamination_unl.high, 1 - (classes.a or 0.0))
+    for b in (some for some in SUPPOSED if some < most):
+        precision = classes.with_b(b).precision(n_unl).value
+        for depth in (some for some in SUPPOSED_DEPTHS if some <= n_unl):
+            yield WhatIf(b, depth, round(depth * float(precision[depth - 1]), 1))
 
 
 def read_negatives(path: str, *, zero_based: bool) -> Block:
@@ -136,6 +159,11 @@ def cut_at_fdr(listing: Listing, estimate: FdrEstimate, fdr: float) -> tuple[Lis
     if estimate.n_negatives is not None:
         chosen = listing.further[CONFORMAL[1]] <= fdr + ROUNDING
         return listing.where(chosen), replace(estimate, fdr=fdr, n_listed=int(chosen.sum()))
+    if estimate.contamination_unl is not None and not estimate.claimed:
+        raise DataError(
+            "P and U overlap too much to say how many rows of a list are positive",
+            Message("give {contamination_unl} or {negatives}"),
+        )
     precision, low, high = (listing.further[name] for name in PRECISION)
     length = int((precision >= 1 - fdr - ROUNDING).sum())  # precision never rises down the list
     reached = None
@@ -164,14 +192,6 @@ def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
             f"too few rows for an estimate: at least {MIN_POSITIVES} known positives and"
             f" {MIN_UNLABELED} rows of U must be out of bag; the list is empty"
         ]
-    warnings: list[Text] = []
-    if not (estimate.separable or estimate.contamination_given):
-        warnings.append(
-            Message(
-                "P and U overlap too much to estimate the fraction of positives in U, so the list"
-                " may contain far fewer positives: give {contamination_unl} or {negatives}"
-            )
-        )
-    if not estimate.n_listed:
-        warnings.append(Message("no list is expected to have this rate: try a larger {fdr}"))
-    return warnings
+    if estimate.n_listed:
+        return []
+    return [Message("no list is expected to have this rate: try a larger {fdr}")]

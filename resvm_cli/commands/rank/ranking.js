@@ -37,7 +37,7 @@ function listTable(list, name, why = []) {
     const value = list.further[name], low = list.further[`${name}_low`], high = list.further[`${name}_high`];
     if (!value) return;
     const text = (x) => shown(factor * x, digits);
-    columns.push({head, value: (i) => value[i], cell: (i) => value[i] === null ? "–" :
+    columns.push({head, value: (i) => value[i], cell: (i) => value[i] === null ? list.members[i] ? "unknown" : "–" :
       text(value[i]) + unit + (low[i] === null ? "" : ` (${text(low[i])} to ${text(high[i])})`)});
   };
   bounded("expected positive so far", "precision", 100, " %", 0);

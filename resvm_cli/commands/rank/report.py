@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from resvm_cli.training.input import TrainingInput
 
 
+UNCOUNTED = "ranked, but not counted, because P and U overlap"
 RECOVERED_FRACTIONS = (
     0.5,
     0.9,
 )  # of known positives, whose ranks are reported
 RANKED_DEPTHS = (10, 100, 1000)
+SHOWN_DEPTH = 50  # of the cases in the summary
 MAX_SHOWN = 20  # rows whose reasons are printed
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
 DRAWN_POINTS = 1500
@@ -61,6 +63,8 @@ def show_ranking(result: RankResult) -> None:
         rows += _estimate_rows(result.fdr_estimate)
     if result.n_suspects is not None:
         rows.append(("suspects", f"{result.n_suspects:,} of the known positives look false"))
+    elif result.audit:
+        rows.append(("suspects", UNCOUNTED))
     for name, text in rows:
         say(f"{name:>10}  {text}")
 
@@ -75,10 +79,13 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
     """Return summary lines about the positives in U and the list that --fdr chose."""
     rows = []
     if (fraction := estimate.contamination_unl) is not None:
-        text = f"{_percent(fraction)} of U, estimated"
-        if not (estimate.separable or estimate.contamination_given):
-            text += "; unreliable, because P and U overlap"
-        rows.append(("positives", text))
+        if estimate.claimed:
+            rows.append(("positives", f"{_percent(fraction)} of U, estimated"))
+        else:
+            text = (
+                f"at most {_ceiling(fraction)} of U; how many is unknown, because P and U overlap"
+            )
+            rows += [("positives", text), *_case_rows(estimate)]
     if estimate.fdr is not None:
         text = f"{estimate.n_listed:,} rows"
         if estimate.precision is not None:
@@ -90,6 +97,21 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
             )
         rows.append(("list", text))
     return rows
+
+
+def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
+    """Return a line about the first rows if certain fractions of U were positive."""
+    depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
+    cases = [case for case in estimate.cases if case.n_first == depth]
+    texts = [f"if {100 * case.contamination_unl:.0f} %: {case.n_positive:.0f}" for case in cases]
+    if not texts:
+        return []
+    texts[0] = texts[0].replace(":", " of U are positive:") + f" of the first {depth}"
+    return [("expected", "; ".join(texts))]
+
+
+def _ceiling(fraction: Interval) -> str:
+    return f"{math.ceil(100 * fraction.high)} %"
 
 
 def _percent(fraction: Interval) -> str:
@@ -150,6 +172,7 @@ def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
         "fdr": estimate.fdr,
         "n_listed": estimate.n_listed,
         "precision": bounded(estimate.precision),
+        "cases": [asdict(case) for case in estimate.cases],
     }
 
 
@@ -252,9 +275,11 @@ def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
     if (estimate := result.fdr_estimate) is not None:
         if estimate.contamination_unl is not None:
             name = "positives in U, estimated"
-            if not (estimate.separable or estimate.contamination_given):
-                name += " (unreliable: P and U overlap)"
-            yield name, f"{100 * estimate.contamination_unl.value:.1f} %"
+            unl = estimate.contamination_unl
+            if estimate.claimed:
+                yield name, f"{100 * unl.value:.1f} %"
+            else:
+                yield name + f" (at most {_ceiling(unl)})", "unknown"
         if estimate.fdr is not None:
             name = f"rows listed at a false discovery rate of {estimate.fdr:g}"
             yield name, estimate.n_listed or 0
@@ -306,8 +331,13 @@ def _made(result: RankResult) -> list[str]:
             "Suspects are the known positives with the lowest values. Their number is the number"
             " of false positives expected from the given or estimated contamination of P."
         )
+    elif result.recovery is not None:
+        notes.append(f"Suspects among the known positives are {UNCOUNTED}.")
     else:
         notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
+    if result.fdr_estimate is not None:
+        for _, text in _case_rows(result.fdr_estimate):
+            notes.append(f"Precision is unknown, because P and U overlap. Positives, {text}.")
     if result.reasons:
         notes.append(
             "Reasons show the terms that add up to a row's mean value over the members that have"

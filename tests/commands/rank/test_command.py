@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import threading
 
@@ -267,6 +268,56 @@ def test_a_rate_that_cannot_be_promised_gives_an_empty_list_and_says_so(problem,
     assert ran.out.decode().split() == [*COLUMNS, *PRECISION]
     notes = json.loads(resvm(*quick(problem, "--fdr", 0.001, "--json")).out)["notes"]
     assert "try a larger --fdr" in notes[-1]
+
+
+@pytest.fixture(scope="module")
+def overlapping(tmp_path_factory):
+    """P and U drawn from the same distribution."""
+    folder = tmp_path_factory.mktemp("overlapping")
+    rows = np.random.default_rng(3).standard_normal((160, 3))
+    write_svm(folder / "pos.svm", rows[:40])
+    write_svm(folder / "unl.svm", rows[40:])
+    return folder
+
+
+def test_where_p_and_u_overlap_nothing_is_claimed(overlapping, resvm):
+    rows = table(resvm(*quick(overlapping)))
+    assert {row[name] for row in rows for name in PRECISION} == {""}
+    found = json.loads(resvm(*quick(overlapping, "--json")).out)
+    promise = found["promise"]
+    assert promise["separable"] is False
+    assert promise["contamination_unl"]["value"] is None
+    assert promise["contamination_unl"]["low"] == 0
+    assert promise["contamination_unl"]["high"] > 0.4
+    assert found["n_suspects"] is None
+    cases = [case for case in promise["cases"] if case["n_first"] == 50]
+    assert [case["contamination_unl"] for case in cases] == [0.01, 0.05, 0.1, 0.2, 0.4]
+    counts = [case["n_positive"] for case in cases]
+    assert counts == sorted(counts)
+    assert counts[-1] <= 50
+
+
+def test_where_p_and_u_overlap_the_summary_says_what_can_be_said(overlapping, resvm):
+    loud = ["rank", *data(overlapping)[:-1], "--n-models", 9]
+    told = resvm(*loud).err
+    assert "at most" in told
+    assert "of U; how many is unknown, because P and U overlap" in told
+    assert re.search(r"if 1 % of U are positive: \d+ of the first 50; if 5 %: \d+;", told)
+    assert "look false" not in told
+    audit = resvm(*loud, "--audit")
+    assert "suspects  ranked, but not counted" in audit.err
+    assert {row["expected_false"] for row in table(audit)} == {""}
+    counted = resvm(*loud, "--audit", "--contamination-pos", 0.1)
+    assert "4 of the known positives look false" in counted.err
+
+
+def test_where_p_and_u_overlap_fdr_is_refused_unless_more_is_known(overlapping, resvm):
+    ran = resvm(*quick(overlapping, "--fdr", 0.1))
+    assert (ran.code, ran.out) == (3, b"")
+    assert "P and U overlap too much to say how many rows of a list are positive" in ran.err
+    assert "--contamination-unl" in ran.err
+    assert "--negatives" in ran.err
+    assert resvm(*quick(overlapping, "--fdr", 0.1, "--contamination-unl", 0.3)).code == 0
 
 
 def test_a_stated_contamination_is_what_precision_ends_at(problem, resvm):

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from resvm_cli.commands.rank import report
+from resvm_cli.commands.rank.fdr import FdrEstimate, WhatIf
 from resvm_cli.commands.rank.listing import Listing, Recovery
 from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.metrics.curves import Histogram
+from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.plan import ModelPlan, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
@@ -113,3 +115,14 @@ def test_an_audit_is_of_the_known_positives(result):
     audit = replace(result, audit=True)
     data = content(report.render_page(audit, TrainingInput("hits.svm", "library.svm")))
     assert data["heading"] == "Known positives of hits.svm, most suspicious first"
+
+
+def test_a_page_without_a_claim_says_what_can_be_said(result):
+    unknown = Interval(float("nan"), 0.0, 0.444)
+    cases = (WhatIf(0.05, 10, 4.2), WhatIf(0.1, 10, 7.6))
+    estimate = FdrEstimate(unknown, unknown, False, False, None, cases=cases)
+    data = content(report.render_page(replace(result, n_suspects=None, fdr_estimate=estimate)))
+    assert ["positives in U, estimated (at most 45 %)", "unknown"] in data["tiles"]
+    told = " ".join(data["made"])
+    assert "if 5 % of U are positive: 4 of the first 10; if 10 %: 8." in told
+    assert "Suspects among the known positives are ranked, but not counted" in told
