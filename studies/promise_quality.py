@@ -1,257 +1,240 @@
-"""Are the estimates of ``resvm rank`` right? ``python -m studies.promise_quality --store DIR``.
+"""Do the figures that ``resvm rank`` states hold?
 
-Reads the files of ``studies.promise_draws`` and ``studies.audit_peers`` and prints tables:
-estimated and true contamination, compared with best-bin estimation; estimated and true precision;
-conformal false discovery rates; and audits of P, compared with cleanlab's.
+``python -m studies.promise_quality --store DIR`` reads the files of ``studies.promise_draws`` and
+compares what is stated with the truth, at several ranks. One constant of the rule was chosen on
+such draws, so each data set is judged by the constant chosen on all others.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import roc_auc_score
 
-from resvm_cli.commands.rank.out_of_bag_scores import TrustedNegatives, benjamini_hochberg
-from resvm_cli.metrics.class_mixture import ClassMixture
-from resvm_cli.model.ensemble import Group
-from resvm_cli.svm.kernels import Kernel
-from studies.audit_peers import CLASSIFIERS
+from resvm_cli.metrics import class_mixture
+from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth, RankedOutcomes
+from resvm_cli.running import parallel
 from studies.markdown import put_between_marks
-from studies.promise_draws import CONTAMINATIONS, LABELINGS, Cell
 from studies.pu_tasks import TASKS
 
 FDR = 0.1
+DEPTHS = (10, 20, 50, 100, 200)
+CONSTANTS = (0.0, 0.0025, 0.005, 0.0075, 0.01)
+MAX_BELOW, MAX_FALSE = 0.04, 0.125  # wanted of the constant, on the sets it is chosen on
+SEPARATE = 0.95  # mean ROC area of the true classes in U
+N_TESTED = 30
 
 
-def best_bin(known: np.ndarray, unlabeled: np.ndarray, contamination_pos: float) -> float:
-    """Estimate the fraction of positives in U by best-bin estimation (Garg et al. 2021)."""
-    cuts = np.unique(known)
-    recall = 1 - np.searchsorted(np.sort(known), cuts, "left") / len(known)
-    share = 1 - np.searchsorted(np.sort(unlabeled), cuts, "left") / len(unlabeled)
-    noise = np.sqrt(np.log(4 / 0.1) / 2) * (len(unlabeled) ** -0.5 + len(known) ** -0.5)
-    best = int(np.argmin((share + 1.01 * noise) / recall))
-    return float(np.clip((1 - contamination_pos) * share[best] / recall[best], 0, 1))
+@dataclass(frozen=True)
+class Stated:
+    """Bounds and errors at the ranks checked, and the false fraction of the list of --fdr."""
+
+    errors: tuple[float, ...] = ()
+    below: int = 0  # ranks at which the truth lies below the bounds
+    above: int = 0
+    lows: tuple[float, ...] = ()
+    false: float | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Estimates and truth of one draw."""
+    """What is stated of one draw."""
 
-    separable: bool
-    error_b: float
+    task: str
+    contamination: float
+    area: float  # of the true classes in U
+    claimed: bool
     inside_b: bool
-    before_b: float
-    error_a: float
-    inside_a: bool
-    at_hidden: float  # estimated minus true precision among the first n_hidden rows
-    inside_precision: bool
-    at_fdr: float  # the same for the list of --fdr; nan if it has fewer than 5 rows
-    fdr_length: float  # rows in that list / hidden positives
-    conformal: float  # false fraction of the list from trusted negatives; 0 if it is empty
-    conformal_found: float  # fraction of the hidden positives in that list
-    false_gap: float  # expected_false minus the truth at the first n_false rows
-    inside_false: bool
-    suspects: int
-    audits: dict[str, float]
+    suspects: float | None  # fraction of P
+    by_constant: dict[float, Stated] = field(default_factory=dict)
+    given: Stated = Stated()
+    tested: tuple[Stated, Stated] = (Stated(), Stated())  # at random, and the first
+    brier: tuple[float, float] = (0.0, 0.0)  # and calibration error, with b given
+
+    @property
+    def family(self) -> str:
+        return TASKS[self.task].family
 
 
-def outcome(cell: Cell, store: Path) -> Outcome:
-    with np.load(store / f"{cell.name}.npz") as stored:
-        draw = dict(stored)
-    of_p, of_u = ~np.isnan(draw["pos"]), ~np.isnan(draw["unl"])
-    known, unlabeled = draw["pos"][of_p], draw["unl"][of_u]
-    true_pos, true_unl = draw["truth_pos"][of_p], draw["truth_unl"][of_u]
-    b, n_hidden = float(draw["truth_unl"].mean()), int(true_unl.sum())
-    mixture = ClassMixture.fit(known, unlabeled)
-    assert mixture is not None
-    share_a, share_b = mixture.contamination_pos, mixture.contamination_unl
-    promised = mixture.precision(len(unlabeled))
-    order = np.argsort(-unlabeled, kind="stable")
-    true = np.cumsum(true_unl[order]) / np.arange(1, len(order) + 1)
-    length = int((promised.value >= 1 - FDR).sum())
-    last = n_hidden - 1
-    n_members = draw["unl_members"].shape[1]
-    group = (Group(Kernel("linear"), range(n_members)),)
-    negatives = TrustedNegatives(draw["negatives_members"].astype(float), "mean", group)
-    rates = benjamini_hochberg(negatives.p_values(unlabeled, draw["unl_absent"][of_u]))
-    listed = rates <= FDR
-    lowest = np.argsort(known, kind="stable")
-    false = ~true_pos
-    n_false = max(5, int(false.sum()))
-    expected = mixture.expected_false(len(known))
-    found = int(false[lowest[:n_false]].sum())
-    audits = {}
-    if false.any():
-        audits["resvm"] = float(average_precision_score(false, -known))
-        for name in CLASSIFIERS:
-            path = store / f"{cell.name}.{name}.npy"
-            if path.exists():
-                audits[name] = float(average_precision_score(false, -np.load(path)[of_p]))
-    return Outcome(
-        mixture.separable,
-        share_b.value - b,
-        share_b.low <= b <= share_b.high,
-        best_bin(known, unlabeled, cell.contamination) - b,
-        share_a.value - cell.contamination,
-        share_a.low - 0.005 <= cell.contamination <= share_a.high,
-        promised.value[last] - true[last],
-        bool(promised.low[last] <= true[last] <= promised.high[last]),
-        promised.value[length - 1] - true[length - 1] if length >= 5 else np.nan,
-        length / n_hidden,
-        float((~true_unl[listed]).mean()) if listed.any() else 0.0,
-        float(true_unl[listed].sum() / n_hidden),
-        expected.value[n_false - 1] - found,
-        bool(expected.low[n_false - 1] <= found <= expected.high[n_false - 1]),
-        mixture.n_false(),
-        audits,
+def stated(precision: IntervalsByDepth, true: np.ndarray) -> Stated:
+    depths = np.array([depth for depth in DEPTHS if depth <= len(true)]) - 1
+    truth = true[depths]
+    listed = np.flatnonzero(precision.value >= 1 - FDR - 1e-12)
+    return Stated(
+        tuple((precision.value[depths] - truth).tolist()),
+        int((truth < precision.low[depths] - 1e-9).sum()),
+        int((truth > precision.high[depths] + 1e-9).sum()),
+        tuple(precision.low[depths].tolist()),
+        1 - float(true[listed[-1]]) if len(listed) else None,
     )
 
 
-def _mean(values: Sequence[float], digits: int = 3, *, sign: bool = False) -> str:
-    kept = [value for value in values if not np.isnan(value)]
-    if not kept:
-        return "-"
-    mean = f"{np.mean(kept):+.{digits}f}" if sign else f"{np.mean(kept):.{digits}f}"
-    spread = f" ± {np.std(kept, ddof=1):.{digits}f}" if len(kept) > 1 else ""
-    return mean + spread
+def outcome(path: Path) -> Outcome | None:
+    match = re.fullmatch(r"(.*)-([\d.]+)-random-(\d+)", path.stem)
+    if match is None:
+        return None
+    with np.load(path) as stored:
+        draw = {name: stored[name] for name in ("pos", "unl", "truth_unl")}
+    known, scored = draw["pos"][~np.isnan(draw["pos"])], ~np.isnan(draw["unl"])
+    unlabeled, truth = draw["unl"][scored], draw["truth_unl"][scored]
+    order = np.argsort(-unlabeled, kind="stable")
+    size = len(order)
+    true = np.cumsum(truth[order]) / np.arange(1, size + 1)
+    b = float(truth.mean())
+    mixture = ClassMixture.fit(known, unlabeled)
+    given = ClassMixture.fit(known, unlabeled, b=b)
+    assert mixture is not None
+    assert given is not None
+    by_constant = {}
+    if mixture.separable:
+        in_use = class_mixture.ERROR_OF_B
+        for constant in CONSTANTS:
+            class_mixture.ERROR_OF_B = constant
+            by_constant[constant] = stated(mixture._blurred().precision(size), true)
+        class_mixture.ERROR_OF_B = in_use
+    rng = np.random.default_rng(int(match[3]))
+    tested = []
+    for numbers in (rng.choice(size, N_TESTED, replace=False), order[:N_TESTED]):
+        rows = RankedOutcomes.from_rows(numbers, truth[numbers], unlabeled)
+        fitted = ClassMixture.fit(known, unlabeled, tested=rows)
+        assert fitted is not None
+        tested.append(stated(fitted.precision(size), true))
+    chance, truly = given.probability(size), truth[order]
+    bins = np.array_split(np.arange(size), 10)
+    gaps = [len(some) * abs(chance[some].mean() - truly[some].mean()) for some in bins]
+    share, n_false = mixture.contamination_unl, mixture.n_false()
+    return Outcome(
+        {task.replace(" ", "_"): task for task in TASKS}[match[1]],
+        float(match[2]),
+        float(roc_auc_score(truth, unlabeled)),
+        mixture.separable,
+        share.low <= b <= share.high,
+        None if n_false is None else n_false / len(known),
+        by_constant,
+        stated(given.precision(size), true),
+        (tested[0], tested[1]),
+        (float(((chance - truly) ** 2).mean()), sum(gaps) / size),
+    )
 
 
-def _percent(values: Sequence[bool]) -> str:
-    return f"{100 * np.mean(values):.0f} %" if values else "-"
+def by_set(pairs: Iterable[tuple[str, Stated]]) -> dict[str, float]:
+    """Return the mean false fraction of the lists of each set that has one."""
+    found = defaultdict(list)
+    for task, one in pairs:
+        if one.false is not None:
+            found[task].append(one.false)
+    return {task: float(np.mean(rates)) for task, rates in found.items()}
 
 
-def tables(outcomes: dict[Cell, Outcome]) -> str:
-    """Format Markdown tables of means and standard deviations over draws."""
+def chosen(outcomes: Sequence[Outcome]) -> float:
+    """Return the smallest constant that holds on these draws."""
+    for constant in CONSTANTS:
+        pairs = [(one.task, one.by_constant[constant]) for one in outcomes if one.claimed]
+        below = sum(one.below for _, one in pairs) / sum(len(one.errors) for _, one in pairs)
+        rates = by_set(pairs)
+        if below <= MAX_BELOW and np.mean(list(rates.values())) <= MAX_FALSE:
+            return constant
+    return CONSTANTS[-1]
+
+
+def row(name: str, pairs: Sequence[tuple[str, Stated]], n_draws: int) -> str:
+    errors = np.concatenate([one.errors for _, one in pairs] or [[np.nan]])
+    count = max(1, sum(len(one.errors) for _, one in pairs))
+    below, above = (sum(getattr(one, side) for _, one in pairs) for side in ("below", "above"))
+    lows = np.mean([low for _, one in pairs for low in one.lows] or [np.nan])
+    rates = by_set(pairs)
+    worst = max(rates, key=lambda task: rates[task], default="-")
+    lists = f"{sum(one.false is not None for _, one in pairs)} | - | -"
+    if rates:
+        mean = np.mean(list(rates.values()))
+        lists = lists.replace("- | -", f"{100 * mean:.1f} % | {100 * rates[worst]:.0f} % ({worst})")
+    return (
+        f"| {name} | {len(pairs)} of {n_draws} | {100 * below / count:.1f} % |"
+        f" {100 * above / count:.1f} % | {lows:.2f} | {100 * errors.mean():+.1f} |"
+        f" {100 * np.abs(errors).mean():.1f} | {lists} |"
+    )
+
+
+def tables(outcomes: Sequence[Outcome]) -> str:
+    areas = defaultdict(list)
+    for one in outcomes:
+        areas[one.task].append(one.area)
+    apart = {task for task, found in areas.items() if np.mean(found) >= SEPARATE}
+    families = sorted({one.family for one in outcomes})
+    constants = {
+        family: chosen([one for one in outcomes if one.family != family]) for family in families
+    }
+    left_out = [
+        (one, one.by_constant[constants[one.family]] if one.claimed else None) for one in outcomes
+    ]
+    used = [
+        (one, one.by_constant[class_mixture.ERROR_OF_B] if one.claimed else None)
+        for one in outcomes
+    ]
     lines = [
-        f"{len(outcomes)} draws of {len({cell.task for cell in outcomes})} tasks: up to 200 rows of"
-        " P, 2,000 of U; default parameters. Means and standard deviations over draws.",
+        f"{len(outcomes)} draws of {len(areas)} tasks, ranks {', '.join(map(str, DEPTHS))}."
+        f" Classes separate (ROC area of the true classes in U at least {SEPARATE}, mean of draws)"
+        f" in {len(apart)}: {', '.join(sorted(apart))}. Constants chosen without a set:"
+        f" {', '.join(f'{value:g}' for value in sorted(set(constants.values())))}.",
         "",
-        "**Share of positives in U: error of the estimate** (known at random)",
-        "",
-        "| task | told apart | mean absolute error | best bin, a given | in its interval |"
-        " error of a | in its interval |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| draws | stated in | truth below | above | mean lower bound | mean error, points |"
+        f" absolute | `--fdr {FDR:g}` lists | false rows, mean of sets | worst set |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    random = {cell: one for cell, one in outcomes.items() if cell.labeling == "random"}
-    groups: list[tuple[str, list[Outcome]]] = [
-        (task, [one for cell, one in random.items() if cell.task == task]) for task in TASKS
-    ]
-    groups += [
-        ("**all told apart**", [one for one in random.values() if one.separable]),
-        ("**the others**", [one for one in random.values() if not one.separable]),
-    ]
-    for name, group in groups:
-        if group:
-            cells = [
-                _percent([one.separable for one in group]),
-                _mean([abs(one.error_b) for one in group]),
-                _mean([abs(one.before_b) for one in group]),
-                _percent([one.inside_b for one in group]),
-                _mean([abs(one.error_a) for one in group]),
-                _percent([one.inside_a for one in group]),
-            ]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
+
+    def add(name: str, found: Sequence[tuple[Outcome, Stated | None]]) -> None:
+        pairs = [(one.task, some) for one, some in found if some is not None]
+        lines.append(row(name, pairs, len(found)))
+
+    add("**all, constant chosen without the set**", left_out)
+    add("all, as in use", used)
+    for contamination in (0.0, 0.1, 0.3):
+        some = [pair for pair in used if pair[0].contamination == contamination]
+        add(f"{100 * contamination:.0f} % of P false", some)
+        add(
+            f"{100 * contamination:.0f} % of P false, separate",
+            [pair for pair in some if pair[0].task in apart],
+        )
+    add("separate", [pair for pair in used if pair[0].task in apart])
+    overlapping = [one for one in outcomes if one.task not in apart]
+    add("overlapping", [pair for pair in used if pair[0].task not in apart])
+    add("**b given**", [(one, one.given) for one in outcomes])
+    add("b given, overlapping", [(one, one.given) for one in overlapping])
+    for index, name in enumerate(("at random", "the first")):
+        add(f"{N_TESTED} tested, {name}", [(one, one.tested[index]) for one in outcomes])
+        add(
+            f"{N_TESTED} tested, {name}, overlapping",
+            [(one, one.tested[index]) for one in overlapping],
+        )
+    claimed = [one for one in outcomes if one.claimed]
+    clean = [one.suspects for one in claimed if not one.contamination and one.suspects is not None]
+    brier, gap = np.mean([one.brier for one in outcomes], axis=0)
     lines += [
         "",
-        "**Precision: promised less true**, among as many rows as are hidden, and of the list of"
-        f" `--fdr {FDR:g}`; false share of the conformal list of the same rate",
-        "",
-        "| P known | false in P | told apart | draws | first rows | in its interval |"
-        " `--fdr` list | its length, of hidden | conformal: false share | of hidden found |",
-        "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|",
+        f"Bounds of b hold in {100 * np.mean([one.inside_b for one in claimed]):.0f} % of the draws"
+        f" with a claim; without one, the upper bound holds in"
+        f" {sum(one.inside_b for one in outcomes if not one.claimed)} of"
+        f" {len(outcomes) - len(claimed)}. Suspects in a clean P: {100 * np.mean(clean):.1f} % of"
+        f" its rows. `probability` with b given: Brier score {brier:.3f}, calibration error"
+        f" {gap:.3f}.",
     ]
-    for labeling in LABELINGS:
-        for contamination in CONTAMINATIONS:
-            for separable in (True, False):
-                group = [
-                    one
-                    for cell, one in outcomes.items()
-                    if cell.labeling == labeling
-                    and cell.contamination == contamination
-                    and one.separable == separable
-                ]
-                if group:
-                    cells = [
-                        str(len(group)),
-                        _mean([one.at_hidden for one in group], sign=True),
-                        _percent([one.inside_precision for one in group]),
-                        _mean([one.at_fdr for one in group], sign=True),
-                        _mean([one.fdr_length for one in group], 2),
-                        _mean([one.conformal for one in group]),
-                        _mean([one.conformal_found for one in group], 2),
-                    ]
-                    lines.append(
-                        f"| {labeling} | {100 * contamination:.0f} % |"
-                        f" {'yes' if separable else 'no'} | {' | '.join(cells)} |"
-                    )
-    lines += ["", *_audit_table(random)]
     return "\n".join(lines) + "\n"
-
-
-def _audit_table(outcomes: dict[Cell, Outcome]) -> list[str]:
-    names = ["resvm", *CLASSIFIERS]
-    lines = [
-        "**Audit: average precision at finding the false rows of P**, beside cleanlab with three"
-        " classifiers; expected_false less the truth, at as many rows as are false",
-        "",
-        "| task | false in P | resvm | cleanlab, SVC | forest | logistic | expected_false |",
-        "|---|--:|--:|--:|--:|--:|--:|",
-    ]
-    totals: dict[float, list[dict[str, float]]] = defaultdict(list)
-    for task in TASKS:
-        for contamination in CONTAMINATIONS[1:]:
-            group = [
-                one
-                for cell, one in outcomes.items()
-                if (cell.task, cell.contamination) == (task, contamination)
-                and len(one.audits) == len(names)
-            ]
-            if group:
-                totals[contamination] += [one.audits for one in group]
-                cells = [_mean([one.audits[name] for one in group]) for name in names]
-                gap = _mean([one.false_gap for one in group], 1, sign=True)
-                lines.append(
-                    f"| {task} | {100 * contamination:.0f} % | {' | '.join(cells)} | {gap} |"
-                )
-    for contamination, audits in totals.items():
-        cells = [f"{np.mean([one[name] for one in audits]):.3f}" for name in names]
-        gaps = [one for cell, one in outcomes.items() if cell.contamination == contamination]
-        gap = _mean([one.false_gap for one in gaps if one.separable], 1, sign=True)
-        inside = _percent([one.inside_false for one in gaps if one.separable])
-        lines.append(
-            f"| **mean of {len(audits)} draws** | {100 * contamination:.0f} % |"
-            f" {' | '.join(cells)} | {gap}, {inside} in the interval |"
-        )
-    clean = [one for cell, one in outcomes.items() if not cell.contamination]
-    if clean:
-        suspects = _mean([one.suspects for one in clean], 1)
-        lines += ["", f"Suspects in a clean P: {suspects} of up to 200 rows."]
-    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", required=True)
-    parser.add_argument("--draws", type=int, nargs=2, default=(0, 3), help="from and to")
     parser.add_argument("--markdown", help="a document whose tables are replaced")
     arguments = parser.parse_args()
-    cells = [
-        Cell(task, contamination, labeling, number)
-        for number in range(*arguments.draws)
-        for task in TASKS
-        for contamination in CONTAMINATIONS
-        for labeling in LABELINGS
-    ]
-    store = Path(arguments.store)
-    outcomes = {
-        cell: outcome(cell, store) for cell in cells if (store / f"{cell.name}.npz").exists()
-    }
-    text = tables(outcomes)
+    with parallel.inner_threads_held():
+        found = [outcome(path) for path in sorted(Path(arguments.store).glob("*.npz"))]
+    text = tables([one for one in found if one is not None])
     print(text)
     if arguments.markdown:
         put_between_marks(Path(arguments.markdown), text)

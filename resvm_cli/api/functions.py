@@ -155,6 +155,7 @@ def rank(
     ids: Iterable[Any] | None = None,
     model: Model | PathName | None = None,
     negatives: Matrix | None = None,
+    tested: Mapping[Any, Any] | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
@@ -178,6 +179,9 @@ def rank(
         A model trained on the same rows. Default: train one.
     negatives : matrix, optional
         Trusted negatives. They are scored but not trained on, and add conformal p-values.
+    tested : mapping, optional
+        The outcomes (1 or 0) of tested rows of U, by id: a random sample of U, or all of the first
+        rows. Estimates of precision then agree with them.
     intervals : bool, default=True
         Whether to resample members to compute ``rank_low`` and ``rank_high``.
     **parameters
@@ -210,6 +214,7 @@ def rank(
             choice=choice,
             model=None if model is None else _name_of(model),
             negatives=None if negatives is None else "negatives",
+            tested=None if tested is None else "tested",
             intervals=intervals,
             **listed,
         )
@@ -229,12 +234,29 @@ def rank(
             labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
             first = 0 if data.zero_based and kernel != "precomputed" else 1
             trusted = Rows.from_matrix(matrix, first)
-        found = rank_on(data, request, run, stored, trusted)
+        outcomes = None if tested is None else _outcomes(tested, names)
+        found = rank_on(data, request, run, stored, trusted, outcomes=outcomes)
         listing, estimate = found.listing, found.fdr_estimate
         rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
         if names is not None:
             listing = replace(listing, ids=[names[row] for row in rows.tolist()])
         return Ranking(rows, listing, found.n_suspects, _notes(run), estimate, found.reasons)
+
+
+def _outcomes(
+    tested: Mapping[Any, Any], names: Sequence[str] | None
+) -> dict[str, tuple[bool, str]]:
+    """Return outcomes by row number, as text, starting at 1."""
+    number_of = None if names is None else {name: str(row + 1) for row, name in enumerate(names)}
+    found = {}
+    for row_id, outcome in tested.items():
+        if outcome not in (1, 0, -1):
+            raise DataError(
+                f"tested: the outcome of '{row_id}' is {outcome!r}", "expected 1 or 0 for each id"
+            )
+        number = str(row_id) if number_of is None else number_of.get(str(row_id), str(row_id))
+        found[number] = outcome == 1, "tested"
+    return found
 
 
 def load(path: PathName) -> Model:

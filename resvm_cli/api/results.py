@@ -273,6 +273,11 @@ class Ranking:
         return self.listing.further.get("precision")
 
     @property
+    def probability(self) -> FloatArray | None:
+        """The chance that each row of U is positive; nan if unknown, None for an audit."""
+        return self.listing.further.get("probability")
+
+    @property
     def further(self) -> dict[str, FloatArray]:
         """Additional columns by name, as in ``resvm rank``: estimates, bounds, p- and q-values."""
         return dict(self.listing.further)

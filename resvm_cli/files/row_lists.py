@@ -1,4 +1,4 @@
-"""Text files with one entry per line: row ids, known positives, groups, labels and weights.
+"""Text files with one entry per line: row ids, known positives, groups, labels, weights, outcomes.
 
 Ids are matched block by block during the first pass over the rows.
 """
@@ -284,6 +284,31 @@ class WeightLines:
                 ONE_PER_ID,
             )
         return self.values[[number_of[row_id] for row_id in in_order]]
+
+
+OUTCOMES = {"1": True, "+1": True, "0": False, "-1": False}
+ONE_OUTCOME = "expected an id and 1 (positive) or 0 (negative) per line"
+
+
+def read_outcomes(path: str) -> dict[str, tuple[bool, str]]:
+    """Read ids of tested rows, with outcomes and locations; comments (#) are skipped."""
+    name = name_of(path)
+    found: dict[str, tuple[bool, str]] = {}
+    for number, line in text_lines(text_pieces(path), name):
+        text, where = line.strip(), f"{name}:{number}"
+        if not text or text.startswith("#"):
+            continue
+        row_id, _, last = text.rpartition("\t" if "\t" in text else " ")
+        row_id, outcome = row_id.strip(), OUTCOMES.get(last.strip())
+        if not row_id or outcome is None:
+            what = f"the outcome is '{last.strip()}'" if row_id else "no id before the outcome"
+            raise DataError(f"{where}: {what}", ONE_OUTCOME)
+        if row_id in found:
+            raise DataError(f"{where}: '{row_id}' was already tested, in {found[row_id][1]}")
+        found[row_id] = outcome, where
+    if not found:
+        raise DataError(f"{name}: no tested rows", ONE_OUTCOME)
+    return found
 
 
 def _weight(text: str, where: str) -> float:

@@ -15,16 +15,16 @@ rows of U were tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import LEVEL, Interval, draw_counts
-from resvm_cli.metrics.ranking import FloatArray
-from resvm_cli.rows import distinct
+from resvm_cli.metrics.intervals import LEVEL, Interval, clopper_pearson, draw_counts
+from resvm_cli.metrics.ranking import BoolArray, FloatArray
+from resvm_cli.rows import IntArray, distinct
 
 # Minimum numbers of values for a fit.
 MIN_POSITIVES = 10
@@ -37,8 +37,11 @@ RIDGE = 1e-3
 REPLICATES = 200
 WIDENING = 1.3  # of upper bounds, because the line is only a model
 MIN_AREA = 0.65  # no claim if the ROC area of P against U is smaller
+ERROR_OF_B = 0.0075  # the same error of b matters more if b is small
 LOW_TAIL = 0.05  # of lower bounds of precision and b
 MAX_DEPTHS = 300
+CANDIDATES = 10  # per resample, to choose those that agree with tested rows
+MIN_TESTED = 20  # in a random sample, for bounds by its counts alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,9 @@ class _Fits:
     b: FloatArray
     intercept: FloatArray
     slope: FloatArray
+
+    def take(self, rows: IntArray) -> _Fits:
+        return _Fits(*(column[rows] for column in vars(self).values()))
 
     def ratios(self, logits: FloatArray) -> FloatArray:
         """Return the density of positives divided by that of negatives (fits x bins)."""
@@ -179,6 +185,78 @@ class IntervalsByDepth:
 
 
 @dataclass(frozen=True, eq=False)
+class _Blurs:
+    """How resamples differ from the truth: only rho of the fitted positives are positive.
+
+    A row's chance is the fitted one for a fraction tau of the rows, and the mean for the others.
+    """
+
+    rho: FloatArray
+    tau: FloatArray
+
+    def apply(self, chances: FloatArray, counts: FloatArray) -> FloatArray:
+        """Return the chances (resamples x bins) after both; ``counts`` is rows per bin."""
+        mean = (chances @ counts / counts.sum())[:, None]
+        blurred: FloatArray = self.rho * (mean + self.tau * (chances - mean))
+        return blurred
+
+
+@dataclass(frozen=True, eq=False)
+class RankedOutcomes:
+    """Rows of U whose class was tested: a random sample of U, or all of the first rows."""
+
+    depths: IntArray  # ranks in U, ascending
+    positive: BoolArray
+
+    @classmethod
+    def from_rows(
+        cls, numbers: IntArray, positive: BoolArray, unlabeled: FloatArray
+    ) -> RankedOutcomes:
+        """Rank tested rows, given by their numbers, among the values of U."""
+        ranks = np.empty(len(unlabeled), np.int64)
+        ranks[np.argsort(-unlabeled, kind="stable")] = np.arange(1, len(unlabeled) + 1)
+        order = np.argsort(ranks[numbers])
+        return cls(ranks[numbers][order], positive[order])
+
+    def is_sample(self, n_unl: int) -> bool:
+        """Whether the ranks may be those of a random sample of U."""
+        error = np.sqrt(1 / (12 * len(self.depths)))
+        return bool(abs(self.depths.mean() / n_unl - 0.5) < 2 * error)
+
+    def bins(self, binned: BinnedValues) -> IntArray:
+        """Return the bins of the tested rows, highest first."""
+        ends = np.cumsum(binned.unlabeled[::-1])
+        return np.searchsorted(ends, self.depths, "left")
+
+    def bounds(
+        self,
+        chances: FloatArray,
+        binned: BinnedValues,
+        lengths: IntArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return expected precision and its bounds: outcomes of tested rows, chances of others."""
+        counts = binned.unlabeled[::-1]
+        n_tested = np.searchsorted(self.depths, lengths, "right")
+        n_found = np.concatenate([[0], np.cumsum(self.positive)])[n_tested]
+        own = np.cumsum(chances[:, self.bins(binned)], axis=1)
+        own = np.concatenate([np.zeros((len(chances), 1)), own], axis=1)[:, n_tested]
+        rest = lengths - n_tested
+        means = (lengths * _means(chances, counts, lengths.astype(float)) - own) / np.maximum(
+            rest, 1
+        )
+        means = np.clip(means, 0.0, 1.0)
+        expected = (n_found + rest * means.mean(axis=0)) / lengths
+        low, high = _bounds(expected, (n_found + rng.binomial(rest, means)) / lengths)
+        if self.is_sample(int(counts.sum())):
+            for index in np.flatnonzero(n_tested >= MIN_TESTED).tolist():
+                found = clopper_pearson(int(n_found[index]), int(n_tested[index]))
+                low[index] = (n_found[index] + rest[index] * found.low) / lengths[index]
+                high[index] = (n_found[index] + rest[index] * found.high) / lengths[index]
+        return np.clip(expected, low, high), low, high
+
+
+@dataclass(frozen=True, eq=False)
 class ClassMixture:
     """The fitted mixture of positives and negatives."""
 
@@ -186,6 +264,8 @@ class ClassMixture:
     fitted: _Fits  # one fit, or two if b is given and a is not
     weights: FloatArray  # of these fits
     resampled: _Fits | None
+    blurs: _Blurs | None  # of the resamples
+    tested: RankedOutcomes | None
     a: float | None  # if given
     b: float | None
     seed: int
@@ -199,19 +279,28 @@ class ClassMixture:
         b: float | None = None,
         n_replicates: int = REPLICATES,
         seed: int = 0,
+        tested: RankedOutcomes | None = None,
     ) -> ClassMixture | None:
         """Fit the values of P and U; also fit a and b unless they are given.
 
-        Return None if there are too few values.
+        Return None if there are too few values. Resamples agree with tested rows, if there are any.
         """
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
         binned = BinnedValues.from_values(positives, unlabeled)
-        return cls._from_binned(binned, a, b, n_replicates, seed)
+        if tested is not None:
+            n_replicates = max(n_replicates, REPLICATES)
+        return cls._from_binned(binned, a, b, n_replicates, seed, tested)
 
     @classmethod
     def _from_binned(
-        cls, binned: BinnedValues, a: float | None, b: float | None, n_replicates: int, seed: int
+        cls,
+        binned: BinnedValues,
+        a: float | None,
+        b: float | None,
+        n_replicates: int,
+        seed: int,
+        tested: RankedOutcomes | None = None,
     ) -> ClassMixture:
         # precision rises with a: if b is given, a = 0 is the careful end
         choices = [None, 0.0] if a is None and b is not None else [a]
@@ -219,15 +308,15 @@ class ClassMixture:
         likelihoods = np.array([fit.log_likelihood(binned) for fit in fits])
         weights = np.exp(likelihoods - likelihoods.max())
         weights /= weights.sum()
-        resampled = None
-        if n_replicates and (b is not None or binned.area >= MIN_AREA):
-            rng = randomness.generator(seed, randomness.MIXED_CLASSES)
-            n_first = round(float(weights[0]) * n_replicates)
-            shares = zip(fits, choices, (n_first, n_replicates - n_first), strict=False)
-            resampled = _joined(
-                [_resampled(binned, fit, some, b, size, rng) for fit, some, size in shares if size]
-            )
-        return cls(binned, _joined(fits), weights, resampled, a, b, seed)
+        found = cls(binned, _joined(fits), weights, None, None, tested, a, b, seed)
+        if not n_replicates or not found.claims:
+            return found
+        rng = randomness.generator(seed, randomness.MIXED_CLASSES)
+        n_first = round(float(weights[0]) * n_replicates)
+        shares = zip(fits, choices, (n_first, n_replicates - n_first), strict=False)
+        parts = [_resampled(binned, fit, some, b, size, rng) for fit, some, size in shares if size]
+        found = replace(found, resampled=_joined(parts))
+        return found._blurred() if tested is None else found._agreeing(tested)
 
     def with_b(self, b: float) -> ClassMixture:
         """Return the mixture of the same values for a given b, without bounds."""
@@ -241,22 +330,47 @@ class ClassMixture:
     @property
     def claims(self) -> bool:
         """Whether anything can be said about the precision of a list."""
-        return self.b is not None or self.separable
+        return self.b is not None or self.tested is not None or self.separable
 
     @property
     def spread(self) -> float:
         """How widely rho varies: it is u to this power, with u uniform between 0 and 1."""
         overlap = 1 - self.binned.area
-        return 0.5 * overlap if self.b is not None else max(0.02, 1.2 * overlap - 0.05)
+        if self.b is not None:
+            return 0.5 * overlap
+        of_b = ERROR_OF_B / max(float(self.fitted.b[0, 0]), 0.02)
+        return max(0.02, 1.2 * overlap - 0.05) + of_b
 
-    @cached_property
-    def _rho(self) -> FloatArray:
-        """The fraction of the fitted positives that are positive, for each resample."""
-        assert self.resampled is not None
-        size = len(self.resampled.a)
+    def _blurs(self, size: int) -> _Blurs:
         order = randomness.shuffled(randomness.run_bits(self.seed, randomness.RHO), size)
-        rho: FloatArray = ((order + 0.5) / size)[:, None] ** self.spread
-        return rho
+        spread = ((order + 0.5) / size)[:, None] ** self.spread
+        ones = np.ones((size, 1))
+        return _Blurs(spread, ones) if self.b is None else _Blurs(ones, spread)
+
+    def _blurred(self) -> ClassMixture:
+        assert self.resampled is not None
+        return replace(self, blurs=self._blurs(len(self.resampled.a)))
+
+    def _agreeing(self, tested: RankedOutcomes) -> ClassMixture:
+        """Choose resamples by how likely they make the outcomes of tested rows."""
+        assert self.resampled is not None
+        size = CANDIDATES * len(self.resampled.a)
+        fits, blurs = self.resampled.take(np.arange(size) // CANDIDATES), self._blurs(size)
+        chances = blurs.apply(self._chances(fits), self.binned.unlabeled[::-1])
+        of_rows = np.clip(chances[:, tested.bins(self.binned)], 1e-6, 1 - 1e-6)
+        outcomes = np.where(tested.positive, np.log(of_rows), np.log(1 - of_rows)).sum(axis=1)
+        reached = np.cumsum(np.exp(outcomes - outcomes.max()))
+        wanted = (np.arange(2 * REPLICATES) + 0.5) / (2 * REPLICATES)
+        rows = np.searchsorted(reached, wanted * reached[-1])
+        blurs = _Blurs(blurs.rho[rows], blurs.tau[rows])
+        return replace(self, resampled=fits.take(rows), blurs=blurs)
+
+    def _chances(self, fits: _Fits) -> FloatArray:
+        """Return the chance that a row of U is positive (fits x bins, highest bin first)."""
+        own = fits.hidden_positives(self.binned.logits[::-1])
+        if self.b is None:
+            return own
+        return _scaled_to_mean(own, self.binned.unlabeled[::-1], self.b)
 
     @property
     def contamination_pos(self) -> Interval:
@@ -272,47 +386,99 @@ class ClassMixture:
         value = float((self.weights @ getattr(self.fitted, name)).item())
         if known:
             return Interval(value, value, value)
+        if name == "b" and self.tested is not None:
+            whole = self.precision(int(self.binned.unlabeled.sum()))
+            return Interval(*(float(part[-1]) for part in vars(whole).values()))
         if not self.separable:
             return Interval(np.nan, 0.0, self.binned.max_b if name == "b" else 1.0)
-        shrunk = value * (1 - 0.5 * self.spread) if name == "b" else value
-        if self.resampled is None:
+        shrunk = value * (1 - min(1.0, 0.5 * self.spread)) if name == "b" else value
+        if self.resampled is None or self.blurs is None:
             return Interval(shrunk, shrunk, shrunk)
         replicates = getattr(self.resampled, name)
         low, high = (float(bound[0]) for bound in _bounds(np.array([value]), replicates))
         if name == "b":
-            low = min(shrunk, float(np.quantile(self._rho * replicates, LOW_TAIL)))
+            low = min(shrunk, float(np.quantile(self.blurs.rho * replicates, LOW_TAIL)))
         return Interval(shrunk, low, high)
+
+    @cached_property
+    def _bin_probabilities(self) -> FloatArray:
+        """The expected chance that a row of U is positive, by bin, highest first."""
+        if self.tested is not None:
+            assert self.resampled is not None
+            assert self.blurs is not None
+            chances = self._chances(self.resampled)
+            mean: FloatArray = self.blurs.apply(chances, self.binned.unlabeled[::-1]).mean(axis=0)
+            return mean
+        value = self.weights @ self._chances(self.fitted)
+        shrunk: FloatArray = value + min(1.0, 0.5 * self.spread) * ((self.b or 0.0) - value)
+        return shrunk
+
+    def probability(self, n_listed: int) -> FloatArray:
+        """Return the chance that the first, second, ... row of U is positive; nan if unknown."""
+        if not self.claims:
+            return np.full(n_listed, np.nan)
+        return np.repeat(self._bin_probabilities, self.binned.unlabeled[::-1].astype(int))[
+            :n_listed
+        ]
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
         """Return the fraction of positives in the top 1, 2, ... rows of U; nan if unknown."""
         if not self.claims:
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
-        logits = self.binned.logits[::-1]
         counts = self.binned.unlabeled[::-1]
-        rest = float(self.fitted.b[0, 0]) if self.b is not None else 0.0  # precision where rho is 0
-
-        def probabilities(fits: _Fits) -> FloatArray:
-            own = fits.hidden_positives(logits)
-            return _scaled_to_mean(own, counts, rest) if self.b is not None else own
-
-        found = self._mean_probability(counts, probabilities, n_listed, rest)
-        value = found.value + 0.5 * self.spread * (rest - found.value)
-        return IntervalsByDepth(value, np.minimum(found.low, value), found.high)
+        ends = np.concatenate([[0.0], np.cumsum(counts)])
+        depth = np.arange(1, n_listed + 1, dtype=np.float64)
+        value = _means(self._bin_probabilities[None], counts, depth)[0]
+        if self.resampled is None or self.blurs is None:
+            return IntervalsByDepth(value, *np.full((2, n_listed), np.nan))
+        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
+        lengths = some.astype(np.int64)
+        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
+        chances = self._chances(self.resampled)
+        blurred = self.blurs.apply(chances, counts)
+        if self.tested is not None:
+            expected, low, high = self.tested.bounds(blurred, self.binned, lengths, rng)
+            value = np.interp(depth, some, expected)
+        else:
+            # the number of positives in a list of this length varies around its expectation
+            found = rng.binomial(lengths, _means(chances, counts, some)) / some
+            center = _means(self.weights[None] @ self._chances(self.fitted), counts, some)[0]
+            high = _bounds(center, found)[1]
+            found = rng.binomial(lengths, _means(blurred, counts, some)) / some
+            low = np.quantile(found, LOW_TAIL, axis=0)
+            if self.b is not None:
+                n_above = np.interp(some, ends, [0.0, *np.cumsum(self.binned.positives[::-1])])
+                least, most = _wilson(n_above, self.binned.positives.sum())
+                clean = 1 - float(self.contamination_pos.value if self.separable else 0.0)
+                hidden = self.b * ends[-1] / some
+                # where counts of known positives disagree with the curve, they decide
+                low = np.where(center > hidden * most / clean, np.minimum(low, hidden * least), low)
+                above = np.minimum(1.0, hidden * most / clean)
+                high = np.where(center < hidden * least, np.maximum(high, above), high)
+        low, high = (np.interp(depth, some, bound) for bound in (low, high))
+        return IntervalsByDepth(value, np.minimum(low, value), np.maximum(high, value))
 
     def expected_false(self, n_listed: int) -> IntervalsByDepth:
         """Return the expected number of negatives in the bottom 1, 2, ... rows of P."""
-        if not (self.a is not None or self.separable):
+        if self.a is None and not self.separable:
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
-        logits = self.binned.logits
         counts = self.binned.positives
 
-        def probabilities(fits: _Fits) -> FloatArray:
-            own = 1 - fits.true_positives(logits)
-            return _scaled_to_mean(own, counts, float(fits.a[0, 0])) if self.a is not None else own
+        def chances(fits: _Fits) -> FloatArray:
+            own = 1 - fits.true_positives(self.binned.logits)
+            return own if self.a is None else _scaled_to_mean(own, counts, self.a)
 
-        found = self._mean_probability(counts, probabilities, n_listed)
-        depth = np.arange(1, n_listed + 1)
-        return IntervalsByDepth(found.value * depth, found.low * depth, found.high * depth)
+        depth = np.arange(1, n_listed + 1, dtype=np.float64)
+        value = self.weights @ _means(chances(self.fitted), counts, depth)
+        if self.resampled is None:
+            return IntervalsByDepth(value * depth, *np.full((2, n_listed), np.nan))
+        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
+        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
+        means = _means(chances(self.resampled), counts, some)
+        found = rng.binomial(some.astype(np.int64), means) / some
+        bounds = _bounds(np.interp(some, depth, value), found)
+        low, high = (np.interp(depth, some, bound) for bound in bounds)
+        return IntervalsByDepth(value * depth, low * depth, high * depth)
 
     def n_false(self) -> int | None:
         """Return the expected number of negatives in P; None if it is unknown."""
@@ -320,39 +486,13 @@ class ClassMixture:
             return None
         return round(self.contamination_pos.value * float(self.binned.positives.sum()))
 
-    def _mean_probability(
-        self,
-        counts: FloatArray,
-        probabilities: Callable[[_Fits], FloatArray],
-        n_listed: int,
-        rest: float | None = None,
-    ) -> IntervalsByDepth:
-        """Return the mean probability over the first 1, 2, ... rows; ``counts`` is rows per bin.
 
-        If ``rest`` is given, a fraction 1 - rho of the rows has this probability instead.
-        """
-        ends = np.concatenate([[0.0], np.cumsum(counts)])
-
-        def means(fits: _Fits, depths: FloatArray) -> FloatArray:
-            sums = np.cumsum(counts * probabilities(fits), axis=1)
-            lines = [np.interp(depths, ends, [0.0, *line]) for line in sums.tolist()]
-            return np.clip(np.array(lines) / depths, 0.0, 1.0)
-
-        depth = np.arange(1, n_listed + 1, dtype=np.float64)
-        value = self.weights @ means(self.fitted, depth)
-        if self.resampled is None:
-            nothing = np.full(n_listed, np.nan)
-            return IntervalsByDepth(value, nothing, nothing)
-        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
-        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
-        # the number of positives in a list of this length varies around its expectation
-        chances, lengths = means(self.resampled, some), some.astype(np.int64)
-        found = rng.binomial(lengths, chances) / some
-        low, high = _bounds(np.interp(some, depth, value), found)
-        if rest is not None:
-            found = rng.binomial(lengths, rest + self._rho * (chances - rest)) / some
-            low = np.quantile(found, LOW_TAIL, axis=0)
-        return IntervalsByDepth(value, np.interp(depth, some, low), np.interp(depth, some, high))
+def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> FloatArray:
+    """Return mean chances over the first rows, to each depth; ``counts`` is rows per bin."""
+    ends = np.concatenate([[0.0], np.cumsum(counts)])
+    sums = np.cumsum(counts * chances, axis=1)
+    lines = [np.interp(depths, ends, [0.0, *line]) for line in sums.tolist()]
+    return np.clip(np.array(lines) / depths, 0.0, 1.0)
 
 
 def _first_fit(binned: BinnedValues, a: float | None, b: float | None) -> _Fits:

@@ -18,7 +18,7 @@ from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
 from resvm_cli.api import matrices, results
-from resvm_cli.errors import ModelError
+from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model import members
 from tests.conftest import ROOT, write_svm
 from tests.programs import run, script_command
@@ -726,3 +726,19 @@ def test_labels_that_pandas_cannot_compare_are_refused(labelled):
     for label in (None, 1):
         with pytest.raises(ValueError, match=r"^y has missing values\ngive unlabeled rows a label"):
             resvm_cli.fit(labelled.X, y, positive_label=label)
+
+
+def test_outcomes_of_tested_rows_are_given_by_id():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 3)), np.repeat([1, 0], [30, 70])
+    names = [f"row-{number}" for number in range(100)]
+    assert np.isnan(resvm_cli.rank(X, y, n_models=5).probability).all()
+    tested = {f"row-{number}": int(number % 2) for number in range(30, 60)}
+    ranking = resvm_cli.rank(X, y, ids=names, tested=tested, n_models=5)
+    assert 0.2 < ranking.precision[-1] < 0.8
+    by_number = {number + 1: number % 2 == 1 for number in range(30, 60)}
+    again = resvm_cli.rank(X, y, tested=by_number, n_models=5)
+    assert again.precision.tolist() == ranking.precision.tolist()
+    for bad, said in (({"row-31": 2}, "row-31"), ({"row-0": 1}, "of U"), ({"nobody": 1}, "nobody")):
+        with pytest.raises(DataError, match=said):
+            resvm_cli.rank(X, y, ids=names, tested=bad, n_models=5)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.metrics.class_mixture import ClassMixture
+from resvm_cli.metrics.class_mixture import ClassMixture, RankedOutcomes
 
 
 class Drawn:
@@ -95,7 +95,8 @@ def test_the_more_sets_overlap_the_less_is_promised():
     assert all(mixture.separable for mixture in apart)
     spreads = [mixture.spread for mixture in apart]
     assert spreads == sorted(spreads)
-    assert spreads[0] == pytest.approx(max(0.02, 1.2 * (1 - apart[0].binned.area) - 0.05))
+    of_b = 0.0075 / apart[0].fitted.b.item()
+    assert spreads[0] == pytest.approx(1.2 * (1 - apart[0].binned.area) - 0.05 + of_b)
     lows = [mixture.precision(100).low[-1] for mixture in apart]
     assert lows == sorted(lows, reverse=True)
     # the value is that of the curve, shrunk by half of the spread
@@ -200,3 +201,70 @@ def test_any_values_give_shares(seed, n_distinct, infinite):
         if mixture.claims:
             for values in (precision.value, precision.low, precision.high):
                 assert ((values >= 0) & (values <= 1)).all()
+
+
+def outcomes(drawn, numbers):
+    return RankedOutcomes.from_rows(numbers, drawn.true_unl[numbers], drawn.unlabeled)
+
+
+def test_a_random_sample_of_tested_rows_bounds_b_where_values_cannot():
+    drawn = Drawn(0.0, 0.3, apart=0.5, n_pos=100, n_unl=1000)
+    assert not drawn.fitted().claims
+    numbers = np.random.default_rng(1).choice(1000, 60, replace=False)
+    mixture = drawn.fitted(tested=outcomes(drawn, numbers))
+    share = mixture.contamination_unl
+    found = drawn.true_unl[numbers].mean()
+    assert share.low < found < share.high
+    assert share.low <= share.value <= share.high
+    assert share.high - share.low < 0.3
+    precision = mixture.precision(1000)
+    assert (precision.low <= precision.value).all()
+    assert (precision.value <= precision.high).all()
+
+
+def test_precision_of_rows_that_were_all_tested_is_known():
+    drawn = Drawn(0.0, 0.2, apart=1.0, n_pos=100, n_unl=1000)
+    first = np.argsort(-drawn.unlabeled, kind="stable")[:30]
+    rows = outcomes(drawn, first)
+    assert not rows.is_sample(1000)
+    precision = drawn.fitted(tested=rows).precision(1000)
+    true = drawn.true_unl[first].mean()
+    for figure in (precision.value, precision.low, precision.high):
+        assert figure[29] == pytest.approx(true)
+    assert precision.low[99] < precision.value[99] < precision.high[99]
+
+
+def test_tested_rows_move_the_curve_to_their_outcomes():
+    drawn = Drawn(0.0, 0.3, apart=1.5, n_pos=100, n_unl=1000)
+    numbers = np.random.default_rng(1).choice(1000, 40, replace=False)
+    none, every = (
+        drawn.fitted(tested=RankedOutcomes.from_rows(numbers, np.full(40, answer), drawn.unlabeled))
+        for answer in (False, True)
+    )
+    assert none.precision(100).value[-1] < every.precision(100).value[-1]
+    assert none.contamination_unl.value < every.contamination_unl.value
+
+
+def test_probability_never_rises_down_the_list_and_adds_up_to_precision():
+    drawn = Drawn(0.0, 0.2, n_pos=100, n_unl=1000)
+    for known in ({}, {"b": 0.2}, {"tested": outcomes(drawn, np.arange(150, 250))}):
+        mixture = drawn.fitted(**known)
+        chances = mixture.probability(1000)
+        assert (np.diff(chances) <= 1e-12).all()
+        assert 0 <= chances.min() <= chances.max() <= 1
+        if "tested" not in known:
+            means = np.cumsum(chances) / np.arange(1, 1001)
+            assert means == pytest.approx(mixture.precision(1000).value)
+    assert np.isnan(Drawn(0.1, 0.3, apart=0.7).fitted().probability(10)).all()
+
+
+def test_bounds_widen_where_counts_of_known_positives_disagree_with_the_curve():
+    # no increasing line: the first 100 rows are negatives, above all positives
+    rng = np.random.default_rng(0)
+    positives = rng.normal(1.5, 0.5, 100)
+    unlabeled = np.concatenate([rng.normal(0, 1, 900), rng.normal(9, 0.05, 100)])
+    precision = ClassMixture.fit(positives, unlabeled, a=0.0, b=0.3).precision(1000)
+    assert precision.value[99] > 0.3
+    assert precision.low[99] < 0.01
+    agreeing = Drawn(0.0, 0.3, n_pos=100, n_unl=1000).fitted(a=0.0, b=0.3)
+    assert agreeing.precision(100).low[-1] > 0.8

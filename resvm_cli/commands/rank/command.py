@@ -57,6 +57,14 @@ class RankingOptions:
             " p-values, which --fdr then uses.",
         ),
     ] = None
+    tested: Annotated[
+        str | None,
+        ranking_option(
+            metavar="FILE",
+            help="Ids of tested rows of U and their outcomes, 1 or 0: a random sample of U, or all"
+            " of the first rows. Estimates of precision then agree with them.",
+        ),
+    ] = None
     feature_map: Annotated[
         str | None,
         ranking_option(
@@ -176,6 +184,7 @@ def rank(
         target=output,
         force=force,
         negatives=ranking.negatives,
+        tested=ranking.tested,
         feature_map=ranking.feature_map,
         intervals=not ranking.no_interval,
         page=listing.html is not None,

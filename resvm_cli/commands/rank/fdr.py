@@ -7,21 +7,27 @@ chosen by conformal p-values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer, TrustedNegatives
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
-from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
+from resvm_cli.metrics.class_mixture import (
+    MIN_POSITIVES,
+    MIN_UNLABELED,
+    ClassMixture,
+    RankedOutcomes,
+)
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.model.out_of_bag import EqualRows
-from resvm_cli.rows import FloatArray, Rows
+from resvm_cli.rows import FloatArray, IntArray, Rows
 
 ROUNDING = 1e-12
 SUPPOSED = (0.01, 0.05, 0.1, 0.2, 0.4)  # fractions of U
@@ -44,7 +50,7 @@ class FdrEstimate:
     contamination_pos: Interval | None  # None: P has no scores, or too few rows
     contamination_unl: Interval | None
     separable: bool
-    claimed: bool  # whether precision is stated: if separable, or if that of U is given
+    claimed: bool  # whether precision is stated: if separable, or if b or outcomes are given
     n_negatives: int | None  # number of trusted negatives
     n_unlike: int | None = None  # trusted negatives with values outside those of P and U
     fdr: float | None = None
@@ -84,6 +90,42 @@ def read_negatives(path: str, *, zero_based: bool) -> Block:
     if not len(block):
         raise DataError(f"{name_of(path)}: has no rows", "trusted negatives were expected")
     return block
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Outcomes of tested rows of U, by row number."""
+
+    numbers: IntArray
+    positive: npt.NDArray[np.bool_]
+
+    @classmethod
+    def from_ids(cls, outcomes: Mapping[str, tuple[bool, str]], ids: Sequence[str]) -> Outcomes:
+        """Look up tested rows among the ids of U; each outcome comes with its location."""
+        number_of: dict[str, int] = {}
+        for number, row_id in enumerate(ids):
+            if row_id in outcomes:
+                if row_id in number_of:
+                    where = outcomes[row_id][1]
+                    raise DataError(f"{where}: '{row_id}' is the id of several rows of U")
+                number_of[row_id] = number
+        for row_id, (_, where) in outcomes.items():
+            if row_id not in number_of:
+                raise DataError(
+                    f"{where}: '{row_id}' is not the id of a row of U",
+                    "outcomes are those of unlabeled rows",
+                )
+        positive = [outcomes[row_id][0] for row_id in number_of]
+        return cls(np.array([*number_of.values()], np.int64), np.array(positive, bool))
+
+    def ranked(self, unlabeled: FloatArray) -> RankedOutcomes | None:
+        """Return the tested rows with a value; None if there are none."""
+        scored = ~np.isnan(unlabeled)
+        kept = scored[self.numbers]
+        if not kept.any():
+            return None
+        numbers = (np.cumsum(scored) - 1)[self.numbers[kept]]
+        return RankedOutcomes.from_rows(numbers, self.positive[kept], unlabeled[scored])
 
 
 def require_not_in_p(
@@ -162,10 +204,11 @@ def cut_at_fdr(listing: Listing, estimate: FdrEstimate, fdr: float) -> tuple[Lis
     if estimate.contamination_unl is not None and not estimate.claimed:
         raise DataError(
             "P and U overlap too much to say how many rows of a list are positive",
-            Message("give {contamination_unl} or {negatives}"),
+            Message("give {contamination_unl}, {tested} or {negatives}"),
         )
     precision, low, high = (listing.further[name] for name in PRECISION)
-    length = int((precision >= 1 - fdr - ROUNDING).sum())  # precision never rises down the list
+    reaching = np.flatnonzero(precision >= 1 - fdr - ROUNDING)
+    length = int(reaching[-1]) + 1 if len(reaching) else 0
     reached = None
     if length:
         last = length - 1

@@ -35,6 +35,7 @@ COLUMNS = (
     "rank_high",
 )
 PRECISION = ("precision", "precision_low", "precision_high")
+PROBABILITY = "probability"
 EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
 CONFORMAL = ("p_value", "q_value")
 LINES_AT_ONCE = 20_000
@@ -156,10 +157,15 @@ def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """Add the expected fraction of positives among the rows of U down to each row."""
+    """Add each row's chance to be positive, and the fraction of U positive down to it."""
     scored = listing.n_members > 0
     of_unl = scored & ~listing.known
-    fraction = None if classes is None else classes.precision(int(of_unl.sum()))
+    n_unl = int(of_unl.sum())
+    chances = np.full(len(listing), np.nan)
+    if classes is not None:
+        chances[of_unl] = classes.probability(n_unl)
+    listing = replace(listing, further={PROBABILITY: chances, **listing.further})
+    fraction = None if classes is None else classes.precision(n_unl)
     return _with_figure(listing, PRECISION, fraction, np.where(scored, np.cumsum(of_unl), 0))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from resvm_cli.commands.rank.fdr import (
     FdrEstimate,
+    Outcomes,
     cut_at_fdr,
     negatives_unlike,
     read_negatives,
@@ -27,6 +28,7 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
 )
 from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.errors import DataError, Message, ParameterError, Text
+from resvm_cli.files.row_lists import read_outcomes
 from resvm_cli.files.streams import name_of
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
@@ -75,6 +77,7 @@ class RankRequest(RankingParameters):
     target: str | None = None  # where to save the trained model
     force: bool = False
     negatives: str | None = None  # a file of trusted negatives
+    tested: str | None = None  # a file of outcomes of rows of U
     feature_map: str | None = None  # names of features, for linear members
     intervals: bool = True
     page: bool = False  # compute what the HTML page shows
@@ -117,6 +120,7 @@ class RankRequest(RankingParameters):
             ("fdr", self.fdr if self.negatives is None else None),
             ("contamination_pos", self.contamination_pos),
             ("contamination_unl", self.contamination_unl),
+            ("tested", self.tested),
         ):
             if value is not None:
                 raise ParameterError(SEEN_BY_ALL + ", which {" + name + "} needs", hint)
@@ -158,17 +162,17 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     negatives = None
     if request.negatives is not None:
         negatives = read_negatives(request.negatives, zero_based=source.zero_based)
+    outcomes = None if request.tested is None else read_outcomes(request.tested)
     with (
         parallel.inner_threads_held(),
         silenced(),
         TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
     ):
         if request.negatives is None or negatives is None:
-            return rank_on(data, request, run, stored)
+            return rank_on(data, request, run, stored, outcomes=outcomes)
         name, lines = name_of(request.negatives), negatives.lines
-        return rank_on(
-            data, request, run, stored, negatives.rows, lambda row: f"{name}:{lines[row]}"
-        )
+        located = negatives.rows, lambda row: f"{name}:{lines[row]}"
+        return rank_on(data, request, run, stored, *located, outcomes)
 
 
 def rank_on(
@@ -178,10 +182,12 @@ def rank_on(
     stored: StoredModel | None = None,
     negatives: Rows | None = None,
     locate: Callable[[int], str] = lambda row: f"negatives: row {row + 1:,}",
+    outcomes: Mapping[str, tuple[bool, str]] | None = None,
 ) -> RankResult:
     """Rank data that is in memory, with the stored model if there is one.
 
-    ``locate`` names a trusted negative, given by its number, in error messages.
+    ``locate`` names a trusted negative, given by its number, in error messages. ``outcomes`` of
+    tested rows, by id, come with their locations.
     """
     groups = data.groups()  # read first, because training takes long
     kernels: list[str] = [request.choice.params.kernel]
@@ -193,6 +199,9 @@ def rank_on(
         precomputed = "precomputed" in kernels
         require_not_in_p(negatives, data.positives, locate, precomputed=precomputed)
     names = feature_names(request.feature_map, kernels)
+    tested = None
+    if outcomes is not None:
+        tested = Outcomes.from_ids(outcomes, data.ids()[len(data.positives) :])
     if stored is None:
         plan, scorer = _trained(request, data, groups, run)
     else:
@@ -202,7 +211,7 @@ def rank_on(
         scorer = replace(scorer, negatives=trusted)
         for note in notes:
             run.notice(note)
-    result = _ranked(request, data, plan, scorer, run)
+    result = _ranked(request, data, plan, scorer, run, tested)
     if request.why is not None:
         reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)
         result = replace(result, reasons=reasons)
@@ -283,6 +292,7 @@ def _ranked(
     plan: ModelPlan,
     scorer: OutOfBagScorer,
     run: Run,
+    tested: Outcomes | None,
 ) -> RankResult:
     known, unlabeled, n_resampled = _scored_sets(request, data, plan, scorer)
     classes = None
@@ -294,6 +304,7 @@ def _ranked(
             request.contamination_unl,
             REPLICATES if request.intervals else 0,
             plan.seed,
+            None if tested is None else tested.ranked(unlabeled.values),
         )
     listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
     n_unscored = int((listing.n_members == 0).sum())

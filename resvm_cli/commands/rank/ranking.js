@@ -41,6 +41,11 @@ function listTable(list, name, why = []) {
       text(value[i]) + unit + (low[i] === null ? "" : ` (${text(low[i])} to ${text(high[i])})`)});
   };
   bounded("expected positive so far", "precision", 100, " %", 0);
+  const chance = list.further.probability;
+  if (chance) {
+    columns.push({head: "probability", value: (i) => chance[i],
+      cell: (i) => chance[i] === null ? kind[i] || !list.members[i] ? "–" : "unknown" : chance[i].toFixed(2)});
+  }
   bounded("expected false so far", "expected_false", 1, "", 1);
   for (const [name, head] of [["p_value", "p-value"], ["q_value", "q-value"]]) {
     const value = list.further[name];

@@ -74,7 +74,7 @@ def truth(which):
 def test_hidden_positives_come_first_and_false_ones_are_the_most_suspicious(one_file, resvm):
     source = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt", "-q")
     rows = table(resvm("rank", *source))
-    assert list(rows[0]) == [*COLUMNS, *PRECISION]
+    assert list(rows[0]) == [*COLUMNS, *PRECISION, "probability"]
     hidden = truth("unl")
     assert {row["id"] for row in rows} == set(hidden)
     wanted = [hidden[row["id"]] for row in rows]
@@ -265,7 +265,7 @@ def test_fdr_writes_the_longest_list_that_is_expected_to_hold_it(problem, resvm)
 def test_a_rate_that_cannot_be_promised_gives_an_empty_list_and_says_so(problem, resvm):
     ran = resvm(*quick(problem, "--fdr", 0.001))
     assert ran.code == 0
-    assert ran.out.decode().split() == [*COLUMNS, *PRECISION]
+    assert ran.out.decode().split() == [*COLUMNS, *PRECISION, "probability"]
     notes = json.loads(resvm(*quick(problem, "--fdr", 0.001, "--json")).out)["notes"]
     assert "try a larger --fdr" in notes[-1]
 
@@ -315,9 +315,38 @@ def test_where_p_and_u_overlap_fdr_is_refused_unless_more_is_known(overlapping, 
     ran = resvm(*quick(overlapping, "--fdr", 0.1))
     assert (ran.code, ran.out) == (3, b"")
     assert "P and U overlap too much to say how many rows of a list are positive" in ran.err
-    assert "--contamination-unl" in ran.err
-    assert "--negatives" in ran.err
+    assert "give --contamination-unl, --tested or --negatives" in " ".join(ran.err.split())
     assert resvm(*quick(overlapping, "--fdr", 0.1, "--contamination-unl", 0.3)).code == 0
+
+
+def test_a_few_tested_rows_let_precision_be_stated(overlapping, resvm, tmp_path):
+    names = [row["id"] for row in table(resvm(*quick(overlapping)))]
+    lines = [f"{name}\t{number % 3 == 0:d}" for number, name in enumerate(names[::4])]
+    (tmp_path / "tested.tsv").write_text("# tested in May\n" + "\n".join(lines) + "\n")
+    with_tests = quick(overlapping, "--tested", tmp_path / "tested.tsv")
+    rows = table(resvm(*with_tests))
+    assert 0.2 < float(rows[-1]["precision"]) < 0.5
+    assert all(0 <= float(row["probability"]) <= 1 for row in rows)
+    assert resvm(*with_tests, "--fdr", 0.5).code == 0
+    assert resvm(*with_tests, "-j", 2).out == resvm(*with_tests, "-j", 1).out
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("nobody\t1\n", "tested.tsv:1: 'nobody' is not the id of a row of U"),
+        ("{first}\t2\n", "tested.tsv:1: the outcome is '2'"),
+        ("{first}\n", "tested.tsv:1: no id before the outcome"),
+        ("{first} 1\n\n{first} 0\n", "tested.tsv:3: '{first}' was already tested, in"),
+        ("# none\n", "tested.tsv: no tested rows"),
+    ],
+)
+def test_bad_outcomes_are_refused_by_name(lines, said, overlapping, resvm, tmp_path):
+    first = table(resvm(*quick(overlapping)))[0]["id"]
+    (tmp_path / "tested.tsv").write_text(lines.format(first=first))
+    ran = resvm(*quick(overlapping, "--tested", "tested.tsv"), cwd=tmp_path)
+    assert (ran.code, ran.out) == (3, b"")
+    assert said.format(first=first) in " ".join(ran.err.split())
 
 
 def test_a_stated_contamination_is_what_precision_ends_at(problem, resvm):
