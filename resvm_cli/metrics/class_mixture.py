@@ -109,23 +109,26 @@ class _Fits:
         """Return the density of positives divided by that of negatives (fits x bins)."""
         return np.exp(np.clip(self.intercept + self.slope * logits, -40.0, 40.0))
 
-    def true_positives(self, logits: FloatArray) -> FloatArray:
+    def true_positives(self, ratios: FloatArray) -> FloatArray:
         """Return the probability that a row of P is truly positive (fits x bins)."""
-        ratio = (1 - self.a) * self.ratios(logits)
+        ratio = (1 - self.a) * ratios
         return ratio / np.maximum(ratio + self.a, 1e-300)
 
-    def hidden_positives(self, logits: FloatArray) -> FloatArray:
+    def hidden_positives(self, ratios: FloatArray) -> FloatArray:
         """Return the probability that a row of U is positive (fits x bins)."""
-        ratio = self.b * self.ratios(logits)
+        ratio = self.b * ratios
         return ratio / (ratio + (1 - self.b))
 
-    def log_likelihood(self, binned: BinnedValues) -> float:
-        """Return the first fit's log-likelihood of which rows are in P, given their values."""
-        ratio = self.ratios(binned.logits)[0]
-        of_pos = binned.positives.sum() * (self.a[0] + (1 - self.a[0]) * ratio)
-        of_unl = binned.unlabeled.sum() * (1 - self.b[0] + self.b[0] * ratio)
+    def log_likelihoods(self, binned: BinnedValues) -> FloatArray:
+        """Return the log-likelihood, by each fit, of which rows are in P, given their values."""
+        ratio = self.ratios(binned.logits)
+        of_pos = binned.positives.sum() * (self.a + (1 - self.a) * ratio)
+        of_unl = binned.unlabeled.sum() * (1 - self.b + self.b * ratio)
         chance = np.clip(of_pos / (of_pos + of_unl), 1e-12, 1 - 1e-12)
-        return float(binned.positives @ np.log(chance) + binned.unlabeled @ np.log(1 - chance))
+        found: FloatArray = (
+            np.log(chance) @ binned.positives + np.log(1 - chance) @ binned.unlabeled
+        )
+        return found
 
 
 def _fit(
@@ -146,8 +149,9 @@ def _fit(
     counts = of_pos + of_unl
     fits = start
     for _ in range(n_steps):
-        in_pos = of_pos * fits.true_positives(logits)
-        in_unl = of_unl * fits.hidden_positives(logits)
+        ratios = fits.ratios(logits)
+        in_pos = of_pos * fits.true_positives(ratios)
+        in_unl = of_unl * fits.hidden_positives(ratios)
         a, b = fits.a, fits.b
         if known_a is None:
             a = 1 - in_pos.sum(axis=1, keepdims=True) / n_pos
@@ -302,25 +306,44 @@ class ClassMixture:
         seed: int,
         tested: RankedOutcomes | None = None,
     ) -> ClassMixture:
-        # precision rises with a: if b is given, a = 0 is the careful end
-        choices = [None, 0.0] if a is None and b is not None else [a]
-        fits = [_first_fit(binned, some, b) for some in choices]
-        likelihoods = np.array([fit.log_likelihood(binned) for fit in fits])
-        weights = np.exp(likelihoods - likelihoods.max())
-        weights /= weights.sum()
-        found = cls(binned, _joined(fits), weights, None, None, tested, a, b, seed)
+        found = cls._first(binned, a, [b], seed, tested)[0]
         if not n_replicates or not found.claims:
             return found
         rng = randomness.generator(seed, randomness.MIXED_CLASSES)
-        n_first = round(float(weights[0]) * n_replicates)
-        shares = zip(fits, choices, (n_first, n_replicates - n_first), strict=False)
-        parts = [_resampled(binned, fit, some, b, size, rng) for fit, some, size in shares if size]
+        n_first = round(float(found.weights[0]) * n_replicates)
+        sizes = (n_first, n_replicates - n_first)
+        parts = [
+            _resampled(binned, found.fitted.take(np.array([index])), some, b, size, rng)
+            for index, (some, size) in enumerate(zip(_choices(a, b), sizes, strict=False))
+            if size
+        ]
         found = replace(found, resampled=_joined(parts))
         return found._blurred() if tested is None else found._agreeing(tested)
 
-    def with_b(self, b: float) -> ClassMixture:
-        """Return the mixture of the same values for a given b, without bounds."""
-        return self._from_binned(self.binned, self.a, b, 0, self.seed)
+    @classmethod
+    def _first(
+        cls,
+        binned: BinnedValues,
+        a: float | None,
+        fractions: Sequence[float | None],
+        seed: int,
+        tested: RankedOutcomes | None = None,
+    ) -> list[ClassMixture]:
+        """Fit the values for each of these b, without bounds; either all are given or none."""
+        b = fractions[0]
+        fits = [_first_fit(binned, some, fractions) for some in _choices(a, b)]
+        likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
+        weights = np.exp(likelihoods - likelihoods.max(axis=0))
+        weights /= weights.sum(axis=0)
+        found = []
+        for index, some in enumerate(fractions):
+            own = _joined([fit.take(np.array([index])) for fit in fits])
+            found.append(cls(binned, own, weights[:, index], None, None, tested, a, some, seed))
+        return found
+
+    def with_b(self, fractions: Sequence[float]) -> list[ClassMixture]:
+        """Return mixtures of the same values for each given b, without bounds."""
+        return self._first(self.binned, self.a, fractions, self.seed)
 
     @property
     def separable(self) -> bool:
@@ -367,7 +390,7 @@ class ClassMixture:
 
     def _chances(self, fits: _Fits) -> FloatArray:
         """Return the chance that a row of U is positive (fits x bins, highest bin first)."""
-        own = fits.hidden_positives(self.binned.logits[::-1])
+        own = fits.hidden_positives(fits.ratios(self.binned.logits[::-1]))
         if self.b is None:
             return own
         return _scaled_to_mean(own, self.binned.unlabeled[::-1], self.b)
@@ -465,7 +488,7 @@ class ClassMixture:
         counts = self.binned.positives
 
         def chances(fits: _Fits) -> FloatArray:
-            own = 1 - fits.true_positives(self.binned.logits)
+            own = 1 - fits.true_positives(fits.ratios(self.binned.logits))
             return own if self.a is None else _scaled_to_mean(own, counts, self.a)
 
         depth = np.arange(1, n_listed + 1, dtype=np.float64)
@@ -490,16 +513,26 @@ class ClassMixture:
 def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> FloatArray:
     """Return mean chances over the first rows, to each depth; ``counts`` is rows per bin."""
     ends = np.concatenate([[0.0], np.cumsum(counts)])
-    sums = np.cumsum(counts * chances, axis=1)
-    lines = [np.interp(depths, ends, [0.0, *line]) for line in sums.tolist()]
-    return np.clip(np.array(lines) / depths, 0.0, 1.0)
+    sums = np.concatenate([np.zeros((len(chances), 1)), np.cumsum(counts * chances, axis=1)], 1)
+    last = np.clip(np.searchsorted(ends, depths), 1, len(counts))
+    part = (ends[last] - depths) / np.maximum(ends[last] - ends[last - 1], 1e-9)
+    totals = sums[:, last] - part * (sums[:, last] - sums[:, last - 1])
+    means: FloatArray = np.clip(totals / depths, 0.0, 1.0)
+    return means
 
 
-def _first_fit(binned: BinnedValues, a: float | None, b: float | None) -> _Fits:
-    first = (FIRST_A if a is None else a, FIRST_B if b is None else b, 0.0, FIRST_SLOPE)
-    start = _Fits(*(np.array([[value]]) for value in first))
-    own = binned.positives[None], binned.unlabeled[None]
-    return _fit(binned.logits, *own, a, b, start, STEPS)
+def _choices(a: float | None, b: float | None) -> list[float | None]:
+    """Return which a to fit: precision rises with a, so if b is given, 0 is the careful end."""
+    return [None, 0.0] if a is None and b is not None else [a]
+
+
+def _first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float | None]) -> _Fits:
+    """Fit the values for each b; either all are given or none."""
+    ones = np.ones((len(fractions), 1))
+    b = np.array([[FIRST_B if some is None else some] for some in fractions])
+    start = _Fits((FIRST_A if a is None else a) * ones, b, 0.0 * ones, FIRST_SLOPE * ones)
+    own = binned.positives * ones, binned.unlabeled * ones
+    return _fit(binned.logits, *own, a, fractions[0], start, STEPS)
 
 
 def _resampled(

@@ -109,7 +109,7 @@ def test_an_estimated_contamination_of_p_does_not_raise_precision_if_b_is_given(
     both, clean = drawn.fitted(b=0.3), drawn.fitted(a=0.0, b=0.3)
     assert len(both.weights) == 2
     assert both.weights.sum() == pytest.approx(1)
-    alone = both.fitted.hidden_positives(both.binned.logits)[0]
+    alone = both.fitted.hidden_positives(both.fitted.ratios(both.binned.logits))[0]
     top = clean.precision(20).value[-1]
     assert top <= both.precision(20).value[-1] + 1e-9 <= alone.max() + 1e-9
 

@@ -78,9 +78,13 @@ def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
     """Yield expected numbers of positives for fractions of U that its values allow."""
     n_unl = int(classes.binned.unlabeled.sum())
     most = min(classes.contamination_unl.high, 1 - (classes.a or 0.0))
-    for b in (some for some in SUPPOSED if some < most):
-        precision = classes.with_b(b).precision(n_unl).value
-        for depth in (some for some in SUPPOSED_DEPTHS if some <= n_unl):
+    fractions = [some for some in SUPPOSED if some < most]
+    depths = [some for some in SUPPOSED_DEPTHS if some <= n_unl]
+    if not fractions or not depths:
+        return
+    for b, supposed in zip(fractions, classes.with_b(fractions), strict=True):
+        precision = supposed.precision(depths[-1]).value
+        for depth in depths:
             yield WhatIf(b, depth, round(depth * float(precision[depth - 1]), 1))
 
 

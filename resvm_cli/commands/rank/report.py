@@ -62,11 +62,20 @@ def show_ranking(result: RankResult) -> None:
     if result.fdr_estimate is not None:
         rows += _estimate_rows(result.fdr_estimate)
     if result.n_suspects is not None:
-        rows.append(("suspects", f"{result.n_suspects:,} of the known positives look false"))
+        rows.append(("suspects", f"{_suspects(result)} of the known positives look false"))
     elif result.audit:
         rows.append(("suspects", UNCOUNTED))
     for name, text in rows:
         say(f"{name:>10}  {text}")
+
+
+def _suspects(result: RankResult) -> str:
+    """Return the number of suspects, with bounds if their fraction of P was estimated."""
+    text = f"{result.n_suspects:,}"
+    estimate = result.fdr_estimate
+    if estimate is not None and (a := estimate.contamination_pos) is not None and a.low < a.high:
+        text += " ({:,.0f} to {:,.0f})".format(*(result.plan.rows_pos * x for x in (a.low, a.high)))
+    return text
 
 
 def _listed_rows(result: RankResult) -> str:
