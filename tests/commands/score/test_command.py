@@ -276,6 +276,18 @@ def test_the_share_of_positives_in_u_can_be_estimated(folder, resvm):
     assert one["contamination_unl"] == one["contamination_unl_estimate"]
 
 
+def test_a_share_that_cannot_be_known_is_not_estimated(folder, resvm):
+    lines = (folder / "a.pred").read_text().splitlines()
+    values = np.random.default_rng(0).standard_normal(len(lines))
+    (folder / "chance.pred").write_text("".join(f"1 {value:.6f}\n" for value in values))
+    options = ["--labels", "test.svm", "--pu", "--contamination-unl", "estimate"]
+    ran = resvm("score", "chance.pred", *options, cwd=folder)
+    assert (ran.code, ran.out) == (3, b"")
+    told = " ".join(ran.err.split())
+    assert "P and U overlap too much to estimate the fraction of positives in U" in told
+    assert "give a range instead: --contamination-unl 0.1..0.3" in told
+
+
 def test_doubtful_values_are_warned_of(folder, resvm):
     base = ["score", "a.pred", "--labels", "test.svm", "--pu", "--bootstrap", 0]
     assert "does not state where its values come from" in resvm(*base, cwd=folder).out.decode()
