@@ -41,6 +41,7 @@ ERROR_OF_B = 0.0075  # the same error of b matters more if b is small
 LOW_TAIL = 0.05  # of lower bounds of precision and b
 MAX_DEPTHS = 300
 CANDIDATES = 10  # per resample, to choose those that agree with tested rows
+FLAT = 10  # every tenth candidate has the same chance for all rows, whatever their values
 MIN_TESTED = 20  # in a random sample, for bounds by its counts alone
 
 
@@ -379,6 +380,11 @@ class ClassMixture:
         assert self.resampled is not None
         size = CANDIDATES * len(self.resampled.a)
         fits, blurs = self.resampled.take(np.arange(size) // CANDIDATES), self._blurs(size)
+        if self.b is None:
+            number = np.arange(size)[:, None]
+            flat = number % FLAT == 0
+            b = np.where(flat, (number + 0.5) / size, fits.b)
+            fits = _Fits(fits.a, b, *(np.where(flat, 0.0, x) for x in (fits.intercept, fits.slope)))
         chances = blurs.apply(self._chances(fits), self.binned.unlabeled[::-1])
         of_rows = np.clip(chances[:, tested.bins(self.binned)], 1e-6, 1 - 1e-6)
         outcomes = np.where(tested.positive, np.log(of_rows), np.log(1 - of_rows)).sum(axis=1)

@@ -268,3 +268,14 @@ def test_bounds_widen_where_counts_of_known_positives_disagree_with_the_curve():
     assert precision.low[99] < 0.01
     agreeing = Drawn(0.0, 0.3, n_pos=100, n_unl=1000).fitted(a=0.0, b=0.3)
     assert agreeing.precision(100).low[-1] > 0.8
+
+
+def test_tested_rows_can_raise_an_estimate_that_is_far_too_small():
+    # P lies far above U, so its values show no positive of U
+    rng = np.random.default_rng(0)
+    unlabeled = rng.standard_normal(300)
+    first = np.argsort(-unlabeled, kind="stable")[:40]
+    half = RankedOutcomes.from_rows(first, np.arange(40) % 2 == 0, unlabeled)
+    precision = ClassMixture.fit(rng.standard_normal(60) + 9, unlabeled, tested=half).precision(300)
+    assert 0.2 < precision.value[99] < 0.8
+    assert precision.high[99] > 0.45
