@@ -129,8 +129,8 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
         found.append(
             Message(
                 "known positives are barely distinguishable from U: ROC area {area:.3f} ({low:.3f}"
-                " to {high:.3f}; 0.5 is chance); check the features, the labels and the scaling,"
-                " or try {auto:True}",
+                " to {high:.3f}; 0.5 is chance); check the features, the labels and the scaling"
+                + (", or try {auto:True}" if len(part.plan.plans) == 1 else ""),
                 area=area.value,
                 low=area.low,
                 high=area.high,
