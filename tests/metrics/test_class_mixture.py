@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.metrics.class_mixture import ClassMixture, RankedOutcomes
+from resvm_cli.metrics.intervals import clopper_pearson
 
 
 class Drawn:
@@ -213,8 +214,10 @@ def test_a_random_sample_of_tested_rows_bounds_b_where_values_cannot():
     numbers = np.random.default_rng(1).choice(1000, 60, replace=False)
     mixture = drawn.fitted(tested=outcomes(drawn, numbers))
     share = mixture.contamination_unl
-    found = drawn.true_unl[numbers].mean()
-    assert share.low < found < share.high
+    n_found = int(drawn.true_unl[numbers].sum())
+    counted = clopper_pearson(n_found, 60)
+    assert share.low == pytest.approx((n_found + 940 * counted.low) / 1000)
+    assert share.high == pytest.approx((n_found + 940 * counted.high) / 1000)
     assert share.low <= share.value <= share.high
     assert share.high - share.low < 0.3
     precision = mixture.precision(1000)
