@@ -22,18 +22,21 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import LEVEL, Interval, clopper_pearson, draw_counts
+from resvm_cli.metrics.intervals import LEVEL, Interval, clopper_pearson
+from resvm_cli.metrics.mixture_fit import (
+    BinnedValues,
+    Fits,
+    first_fit,
+    joined_fits,
+    resampled_fits,
+    wilson_bounds,
+)
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.rows import IntArray, distinct
 
 # Minimum numbers of values for a fit.
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
-BINS_OF_EACH = 50
-FIRST_A, FIRST_B, FIRST_SLOPE = 0.05, 0.3, 1.5
-STEPS, RESAMPLED_STEPS = 500, 200
-TOLERANCE = 1e-6
-RIDGE = 1e-3
 REPLICATES = 200
 WIDENING = 1.3  # of upper bounds, because the line is only a model
 MIN_AREA = 0.65  # no claim if the ROC area of P against U is smaller
@@ -43,141 +46,6 @@ MAX_DEPTHS = 300
 CANDIDATES = 10  # per resample, to choose those that agree with tested rows
 FLAT = 10  # every tenth candidate has the same chance for all rows, whatever their values
 MIN_TESTED = 20  # in a random sample, for bounds by its counts alone
-
-
-@dataclass(frozen=True, eq=False)
-class BinnedValues:
-    """Histograms of the values of P and U over the same bins, lowest first."""
-
-    edges: FloatArray  # between bins; a value equal to an edge belongs to the bin above
-    positives: FloatArray
-    unlabeled: FloatArray
-
-    @classmethod
-    def from_values(cls, positives: FloatArray, unlabeled: FloatArray) -> BinnedValues:
-        quantiles = np.arange(1, BINS_OF_EACH) / BINS_OF_EACH
-        sets = (positives, unlabeled)
-        cuts = [np.quantile(values, quantiles, method="higher") for values in sets]
-        edges = distinct(np.concatenate(cuts))
-        counts = [
-            np.bincount(np.searchsorted(edges, values, "right"), minlength=len(edges) + 1)
-            for values in sets
-        ]
-        return cls(edges, *(count.astype(np.float64) for count in counts))
-
-    @cached_property
-    def logits(self) -> FloatArray:
-        """The logit of each bin's middle quantile in P and U combined, with equal weight."""
-        width = self.positives / self.positives.sum() + self.unlabeled / self.unlabeled.sum()
-        middle = (np.cumsum(width) - width / 2) / 2
-        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # for empty bins
-        found: FloatArray = np.log(middle / (1 - middle))
-        return found
-
-    @cached_property
-    def area(self) -> float:
-        """The area under the ROC curve of P against U."""
-        total = float(self.positives.sum() * self.unlabeled.sum())
-        below = np.cumsum(self.unlabeled) - self.unlabeled / 2
-        return float((self.positives * below).sum()) / total
-
-    @cached_property
-    def max_b(self) -> float:
-        """An upper bound of b from counts alone.
-
-        Above any value, U has at least b times the fraction of positives that lie there.
-        """
-        of_pos, of_unl = (
-            _wilson(np.cumsum(counts[::-1]), counts.sum())
-            for counts in (self.positives, self.unlabeled)
-        )
-        return float(min(1.0, (of_unl[1] / np.maximum(of_pos[0], 1e-9)).min()))
-
-
-@dataclass(frozen=True, eq=False)
-class _Fits:
-    """The parameters of one or more fits, one row per fit."""
-
-    a: FloatArray
-    b: FloatArray
-    intercept: FloatArray
-    slope: FloatArray
-
-    def take(self, rows: IntArray) -> _Fits:
-        return _Fits(*(column[rows] for column in vars(self).values()))
-
-    def ratios(self, logits: FloatArray) -> FloatArray:
-        """Return the density of positives divided by that of negatives (fits x bins)."""
-        return np.exp(np.clip(self.intercept + self.slope * logits, -40.0, 40.0))
-
-    def true_positives(self, ratios: FloatArray) -> FloatArray:
-        """Return the probability that a row of P is truly positive (fits x bins)."""
-        ratio = (1 - self.a) * ratios
-        return ratio / np.maximum(ratio + self.a, 1e-300)
-
-    def hidden_positives(self, ratios: FloatArray) -> FloatArray:
-        """Return the probability that a row of U is positive (fits x bins)."""
-        ratio = self.b * ratios
-        return ratio / (ratio + (1 - self.b))
-
-    def log_likelihoods(self, binned: BinnedValues) -> FloatArray:
-        """Return the log-likelihood, by each fit, of which rows are in P, given their values."""
-        ratio = self.ratios(binned.logits)
-        of_pos = binned.positives.sum() * (self.a + (1 - self.a) * ratio)
-        of_unl = binned.unlabeled.sum() * (1 - self.b + self.b * ratio)
-        chance = np.clip(of_pos / (of_pos + of_unl), 1e-12, 1 - 1e-12)
-        found: FloatArray = (
-            np.log(chance) @ binned.positives + np.log(1 - chance) @ binned.unlabeled
-        )
-        return found
-
-
-def _fit(
-    logits: FloatArray,
-    of_pos: FloatArray,
-    of_unl: FloatArray,
-    known_a: float | None,
-    known_b: float | None,
-    start: _Fits,
-    n_steps: int,
-) -> _Fits:
-    """Run EM from ``start``, with one Newton step for the line per iteration.
-
-    ``of_pos`` and ``of_unl`` are the counts in each bin (fits x bins).
-    """
-    n_pos = of_pos.sum(axis=1, keepdims=True)
-    n_unl = of_unl.sum(axis=1, keepdims=True)
-    counts = of_pos + of_unl
-    fits = start
-    for _ in range(n_steps):
-        ratios = fits.ratios(logits)
-        in_pos = of_pos * fits.true_positives(ratios)
-        in_unl = of_unl * fits.hidden_positives(ratios)
-        a, b = fits.a, fits.b
-        if known_a is None:
-            a = 1 - in_pos.sum(axis=1, keepdims=True) / n_pos
-        if known_b is None:
-            b = in_unl.sum(axis=1, keepdims=True) / n_unl
-        positive = in_pos + in_unl
-        total = positive.sum(axis=1, keepdims=True)
-        balance = np.log(np.maximum(total, 1e-9) / np.maximum(n_pos + n_unl - total, 1e-9))
-        line = fits.intercept + fits.slope * logits + balance
-        chance = 1 / (1 + np.exp(-np.clip(line, -40.0, 40.0)))
-        missing, weight = positive - counts * chance, counts * chance * (1 - chance)
-        # Newton step: two gradients and a 2 x 2 Hessian
-        to_intercept = missing.sum(axis=1, keepdims=True)
-        to_slope = (missing * logits).sum(axis=1, keepdims=True) - RIDGE * fits.slope
-        ones = weight.sum(axis=1, keepdims=True) + RIDGE
-        mixed = (weight * logits).sum(axis=1, keepdims=True)
-        squares = (weight * logits**2).sum(axis=1, keepdims=True) + RIDGE
-        determinant = ones * squares - mixed**2
-        rise = np.clip((squares * to_intercept - mixed * to_slope) / determinant, -2.0, 2.0)
-        turn = np.clip((ones * to_slope - mixed * to_intercept) / determinant, -1.0, 1.0)
-        change = np.abs(a - fits.a).max() + np.abs(b - fits.b).max()
-        fits = _Fits(a, b, fits.intercept + rise, np.maximum(fits.slope + turn, 0.0))
-        if change + np.abs(turn).max() < TOLERANCE:
-            break
-    return fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,9 +134,9 @@ class ClassMixture:
     """The fitted mixture of positives and negatives."""
 
     binned: BinnedValues
-    fitted: _Fits  # one fit, or two if b is given and a is not
+    fitted: Fits  # one fit, or two if b is given and a is not
     weights: FloatArray  # of these fits
-    resampled: _Fits | None
+    resampled: Fits | None
     blurs: _Blurs | None  # of the resamples
     tested: RankedOutcomes | None
     a: float | None  # if given
@@ -314,11 +182,11 @@ class ClassMixture:
         n_first = round(float(found.weights[0]) * n_replicates)
         sizes = (n_first, n_replicates - n_first)
         parts = [
-            _resampled(binned, found.fitted.take(np.array([index])), some, b, size, rng)
+            resampled_fits(binned, found.fitted.take(np.array([index])), some, b, size, rng)
             for index, (some, size) in enumerate(zip(_choices(a, b), sizes, strict=False))
             if size
         ]
-        found = replace(found, resampled=_joined(parts))
+        found = replace(found, resampled=joined_fits(parts))
         return found._blurred() if tested is None else found._agreeing(tested)
 
     @classmethod
@@ -332,13 +200,13 @@ class ClassMixture:
     ) -> list[ClassMixture]:
         """Fit the values for each of these b, without bounds; either all are given or none."""
         b = fractions[0]
-        fits = [_first_fit(binned, some, fractions) for some in _choices(a, b)]
+        fits = [first_fit(binned, some, fractions) for some in _choices(a, b)]
         likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
         weights = np.exp(likelihoods - likelihoods.max(axis=0))
         weights /= weights.sum(axis=0)
         found = []
         for index, some in enumerate(fractions):
-            own = _joined([fit.take(np.array([index])) for fit in fits])
+            own = joined_fits([fit.take(np.array([index])) for fit in fits])
             found.append(cls(binned, own, weights[:, index], None, None, tested, a, some, seed))
         return found
 
@@ -384,7 +252,7 @@ class ClassMixture:
             number = np.arange(size)[:, None]
             flat = number % FLAT == 0
             b = np.where(flat, (number + 0.5) / size, fits.b)
-            fits = _Fits(fits.a, b, *(np.where(flat, 0.0, x) for x in (fits.intercept, fits.slope)))
+            fits = Fits(fits.a, b, *(np.where(flat, 0.0, x) for x in (fits.intercept, fits.slope)))
         chances = blurs.apply(self._chances(fits), self.binned.unlabeled[::-1])
         of_rows = np.clip(chances[:, tested.bins(self.binned)], 1e-6, 1 - 1e-6)
         outcomes = np.where(tested.positive, np.log(of_rows), np.log(1 - of_rows)).sum(axis=1)
@@ -394,7 +262,7 @@ class ClassMixture:
         blurs = _Blurs(blurs.rho[rows], blurs.tau[rows])
         return replace(self, resampled=fits.take(rows), blurs=blurs)
 
-    def _chances(self, fits: _Fits) -> FloatArray:
+    def _chances(self, fits: Fits) -> FloatArray:
         """Return the chance that a row of U is positive (fits x bins, highest bin first)."""
         own = fits.hidden_positives(fits.ratios(self.binned.logits[::-1]))
         if self.b is None:
@@ -477,7 +345,7 @@ class ClassMixture:
             low = np.quantile(found, LOW_TAIL, axis=0)
             if self.b is not None:
                 n_above = np.interp(some, ends, [0.0, *np.cumsum(self.binned.positives[::-1])])
-                least, most = _wilson(n_above, self.binned.positives.sum())
+                least, most = wilson_bounds(n_above, self.binned.positives.sum())
                 clean = 1 - float(self.contamination_pos.value if self.separable else 0.0)
                 hidden = self.b * ends[-1] / some
                 # where counts of known positives disagree with the curve, they decide
@@ -493,7 +361,7 @@ class ClassMixture:
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
         counts = self.binned.positives
 
-        def chances(fits: _Fits) -> FloatArray:
+        def chances(fits: Fits) -> FloatArray:
             own = 1 - fits.true_positives(fits.ratios(self.binned.logits))
             return own if self.a is None else _scaled_to_mean(own, counts, self.a)
 
@@ -532,35 +400,6 @@ def _choices(a: float | None, b: float | None) -> list[float | None]:
     return [None, 0.0] if a is None and b is not None else [a]
 
 
-def _first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float | None]) -> _Fits:
-    """Fit the values for each b; either all are given or none."""
-    ones = np.ones((len(fractions), 1))
-    b = np.array([[FIRST_B if some is None else some] for some in fractions])
-    start = _Fits((FIRST_A if a is None else a) * ones, b, 0.0 * ones, FIRST_SLOPE * ones)
-    own = binned.positives * ones, binned.unlabeled * ones
-    return _fit(binned.logits, *own, a, fractions[0], start, STEPS)
-
-
-def _resampled(
-    binned: BinnedValues,
-    fitted: _Fits,
-    a: float | None,
-    b: float | None,
-    size: int,
-    rng: np.random.Generator,
-) -> _Fits:
-    """Fit bootstrap samples of both sets."""
-    of_pos = draw_counts(binned.positives, size, rng)
-    of_unl = draw_counts(binned.unlabeled, size, rng)
-    start = _Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
-    return _fit(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS)
-
-
-def _joined(parts: Sequence[_Fits]) -> _Fits:
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
-    return _Fits(*(np.concatenate(column) for column in columns))
-
-
 def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
     """Multiply the odds of all probabilities (fits x bins) by one factor to reach this mean.
 
@@ -577,14 +416,6 @@ def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> Flo
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     found: FloatArray = 1 / (1 + np.exp(-(logits + (low + high) / 2)))
     return found
-
-
-def _wilson(counts: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
-    """Return Wilson's 95 % bounds of binomial fractions."""
-    square = 1.959964**2
-    middle = (counts + square / 2) / (total + square)
-    width = np.sqrt(square * (counts * (total - counts) / total + square / 4)) / (total + square)
-    return np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
 
 
 def _tails(replicates: FloatArray) -> FloatArray:

@@ -1,0 +1,191 @@
+"""Fit P and U as mixtures of two classes to histograms of decision values, by the EM algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from resvm_cli.metrics.intervals import draw_counts
+from resvm_cli.metrics.ranking import FloatArray
+from resvm_cli.rows import IntArray, distinct
+
+BINS_OF_EACH = 50
+FIRST_A, FIRST_B, FIRST_SLOPE = 0.05, 0.3, 1.5
+STEPS, RESAMPLED_STEPS = 500, 200
+TOLERANCE = 1e-6
+RIDGE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedValues:
+    """Histograms of the values of P and U over the same bins, lowest first."""
+
+    edges: FloatArray  # between bins; a value equal to an edge belongs to the bin above
+    positives: FloatArray
+    unlabeled: FloatArray
+
+    @classmethod
+    def from_values(cls, positives: FloatArray, unlabeled: FloatArray) -> BinnedValues:
+        quantiles = np.arange(1, BINS_OF_EACH) / BINS_OF_EACH
+        sets = (positives, unlabeled)
+        cuts = [np.quantile(values, quantiles, method="higher") for values in sets]
+        edges = distinct(np.concatenate(cuts))
+        counts = [
+            np.bincount(np.searchsorted(edges, values, "right"), minlength=len(edges) + 1)
+            for values in sets
+        ]
+        return cls(edges, *(count.astype(np.float64) for count in counts))
+
+    @cached_property
+    def logits(self) -> FloatArray:
+        """The logit of each bin's middle quantile in P and U combined, with equal weight."""
+        width = self.positives / self.positives.sum() + self.unlabeled / self.unlabeled.sum()
+        middle = (np.cumsum(width) - width / 2) / 2
+        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # for empty bins
+        found: FloatArray = np.log(middle / (1 - middle))
+        return found
+
+    @cached_property
+    def area(self) -> float:
+        """The area under the ROC curve of P against U."""
+        total = float(self.positives.sum() * self.unlabeled.sum())
+        below = np.cumsum(self.unlabeled) - self.unlabeled / 2
+        return float((self.positives * below).sum()) / total
+
+    @cached_property
+    def max_b(self) -> float:
+        """An upper bound of b from counts alone.
+
+        Above any value, U has at least b times the fraction of positives that lie there.
+        """
+        of_pos, of_unl = (
+            wilson_bounds(np.cumsum(counts[::-1]), counts.sum())
+            for counts in (self.positives, self.unlabeled)
+        )
+        return float(min(1.0, (of_unl[1] / np.maximum(of_pos[0], 1e-9)).min()))
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """The parameters of one or more fits, one row per fit."""
+
+    a: FloatArray
+    b: FloatArray
+    intercept: FloatArray
+    slope: FloatArray
+
+    def take(self, rows: IntArray) -> Fits:
+        return Fits(*(column[rows] for column in vars(self).values()))
+
+    def ratios(self, logits: FloatArray) -> FloatArray:
+        """Return the density of positives divided by that of negatives (fits x bins)."""
+        return np.exp(np.clip(self.intercept + self.slope * logits, -40.0, 40.0))
+
+    def true_positives(self, ratios: FloatArray) -> FloatArray:
+        """Return the probability that a row of P is truly positive (fits x bins)."""
+        ratio = (1 - self.a) * ratios
+        return ratio / np.maximum(ratio + self.a, 1e-300)
+
+    def hidden_positives(self, ratios: FloatArray) -> FloatArray:
+        """Return the probability that a row of U is positive (fits x bins)."""
+        ratio = self.b * ratios
+        return ratio / (ratio + (1 - self.b))
+
+    def log_likelihoods(self, binned: BinnedValues) -> FloatArray:
+        """Return the log-likelihood, by each fit, of which rows are in P, given their values."""
+        ratio = self.ratios(binned.logits)
+        of_pos = binned.positives.sum() * (self.a + (1 - self.a) * ratio)
+        of_unl = binned.unlabeled.sum() * (1 - self.b + self.b * ratio)
+        chance = np.clip(of_pos / (of_pos + of_unl), 1e-12, 1 - 1e-12)
+        found: FloatArray = (
+            np.log(chance) @ binned.positives + np.log(1 - chance) @ binned.unlabeled
+        )
+        return found
+
+
+def fit_classes(
+    logits: FloatArray,
+    of_pos: FloatArray,
+    of_unl: FloatArray,
+    known_a: float | None,
+    known_b: float | None,
+    start: Fits,
+    n_steps: int,
+) -> Fits:
+    """Run EM from ``start``, with one Newton step for the line per iteration.
+
+    ``of_pos`` and ``of_unl`` are the counts in each bin (fits x bins).
+    """
+    n_pos = of_pos.sum(axis=1, keepdims=True)
+    n_unl = of_unl.sum(axis=1, keepdims=True)
+    counts = of_pos + of_unl
+    fits = start
+    for _ in range(n_steps):
+        ratios = fits.ratios(logits)
+        in_pos = of_pos * fits.true_positives(ratios)
+        in_unl = of_unl * fits.hidden_positives(ratios)
+        a, b = fits.a, fits.b
+        if known_a is None:
+            a = 1 - in_pos.sum(axis=1, keepdims=True) / n_pos
+        if known_b is None:
+            b = in_unl.sum(axis=1, keepdims=True) / n_unl
+        positive = in_pos + in_unl
+        total = positive.sum(axis=1, keepdims=True)
+        balance = np.log(np.maximum(total, 1e-9) / np.maximum(n_pos + n_unl - total, 1e-9))
+        line = fits.intercept + fits.slope * logits + balance
+        chance = 1 / (1 + np.exp(-np.clip(line, -40.0, 40.0)))
+        missing, weight = positive - counts * chance, counts * chance * (1 - chance)
+        # Newton step: two gradients and a 2 x 2 Hessian
+        to_intercept = missing.sum(axis=1, keepdims=True)
+        to_slope = (missing * logits).sum(axis=1, keepdims=True) - RIDGE * fits.slope
+        ones = weight.sum(axis=1, keepdims=True) + RIDGE
+        mixed = (weight * logits).sum(axis=1, keepdims=True)
+        squares = (weight * logits**2).sum(axis=1, keepdims=True) + RIDGE
+        determinant = ones * squares - mixed**2
+        rise = np.clip((squares * to_intercept - mixed * to_slope) / determinant, -2.0, 2.0)
+        turn = np.clip((ones * to_slope - mixed * to_intercept) / determinant, -1.0, 1.0)
+        change = np.abs(a - fits.a).max() + np.abs(b - fits.b).max()
+        fits = Fits(a, b, fits.intercept + rise, np.maximum(fits.slope + turn, 0.0))
+        if change + np.abs(turn).max() < TOLERANCE:
+            break
+    return fits
+
+
+def first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float | None]) -> Fits:
+    """Fit the values for each b; either all are given or none."""
+    ones = np.ones((len(fractions), 1))
+    b = np.array([[FIRST_B if some is None else some] for some in fractions])
+    start = Fits((FIRST_A if a is None else a) * ones, b, 0.0 * ones, FIRST_SLOPE * ones)
+    own = binned.positives * ones, binned.unlabeled * ones
+    return fit_classes(binned.logits, *own, a, fractions[0], start, STEPS)
+
+
+def resampled_fits(
+    binned: BinnedValues,
+    fitted: Fits,
+    a: float | None,
+    b: float | None,
+    size: int,
+    rng: np.random.Generator,
+) -> Fits:
+    """Fit bootstrap samples of both sets."""
+    of_pos = draw_counts(binned.positives, size, rng)
+    of_unl = draw_counts(binned.unlabeled, size, rng)
+    start = Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
+    return fit_classes(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS)
+
+
+def joined_fits(parts: Sequence[Fits]) -> Fits:
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return Fits(*(np.concatenate(column) for column in columns))
+
+
+def wilson_bounds(counts: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's 95 % bounds of binomial fractions."""
+    square = 1.959964**2
+    middle = (counts + square / 2) / (total + square)
+    width = np.sqrt(square * (counts * (total - counts) / total + square / 4)) / (total + square)
+    return np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
