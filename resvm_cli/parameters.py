@@ -266,7 +266,7 @@ class MethodParameters:
     feature_weights: str = _declared(
         "words",
         "none",
-        "Weigh features in each bag by how well each one alone tells P from U: none, relevance, or"
+        "Weight features in each bag by how well each one alone tells P from U: none, relevance, or"
         " relevance:N, which raises the weights to the power N.",
         choices=("none", RELEVANCE),
         metavar="NAME",

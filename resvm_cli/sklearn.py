@@ -372,7 +372,7 @@ def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str,
     plan = model.stored.plan
     if plan is None:
         return {}
-    # quantiles can be had besides another scaling of the data
+    # quantiles can be used alongside another scaling of the data
     scale = next((kind for kind in plan.scalings if kind != "quantile"), "quantile")
     settings = [
         Setting(_planned_parameters(each), weight, None if each.scale == scale else each.scale)

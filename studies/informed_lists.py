@@ -56,7 +56,7 @@ def grid(bags: Bags, gammas: Sequence[float], penalties: Sequence[float]) -> lis
 def weighted(
     bags: Bags, gammas: Sequence[float], penalties: Sequence[float], powers: Sequence[float]
 ) -> list[Informed]:
-    """Return settings that weigh features."""
+    """Return settings that weight features."""
     return [replace(one, power=power) for one in grid(bags, gammas, penalties) for power in powers]
 
 

@@ -4,8 +4,8 @@ Dask copies shared data to its workers and reruns the tasks of a lost worker. If
 lost, the data is sent again. Anyone who can reach a Dask scheduler can run code on its workers, and
 they can run code here, because answers are pickled: see docs/cluster.md.
 
-Most calls of Dask's client wait for an answer for ever. They are therefore made in a thread of
-their own, and this one waits no longer than the time limit.
+Most calls to Dask's client wait for an answer indefinitely. They therefore run in a separate
+thread, and this one waits no longer than the time limit.
 """
 
 from __future__ import annotations

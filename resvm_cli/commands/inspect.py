@@ -71,7 +71,7 @@ def inspect(
 class FeatureWeight:
     """A feature of a model: mean and standard deviation of its weight over members.
 
-    Members that weigh features have the square of a feature's factor, whose mean over all features
+    Members that weight features have the square of a feature's factor, whose mean over all features
     is 1; other members than these are left out. Otherwise all members must be linear. In a
     committee, each group's weights are scaled and averaged in the same way as its values.
     """
@@ -142,7 +142,7 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
     else:
         kernel = ensemble.groups[0].kernel.name
         raise ModelError(
-            f"{path}: the kernel is {kernel}; only linear models and members that weigh features"
+            f"{path}: the kernel is {kernel}; only linear models and members that weight features"
             " have feature weights",
             Message("train with {kernel:linear} or {feature_weights:relevance}"),
         )

@@ -475,7 +475,7 @@ def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
 def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
     """Yield the path of a plain file; copy any other input to a temporary file.
 
-    A temporary file has no name after the context, but what has opened it can still read it.
+    A temporary file is unlinked when the context ends, but open handles can still read it.
     """
     if source.plain_path is not None:
         yield source.plain_path

@@ -108,7 +108,7 @@ class Ensemble:
 
     @property
     def weighted(self) -> bool:
-        """Whether its first member weighs features; in a section, all members do or none does."""
+        """Whether its first member weights features; in a section, all members do or none does."""
         return self.members[0].weights is not None
 
     def kernel_of(self, member: int) -> Kernel:
@@ -331,7 +331,7 @@ def _scorer(
 def _weighted_pool(
     ensemble: Ensemble, dense: bool | None = None, n_columns: int | None = None
 ) -> WeightedPool:
-    """Make the pool of members that weigh features; by default, sizes decide what is dense."""
+    """Make the pool of members that weight features; by default, sizes decide what is dense."""
     members = [
         WeightedMember(
             ensemble.kernel_of(number),

@@ -59,7 +59,7 @@ class Explainer:
         """``unlabeled`` holds the rows of U whose numbers are in ``drawn``; rows are unscaled.
 
         A stored model does not record the row numbers of its support vectors, so they are found by
-        content, among the rows of a member's bag if it weighs features. The first of several equal
+        content, among the rows of a member's bag if it weights features. The first of several equal
         rows represents all of them.
         """
         self._ensemble = ensemble

@@ -57,7 +57,7 @@ class FeatureBins:
 
 
 class Relevance:
-    """Weighs features by their relevance in bags of these rows.
+    """Weights features by their relevance in bags of these rows.
 
     Counts are exact integers, so it does not matter whether they come from a dense table, which is
     faster but larger, or entry by entry.

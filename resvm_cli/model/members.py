@@ -241,7 +241,7 @@ class KernelSolution:
 
     member: Member
     converged: bool
-    rows: Rows | None = None  # its own support vectors, if it weighs features
+    rows: Rows | None = None  # its own support vectors, if it weights features
 
 
 class _GrowingPool:

@@ -73,7 +73,7 @@ class SharedKernels:
 
     @cached_property
     def bins(self) -> FeatureBins:
-        """The bins by which members weigh features."""
+        """The bins by which members weight features."""
         return FeatureBins.learn(self.rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,7 +85,7 @@ class SharedKernels:
     ) -> Iterator[KernelTrainer]:
         """Yield a trainer for this kernel; the first call computes the shared values.
 
-        Members that weigh features (``weighted``) share no values.
+        Members that weight features (``weighted``) share no values.
         """
         bag_by_bag = _BagByBag(self, replace(run, jobs=1))
         if weighted or not self.shares_kernels:

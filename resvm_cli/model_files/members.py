@@ -36,7 +36,7 @@ MIN_SHARED_BYTES = 1 << 24  # smaller models are read without threads, which tak
 MAX_WEIGHTS_LINE = 1 << 30
 BATCH_BYTES = 1 << 20  # bytes that a thread reads at a time
 TRAIN_AGAIN = "copy the model again, or train it again"
-# The first line of a member that weighs features. LIBSVM's loader stops at it and prints the word.
+# The first line of a member that weights features. LIBSVM's loader stops at it and prints the word.
 WEIGHTS = b"multiply_features_by "
 LIBSVM_NAMES = {"poly": "polynomial"}  # the other kernels have the same names
 # The header lines after the kernel; the limits on digits bound the counts.

@@ -194,7 +194,7 @@ def _inexact_rows(kernel: Kernel, norms: FloatArray, largest: float) -> list[int
 
 @dataclass(frozen=True, eq=False)
 class WeightedMember:
-    """A member that weighs features, with its own support vectors."""
+    """A member that weights features, with its own support vectors."""
 
     kernel: Kernel
     rows: Rows  # its support vectors, multiplied by the weights
@@ -203,7 +203,7 @@ class WeightedMember:
 
 
 class WeightedPool(Pool):
-    """The support vectors of members that weigh features, one member after another.
+    """The support vectors of members that weight features, one member after another.
 
     The product of a support vector s with a weighted row w x is that of w s with the row x itself.
     So rows are not weighted for each member; only their norms are computed for each.

@@ -74,7 +74,7 @@ def described(
 
 
 def _own(setting: Setting, first: MethodParameters) -> dict[str, str]:
-    """Return what only format 3 can say of a setting."""
+    """Return the parts of a setting that only format 3 can store."""
     params = setting.params
     words = {
         "kernel": None if params.kernel == first.kernel else params.kernel,

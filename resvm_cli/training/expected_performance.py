@@ -29,7 +29,7 @@ from resvm_cli.running.run import Run
 
 # The top of the ranking of U to examine: this fraction of the rows, with a minimum.
 TOP_FRACTION, TOP_ROWS = 0.02, 10
-# Members and rows of P and of U by which unscaled features are compared with scaled ones.
+# Number of members, and of rows of P and of U, used to compare unscaled and scaled features.
 ADVISING_MEMBERS, ADVISING_ROWS = 10, 1000
 NEARLY_EMPTY = 0.25  # of the usual number of entries in a row of P
 

@@ -151,12 +151,12 @@ def test_a_mixed_model_is_told_setting_by_setting(problem, resvm, tmp_path):
     found = json.loads(resvm("inspect", tmp_path / "m", "--json", "--weights").out)
     assert [each["kind"] for each in found["scalings"]] == ["standard", "quantile"]
     assert "scaling" not in found
-    # only the members that weigh features have weights here
+    # only the members that weight features have weights here
     assert np.mean([each["weight"] for each in found["weights"]]) == pytest.approx(1.0)
 
 
 def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):
     ran = resvm("inspect", model, "--weights")
     assert ran.code == 4
-    assert "the kernel is rbf; only linear models and members that weigh features" in ran.err
+    assert "the kernel is rbf; only linear models and members that weight features" in ran.err
     assert resvm("inspect", model, "--map", "x").code == 2

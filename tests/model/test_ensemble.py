@@ -123,7 +123,7 @@ def ensemble(
 
 
 def weighted(machine: Ensemble) -> Ensemble:
-    """The ensemble with members that weigh features, each with its own support vectors."""
+    """The ensemble with members that weight features, each with its own support vectors."""
     rng = np.random.default_rng(4)
     width = machine.pool.max_index
     pools, members = [], []

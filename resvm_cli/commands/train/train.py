@@ -117,7 +117,7 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
 
 
 def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, with all that is left to out-of-bag scores settled."""
+    """Return the choice; out-of-bag scores decide whatever it leaves open."""
     if choice.auto is None and not data.scaling_is_open:
         return choice
     from resvm_cli.tuning.auto import choose_settings  # slow to import
