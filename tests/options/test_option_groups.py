@@ -311,7 +311,7 @@ PATHS = {
     ),
     ("rank",): (
         ("output", "html", "why_out"),
-        (*TRAINING_FILES, "negatives", "feature_map", "model", "params", "cluster"),
+        (*TRAINING_FILES, "negatives", "tested", "feature_map", "model", "params", "cluster"),
     ),
     ("inspect",): ((), ("feature_map", "model")),
     ("simulate",): (("output",), ("data",)),
