@@ -140,7 +140,11 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 
 
 def _scaling_advice(data: PUData, part: Part) -> list[Text]:
-    """Advise scaling by the same rule as ``check``, if it helps out of bag on training rows."""
+    """Advise scaling by the same rule as ``check``, if it helps out of bag on training rows.
+
+    Both are compared by rbf members with the default penalty: linear members, or large penalties,
+    take very long on features that are not scaled.
+    """
     if max(data.positives.max_index, part.unlabeled.max_index) >= MAX_FEATURES:
         return []
     stats = FeatureStats()
@@ -150,15 +154,7 @@ def _scaling_advice(data: PUData, part: Part) -> list[Text]:
     advice, kind = summary.advice(), summary.advised
     if advice is None or kind is None:
         return []
-    plan = part.plan.plans[0]
-    params = MethodParameters(
-        kernel=plan.kernel.name,
-        coef0=plan.kernel.coef0,
-        degree=plan.kernel.degree,
-        c_unl=plan.c_unl,
-        n_models=ADVISING_MEMBERS,
-        seed=plan.seed,
-    )
+    params = MethodParameters(n_models=ADVISING_MEMBERS, seed=part.plan.seed)
     rows = [
         some.take(np.arange(min(len(some), ADVISING_ROWS)))
         for some in (data.positives, part.unlabeled)

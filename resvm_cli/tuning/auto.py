@@ -93,9 +93,8 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     if not Kernel(params.kernel).takes_scaling:
         data.scaling = None
         return
-    base = MethodParameters(
-        **{name: getattr(params, name) for name in ("kernel", "degree", "coef0", "c_unl", "seed")}
-    )
+    # rbf members, because linear ones take very long on features that are not scaled
+    base = MethodParameters(seed=params.seed)
     settings = TuningSettings(
         base=base,
         oob=True,
