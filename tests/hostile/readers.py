@@ -198,9 +198,10 @@ def model(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
             directory.stored_plan(stored, path)
         indices, values = np.array([*ROW], np.int32), np.array([*ROW.values()])
         row = Rows(np.array([0, len(ROW)]), indices, values)
-        found = Predictor(stored.ensemble, stored.scaling).member_values(row)
+        found = Predictor(stored.ensemble).member_values(row)
         changed = [name for name in files if name.endswith(".model")]
-        if not changed or stored.manifest["scaling"] or len(stored.ensemble.groups) > 1:
+        scaled = directory.described_scalings(stored.manifest)
+        if not changed or scaled or len(stored.ensemble.groups) > 1:
             return
         kernel = stored.ensemble.groups[0].kernel
         if kernel.name != "rbf":
