@@ -572,7 +572,7 @@ TRAINING_TABLE = {
     "auto": Parameter(
         "choice",
         None,
-        "First score 15 settings out of bag (takes seconds), then pool the best of them, or"
+        "First score up to 15 settings out of bag (takes seconds), then pool the best, or"
         " with single use only the best one. Explicit parameters are not changed.",
         choices=AUTO_NAMES,
         metavar="[single]",

@@ -40,7 +40,6 @@ VALUE, LABEL, ID = "decision_value", "label", "id"
 RANK_COLUMN = "rank"  # rows are sorted by value, not in file order
 OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags lack the row
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
-PROVENANCES: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on", "unknown")
 _STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
 _DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)

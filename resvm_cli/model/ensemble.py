@@ -341,16 +341,15 @@ def _weighted_pool(
         )
         for number, member in enumerate(ensemble.members)
     ]
+    present = np.concatenate([each.weights.indices for each in members])
+    if dense:
+        present = np.arange(n_columns or 0, dtype=np.int32)
+    columns = Columns(present, lasting=True)
     if dense is None:
-        columns = Columns(np.concatenate([each.weights.indices for each in members]), lasting=True)
         n_rows = sum(len(each.rows) for each in members)
         n_entries = sum(len(each.rows.values) for each in members)
         dense = n_entries >= MIN_DENSITY * n_rows * len(columns)
         dense &= max(n_rows, BLOCK_ROWS) * len(columns) <= NEVER_DENSE_CELLS
-    elif dense:
-        columns = Columns(np.arange(n_columns or 0, dtype=np.int32), lasting=True)
-    else:
-        columns = Columns(np.concatenate([each.weights.indices for each in members]), lasting=True)
     return WeightedPool(members, columns, dense=dense)
 
 

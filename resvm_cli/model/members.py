@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -305,12 +305,13 @@ class Trainer:
         """Scale all of P and the rows of U whose numbers are in ``drawn``, as the plan needs."""
         sets = {}
         for kind in plan.scalings:
-            weighs = any(p.scale == kind and p.relevance_power is not None for p in plan.plans)
+            weighted = any(p.scale == kind and p.relevance_power is not None for p in plan.plans)
             rows = [data.scaled(data.positives, kind), data.scaled(unlabeled, kind)]
-            bins = data.bins(kind) if weighs else None
+            bins = data.bins(kind) if weighted else None
             sets[kind] = _TrainingSet(Rows.concatenate(rows), inner_threads, bins)
-        scalings = {kind: data.scaling_by(kind) for kind in plan.scalings if kind is not None}
-        return cls(sets, cast(Any, scalings), drawn, len(data.positives))
+        learned = map(data.scaling_by, plan.scalings)
+        scalings = {scaling.kind: scaling for scaling in learned if scaling is not None}
+        return cls(sets, scalings, drawn, len(data.positives))
 
     @property
     def n_rows(self) -> int:

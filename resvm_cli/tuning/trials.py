@@ -40,9 +40,6 @@ class Trial:
         assert self.scores is not None
         return self.scores.values[metric]
 
-    def score_or_none(self, metric: str) -> float | None:
-        return None if self.scores is None else self.scores.values[metric]
-
     @property
     def record(self) -> dict[str, Any]:
         base: dict[str, Any] = {"trial": self.number}

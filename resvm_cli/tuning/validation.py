@@ -141,11 +141,11 @@ class CandidateScorer:
 
     @property
     def rows_pos(self) -> int:
-        return len(self.kernels.positives)
+        return self.sample.rows_pos
 
     @property
     def rows_unl(self) -> int:
-        return len(self.kernels.unlabeled)
+        return self.sample.rows_unl
 
     @cached_property
     def _training_rows(self) -> TrainingRows:
