@@ -26,8 +26,8 @@ Task = Annotated[
     str | None,
     running_option(
         metavar="I/N|auto[/N]",
-        help="Do only part I of N (I starts at 1); auto reads the part from the array job"
-        " (SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX, SGE_TASK_ID).",
+        help="Do only part I of N (I starts at 1); auto reads the part from the array job of Slurm,"
+        " PBS, Grid Engine, LSF, HyperQueue, AWS Batch or Kubernetes.",
     ),
 ]
 Members = Annotated[

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 
@@ -118,42 +118,85 @@ def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
     return Share(number, count)
 
 
+class _ArrayJob(NamedTuple):
+    """The environment variables by which a batch system tells a task its number."""
+
+    variable: str
+    base: int = 1  # the number of the first task, if the system fixes it
+    first: str = ""
+    last: str = ""
+    size: str = ""
+    step: str = ""
+
+
+# HyperQueue comes first: its workers are often tasks of another system's array themselves
+_ARRAY_JOBS = (
+    _ArrayJob("HQ_TASK_ID"),
+    _ArrayJob(
+        "SLURM_ARRAY_TASK_ID",
+        first="SLURM_ARRAY_TASK_MIN",
+        last="SLURM_ARRAY_TASK_MAX",
+        size="SLURM_ARRAY_TASK_COUNT",
+        step="SLURM_ARRAY_TASK_STEP",
+    ),
+    _ArrayJob("PBS_ARRAY_INDEX"),
+    _ArrayJob("PBS_ARRAYID"),
+    _ArrayJob(
+        "SGE_TASK_ID", first="SGE_TASK_FIRST", last="SGE_TASK_LAST", step="SGE_TASK_STEPSIZE"
+    ),
+    _ArrayJob("LSB_JOBINDEX", last="LSB_JOBINDEX_END", step="LSB_JOBINDEX_STEP"),
+    _ArrayJob("AWS_BATCH_JOB_ARRAY_INDEX", base=0, size="AWS_BATCH_JOB_ARRAY_SIZE"),
+    _ArrayJob("JOB_COMPLETION_INDEX", base=0),
+)
+ARRAY_VARIABLES = tuple(job.variable for job in _ARRAY_JOBS)
+
+
 def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
     """Return the part given by the batch system's environment variables."""
-    name, number = _array_index(environment)
+    job, index = _array_index(environment)
     if count is not None:
         # a rerun of some tasks has a different first number and count, but tasks keep their numbers
+        number = index - job.base + 1
         if not 1 <= number <= count:
+            tasks = f"{job.base} to {count + job.base - 1}"
             raise CommandLineError(
-                f"{name} is {number}, but the tasks are 1 to {count}",
-                f"number the array from 1: --array=1-{count}",
+                f"{job.variable} is {index}, but the tasks are {tasks}",
+                f"the array must have {count} tasks, numbered {tasks}",
             )
         return Share(number, count)
-    known = {
-        "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX"),
-        "SGE_TASK_ID": ("SGE_TASK_FIRST", "SGE_TASK_LAST"),
-    }
-    first, last = (_number(environment.get(which)) for which in known.get(name, ("", "")))
-    total = _number(environment.get("SLURM_ARRAY_TASK_COUNT"))
-    whole = first is not None and last is not None and total in (None, last - first + 1)
-    if not whole or first not in (0, 1):
+    numbers = _task_numbers(job, environment)
+    if index not in numbers:
         raise CommandLineError(
-            f"--task auto cannot tell the number of tasks from {name} = {number}",
-            "use --task auto/N, with an array numbered from 1 to N",
+            f"--task auto cannot tell the number of tasks from {job.variable} = {index}",
+            f"use --task auto/N, with an array of N tasks numbered from {job.base}",
         )
-    assert first is not None
-    assert last is not None
-    return Share(number - first + 1, last - first + 1)
+    return Share(numbers.index(index) + 1, len(numbers))
 
 
-def _array_index(environment: Mapping[str, str]) -> tuple[str, int]:
-    for name in ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "SGE_TASK_ID"):
-        number = _number(environment.get(name))
-        if number is not None:  # SGE sets it to undefined outside array jobs
-            return name, number
+def _task_numbers(job: _ArrayJob, environment: Mapping[str, str]) -> range:
+    """Return the numbers of all tasks of the array; an empty range if they are not known."""
+    first, last, total, step = (_number(environment.get(name)) for name in job[2:])
+    if not job.first:
+        first = job.base
+    if first not in (0, 1) or step not in (None, 1):
+        return range(0)
+    if last is None and not job.last and total is not None:
+        last = first + total - 1
+    if last is None or total not in (None, last - first + 1):
+        return range(0)
+    return range(first, last + 1)
+
+
+def _array_index(environment: Mapping[str, str]) -> tuple[_ArrayJob, int]:
+    for job in _ARRAY_JOBS:
+        index = _number(environment.get(job.variable))
+        # outside array jobs, SGE sets its variable to undefined and LSF to 0
+        if index is not None and (job.variable, index) != ("LSB_JOBINDEX", 0):
+            return job, index
+    *others, last = ARRAY_VARIABLES
     raise CommandLineError(
         "--task auto, but this is not a task of an array job:"
-        " neither SLURM_ARRAY_TASK_ID, PBS_ARRAY_INDEX nor SGE_TASK_ID is set",
+        f" none of {', '.join(others)} and {last} is set",
         "give the task explicitly: --task 3/16",
     )
 

@@ -79,7 +79,8 @@ def test_an_array_played_by_a_loop_gives_the_model_of_one_run(site, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "variable"), [("#PBS", "PBS_ARRAY_INDEX"), ("#$ -t", "SGE_TASK_ID")]
+    ("words", "variable"),
+    [("#PBS", "PBS_ARRAY_INDEX"), ("#$ -t", "SGE_TASK_ID"), ("#BSUB", "LSB_JOBINDEX")],
 )
 def test_the_scripts_of_other_batch_systems_run(words, variable, site, tmp_path):
     (tmp_path / "task").write_text(block_with(words))

@@ -32,6 +32,16 @@ SLURM = {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_T
             {"SGE_TASK_ID": "2", "SGE_TASK_FIRST": "1", "SGE_TASK_LAST": "9"},
             Share(2, 9),
         ),
+        ("auto/4", {"HQ_TASK_ID": "2", "SLURM_ARRAY_TASK_ID": "7"}, Share(2, 4)),
+        ("auto", {"LSB_JOBINDEX": "3", "LSB_JOBINDEX_END": "5"}, Share(3, 5)),
+        ("auto/9", {"LSB_JOBINDEX": "3", "LSB_JOBINDEX_END": "5"}, Share(3, 9)),
+        (
+            "auto",
+            {"AWS_BATCH_JOB_ARRAY_INDEX": "0", "AWS_BATCH_JOB_ARRAY_SIZE": "6"},
+            Share(1, 6),
+        ),
+        ("auto/6", {"AWS_BATCH_JOB_ARRAY_INDEX": "5"}, Share(6, 6)),
+        ("auto/3", {"JOB_COMPLETION_INDEX": "2"}, Share(3, 3)),
     ],
 )
 def test_a_task_is_read_from_the_text_or_the_array_job(text, environment, expected):
@@ -54,7 +64,14 @@ def test_a_task_is_read_from_the_text_or_the_array_job(text, environment, expect
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_MIN": "3"}, "cannot tell the number of tasks"),
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "2"}, "cannot tell the number of tasks"),
         ("auto", {"PBS_ARRAY_INDEX": "3"}, "cannot tell the number of tasks"),
+        ("auto", {**SLURM, "SLURM_ARRAY_TASK_STEP": "2"}, "cannot tell the number of tasks"),
+        ("auto", {**SLURM, "SLURM_ARRAY_TASK_ID": "5"}, "cannot tell the number of tasks"),
+        ("auto", {"JOB_COMPLETION_INDEX": "2"}, "cannot tell the number of tasks"),
+        ("auto", {"HQ_TASK_ID": "2"}, "cannot tell the number of tasks"),
+        ("auto", {"LSB_JOBINDEX": "0"}, "not a task of an array job"),
         ("auto/2", SLURM, "the tasks are 1 to 2"),
+        ("auto/3", {"JOB_COMPLETION_INDEX": "3"}, "the tasks are 0 to 2"),
+        ("auto/3", {"HQ_TASK_ID": "0"}, "the tasks are 1 to 3"),
     ],
 )
 def test_a_task_that_is_not_one_is_refused(text, environment, words):
