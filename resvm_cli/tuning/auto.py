@@ -11,10 +11,9 @@ from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.tuning import committee
 from resvm_cli.tuning.sample import TuningSample, within_memory
 from resvm_cli.tuning.search import ScoringTask
-from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
+from resvm_cli.tuning.settings import INFORMED, MAX_SETTINGS, SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import TrialLog, run_search
 from resvm_cli.tuning.tune import Winner, winner_of
@@ -65,12 +64,9 @@ def tune_quickly(
         axes=tuple(_fixed_axes(params, kept)),
         fixed=tuple(kept),
         oob=True,
-        search="informed",
-        metric=committee.INFORMED_METRIC,
-        committee=1 if single else committee.MAX_SETTINGS,
+        committee=1 if single else MAX_SETTINGS,
         n_models=params.n_models,
-        max_unl=committee.QUICK_MAX_UNL,
-        gram_mb=committee.QUICK_GRAM_MB,
+        **INFORMED,
     )
     settings.check()
     sample = TuningSample.from_data(data, settings, run.silent())
@@ -94,16 +90,12 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
         data.scaling = None
         return
     # rbf members, because linear ones take very long on features that are not scaled
-    base = MethodParameters(seed=params.seed)
     settings = TuningSettings(
-        base=base,
+        base=MethodParameters(seed=params.seed),
         oob=True,
-        search="informed",
-        metric=committee.INFORMED_METRIC,
         fixed=("scale",),
         n_models=SCREENING_MEMBERS,
-        max_unl=committee.QUICK_MAX_UNL,
-        gram_mb=committee.QUICK_GRAM_MB,
+        **INFORMED,
     )
     learned = data.scaling
     scores = []

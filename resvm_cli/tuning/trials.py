@@ -196,7 +196,7 @@ def rounds(
     """Search for one method: yield the tasks of each round and receive their trials."""
     space = sample.space(method, settings)
     informed = sample.informed(settings) if settings.search == "informed" else ()
-    going: Search = search(space, settings.search_settings, informed)
+    going: Search = search(space, settings, informed)
     try:
         tasks = next(going)
         while True:

@@ -25,10 +25,8 @@ from resvm_cli.training import best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
-from resvm_cli.tuning import committee
-from resvm_cli.tuning.committee import Pooled
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Outcome, ScoringTask
+from resvm_cli.tuning.search import Outcome, Pooled, ScoringTask, pooled, single
 from resvm_cli.tuning.settings import DEFAULT_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.trials import (
@@ -289,13 +287,13 @@ def winner_of(
     assert trial.scores is not None
     pooled_settings = [
         Setting(
-            pooled.result.task.candidate.parameters(
-                settings.base, pooled.n_models, len(data.positives), data.n_unlabeled
+            each.result.task.candidate.parameters(
+                settings.base, each.n_models, len(data.positives), data.n_unlabeled
             ),
-            pooled.weight,
-            pooled.result.task.candidate.scale,
+            each.weight,
+            each.result.task.candidate.scale,
         )
-        for pooled in chosen
+        for each in chosen
     ]
     selected_by = {
         "metric": settings.metric,
@@ -317,14 +315,14 @@ def _chosen(
     best = outcome.best
     asked = settings.n_models if isinstance(settings.n_models, int) else None
     if settings.committee > 1:
-        return committee.pooled(outcome.results, asked, settings.committee)
+        return pooled(outcome.results, asked, settings.committee)
     if settings.search == "informed":
         untuned = sample.informed(settings)[0]
         scores = log.trials[best.number].scores
         assert scores is not None
         error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
         n_models = asked or DEFAULT_MEMBERS
-        return [committee.single(outcome.results, untuned, n_models, error)]
+        return [single(outcome.results, untuned, n_models, error)]
     return [Pooled(best, 1.0, best.task.n_models)]
 
 
