@@ -32,9 +32,9 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
-    area = winner.trial.score("roc_auc_of_mean")
     run.notice(
-        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f}, P against U (selected,"
+        " so optimistic)"
     )
     decision = choice.decision or winner.params.get("decision", "votes")
     return replace(choice, settings=winner.settings, decision=decision, auto=None)
@@ -71,12 +71,9 @@ def tune_quickly(
     settings.check()
     sample = TuningSample.from_data(data, settings, run.silent())
     sample, settings, run = within_memory(data, sample, settings, run)
-    log = TrialLog(
-        None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
-    )
+    log = TrialLog(None, (), settings.metric, run)
     outcome = run_search(sample, "resvm", settings, log, run)
-    scale = data.scale
-    return winner_of(outcome, sample, settings, log, data, scale)
+    return winner_of(outcome, sample, settings, log, data)
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:

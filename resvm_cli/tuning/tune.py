@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, randomness
-from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError, Text
+from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.plan import problems
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
-from resvm_cli.rows import IntArray
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.solver_libraries import silenced
@@ -33,9 +32,9 @@ from resvm_cli.tuning.trials import (
     TRIALS,
     KnownTrials,
     OpenSearch,
+    TaskResult,
     Trial,
     TrialLog,
-    Watch,
     is_known_trial,
     run_array_task,
     run_search,
@@ -57,7 +56,6 @@ class TuneRequest(TuningSettings):
     target: str
     folds_file: str | None = None
     resume: bool = False
-    task: Share | None = None  # of an array job: score only this part of the candidates
 
     def check(self) -> None:
         """Reject requests that cannot work, before any file is read."""
@@ -67,10 +65,6 @@ class TuneRequest(TuningSettings):
             require_weighted_draws(method)
         if self.folds_file is not None and self.repeats > 1:
             raise ParameterError("give either {folds_file} or {repeats}, not both")
-
-    def for_its_kernel(self) -> TuneRequest:
-        """Return the request with its input read as the kernel needs it."""
-        return replace(self, source=self.source.for_kernel(self.base.kernel))
 
 
 @dataclass(frozen=True)
@@ -116,32 +110,19 @@ class SearchResult:
         return best_json.joined([winner.params for winner in self.winners])
 
 
-@dataclass(frozen=True)
-class TuneResult(SearchResult):
-    """The result with its request, for the report."""
-
-    request: TuneRequest
-    notes: tuple[Text, ...]
-
-
-def tune(
-    request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
-) -> TuneResult:
+def tune(request: TuneRequest, run: Run) -> SearchResult:
     """Search, log every trial, and write the best parameters."""
-    assert request.task is None
     request.check()
-    request = request.for_its_kernel()
     # reject an existing directory before reading the data, which can take hours
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
-    with _prepared(request, run) as ready:
-        request, data, sample = ready.request, ready.data, ready.sample
+    with _prepared(request, run) as (request, data, sample, within):
         settings = _settings(request, data, sample)
         known = KnownTrials(_task_files(request, settings).read())
         directory = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with directory.opened() as records:
-            log = TrialLog(directory, records, request.metric, watch, known)
+            log = TrialLog(directory, records, request.metric, run, known)
             try:
-                found = _search_all(request, data, sample, log, ready.run)
+                found = _search_all(request, data, sample, log, within)
             except Interrupted:
                 run.notice(
                     Message(
@@ -151,7 +132,7 @@ def tune(
                 )
                 raise
             log.write_best(found.params)
-    return TuneResult(**vars(found), request=request, notes=tuple(run.notes))
+    return found
 
 
 def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
@@ -159,56 +140,28 @@ def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
     for text in data.notes:
         run.notice(text)
     sample = TuningSample.from_data(data, settings, run)
-    log = TrialLog(
-        None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
-    )
-    return _search_all(settings, data, sample, log, run)
+    return _search_all(settings, data, sample, TrialLog(None, (), settings.metric, run), run)
 
 
-@dataclass(frozen=True)
-class TuneTaskResult:
-    """What one task of an array job did, for the report."""
-
-    path: str
-    task: Share
-    n_scored: int
-    n_candidates: int  # in all open rounds
-    missing: tuple[int, ...]  # tasks whose candidates have no scores yet
-    notes: tuple[Text, ...]
-
-
-def tune_task(
-    request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
-) -> TuneTaskResult:
+def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
     """Score this task's part of the candidates known so far; ``tune`` will use the scores."""
     request.check()
-    request = request.for_its_kernel()
-    assert request.task is not None
-    with _prepared(request, run) as ready:
-        request, sample = ready.request, ready.sample
-        assert request.task is not None
-        files = _task_files(request, _settings(request, ready.data, sample))
+    with _prepared(request, run) as (request, data, sample, within):
+        files = _task_files(request, _settings(request, data, sample))
         searches = [OpenSearch("main", sample, method, None) for method in request.methods]
         for fold, inner in sample.outer_samples(request):
             searches += [
                 OpenSearch(f"outer-{fold}", inner, method, fold) for method in request.methods
             ]
-        counts = run_array_task(searches, request, files, request.task, ready.run, watch)
-    return TuneTaskResult(request.target, request.task, *counts, tuple(run.notes))
-
-
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """The data and the sample, with the request and run reduced to fit into memory."""
-
-    request: TuneRequest
-    data: TrainingData
-    sample: TuningSample
-    run: Run
+        return run_array_task(searches, request, files, task, within)
 
 
 @contextmanager
-def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
+def _prepared(
+    request: TuneRequest, run: Run
+) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
+    """Yield the data and the sample, with the request and run reduced to fit into memory."""
+    request = replace(request, source=request.source.for_kernel(request.base.kernel))
     kept = kept_nonzeros(run.memory_mb)
     with (
         parallel.inner_threads_held(),
@@ -217,9 +170,15 @@ def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
     ):
         for text in data.notes:
             run.notice(text)
-        sample = _sample(request, data, run)
+        folds = None
+        if request.folds_file is not None:
+            # fold names are numbered from 0 in sorted order
+            names = np.array(read_names(request.folds_file), object)
+            numbers = np.unique(names, return_inverse=True)[1].reshape(-1)
+            folds = data.in_order(numbers, request.folds_file)
+        sample = TuningSample.from_data(data, request, run, folds, request.folds_file or "")
         sample, request, within = within_memory(data, sample, request, run)
-        yield _Prepared(request, data, sample, within)
+        yield request, data, sample, within
 
 
 def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
@@ -228,31 +187,17 @@ def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
     )
 
 
-def _sample(request: TuneRequest, data: TrainingData, run: Run) -> TuningSample:
-    if request.folds_file is None:
-        return TuningSample.from_data(data, request, run)
-    folds = data.in_order(_fold_numbers(request.folds_file), request.folds_file)
-    return TuningSample.from_data(data, request, run, folds, request.folds_file)
-
-
-def _fold_numbers(path: str) -> IntArray:
-    """Return the fold of each row; fold names are numbered from 0 in sorted order."""
-    names = np.array(read_names(path), object)
-    return np.unique(names, return_inverse=True)[1].reshape(-1)
-
-
 def _search_all(
     settings: TuningSettings, data: PUData, sample: TuningSample, log: TrialLog, run: Run
 ) -> SearchResult:
     """Search for every method, then compute outer estimates and the ensemble size."""
-    scale = data.scale
     winners = []
     for method in settings.methods:
         outcome = run_search(sample, method, settings, log, run)
-        winners.append(winner_of(outcome, sample, settings, log, data, scale))
+        winners.append(winner_of(outcome, sample, settings, log, data))
         for remark in outcome.edges:
             run.notice(remark)
-    winners.sort(key=lambda winner: -winner.trial.score(settings.metric))
+    winners.sort(key=lambda winner: -(winner.trial.score or 0.0))
     outer = tuple(_outer_estimates(settings, sample, log, run))
     sizes: tuple[EnsembleSize, ...] = ()
     best = winners[0]
@@ -278,7 +223,6 @@ def winner_of(
     settings: TuningSettings,
     log: TrialLog,
     data: PUData,
-    scale: str | None,
 ) -> Winner:
     """Return the outcome of a search as settings to train and content for best.json."""
     chosen = _chosen(outcome, sample, settings, log)
@@ -297,14 +241,16 @@ def winner_of(
     ]
     selected_by = {
         "metric": settings.metric,
-        "score": trial.score(settings.metric),
+        "score": trial.score,
         "deviation": trial.scores.deviation,
         "estimate": "oob" if settings.oob else "folds",
         "optimistic": True,
         "trial": trial.number,
     }
     decision: RuleName = "mean" if settings.search == "informed" else "votes"
-    content = best_json.described(pooled_settings, decision, scale, selected_by, data.description())
+    content = best_json.described(
+        pooled_settings, decision, data.scale, selected_by, data.description()
+    )
     return Winner(trial, tuple(pooled_settings), content, outcome, len(log.trials))
 
 
