@@ -20,7 +20,7 @@ from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import best_json
+from resvm_cli.training.choice import best_json, joined_best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
@@ -107,7 +107,7 @@ class SearchResult:
     @property
     def params(self) -> dict[str, Any]:
         """The parameters as written to best.json."""
-        return best_json.joined([winner.params for winner in self.winners])
+        return joined_best_json([winner.params for winner in self.winners])
 
 
 def tune(request: TuneRequest, run: Run) -> SearchResult:
@@ -248,9 +248,7 @@ def winner_of(
         "trial": trial.number,
     }
     decision: RuleName = "mean" if settings.search == "informed" else "votes"
-    content = best_json.described(
-        pooled_settings, decision, data.scale, selected_by, data.description()
-    )
+    content = best_json(pooled_settings, decision, data.scale, selected_by, data.description())
     return Winner(trial, tuple(pooled_settings), content, outcome, len(log.trials))
 
 
