@@ -85,11 +85,6 @@ class Plan:
             return "none"
         return f"{RELEVANCE}:{float(self.relevance_power)!r}".removesuffix(".0")
 
-    @property
-    def bags_rule(self) -> str:
-        """The name in the manifest for how bags are drawn."""
-        return bags.RULE if self.positive_weights is None else bags.WEIGHTED_RULE
-
     def parameters(self) -> dict[str, Any]:
         """The parameters that determine the model, for the manifest and for reports."""
         kept = asdict(self)
@@ -157,11 +152,6 @@ def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
     return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
 
 
-def default_n_unl(n_pos: int, rows_unl: int) -> int:
-    """Return a multiple of ``n_pos``; at least half of U stays out of each bag."""
-    return max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
-
-
 def gamma_scale(n_features: int, variance: float) -> float:
     """Return the value of ``gamma="scale"``; a variance of 0 counts as 1."""
     return 1.0 / (max(1, n_features) * (variance or 1.0))
@@ -195,7 +185,8 @@ def resolve_defaults(
     n_pos, n_unl = rows_pos, rows_unl
     if params.method == "resvm":
         n_pos = params.n_pos or default_n_pos(rows_pos)
-        n_unl = params.n_unl or default_n_unl(n_pos, rows_unl)
+        # at least half of U stays out of each bag
+        n_unl = params.n_unl or max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
     elif params.method == "bagging":
         n_unl = params.n_unl or min(MAX_BAGGED, max(MIN_BAGGED, rows_pos))
     usual = DEFAULT_W_POS if params.method == "resvm" else 1.0
@@ -265,31 +256,20 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
 
 def bag_of(plan: Plan, member: int) -> Bag:
     """Draw a member's rows of P and U, which depend only on ``bag_key`` and the member."""
-    return {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method](plan, member)
+    if plan.method == "cwsvm":  # paper, section 2.1
+        return np.arange(plan.rows_pos), np.arange(plan.rows_unl)
+    stream = Stream(plan.seed, member)
+    if plan.method == "bagging":  # paper, section 2.2
+        return np.arange(plan.rows_pos), stream.draw(plan.rows_unl, plan.n_unl)
+    # paper, algorithm 1
+    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
+    return positive, stream.draw(plan.rows_unl, plan.n_unl)
 
 
 def bag_key(plan: Plan) -> tuple[object, ...]:
     """Return a key: plans with equal keys have the same bags."""
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
     return (plan.method, plan.seed, *sizes, plan.positive_weights)
-
-
-def _resvm(plan: Plan, member: int) -> Bag:
-    # paper, algorithm 1
-    stream = Stream(plan.seed, member)
-    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
-    return positive, stream.draw(plan.rows_unl, plan.n_unl)
-
-
-def _bagging(plan: Plan, member: int) -> Bag:
-    # paper, section 2.2
-    return np.arange(plan.rows_pos), Stream(plan.seed, member).draw(plan.rows_unl, plan.n_unl)
-
-
-def _cwsvm(plan: Plan, member: int) -> Bag:
-    # paper, section 2.1
-    del member
-    return np.arange(plan.rows_pos), np.arange(plan.rows_unl)
 
 
 @dataclass(frozen=True)
@@ -419,7 +399,8 @@ class ModelPlan:
                 }
                 | ({"scaling": plan.scale} if self.needs_format_3 else {})
             )
-        rule = self.plans[0].bags_rule
+        weighted = self.plans[0].positive_weights is not None
+        rule = bags.WEIGHTED_RULE if weighted else bags.RULE
         return {"method": self.method, "seed": self.seed, "bags": rule, "groups": settings}
 
     @classmethod
