@@ -431,9 +431,3 @@ class ModelPlan:
         if plans[0].method == "cwsvm" and first != 1:
             raise ValueError("cwsvm has one member")
         return cls(tuple(plans), tuple(group.weight for group in groups)), tuple(groups)
-
-
-def standardized(group: Group, shift: float, scale: float) -> Group:
-    """Return the group with this shift and scale, if they are usable."""
-    usable = bool(np.isfinite([shift, scale]).all()) and scale > 0
-    return replace(group, shift=shift, scale=scale) if usable else group

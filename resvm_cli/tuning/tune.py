@@ -149,7 +149,7 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
     with _prepared(request, run) as (request, data, sample, within):
         files = _task_files(request, _settings(request, data, sample))
         searches = [OpenSearch("main", sample, method, None) for method in request.methods]
-        for fold, inner in sample.outer_samples(request):
+        for fold, (_, inner) in enumerate(sample.outer_samples(request)):
             searches += [
                 OpenSearch(f"outer-{fold}", inner, method, fold) for method in request.methods
             ]
@@ -274,13 +274,12 @@ def _outer_estimates(
     settings: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
 ) -> Iterator[float]:
     """Yield the criterion on each outer fold, after a search without the rows of that fold."""
-    for fold, inner in sample.outer_samples(settings):
+    for fold, (line, inner) in enumerate(sample.outer_samples(settings)):
         outcomes = [
             run_search(inner, method, settings, log, run, fold) for method in settings.methods
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0).best.task
         scorer = CandidateScorer(sample, settings)
-        line = sample.outer_folds(settings).parts[0]
         with scorer.trainer(best, run) as trainer:
             (held,) = scorer.held_out_fold([best], trainer, line, fold, fold, randomness.OUTER_FOLD)
         if isinstance(held, ResvmError):
@@ -293,7 +292,7 @@ def ensemble_sizes(
 ) -> Iterator[EnsembleSize]:
     """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
     largest = ScoringTask(candidate, MEMBER_STEPS[-1])
-    sizes = scorer.rows_pos, scorer.rows_unl
+    sizes = scorer.sample.rows_pos, scorer.sample.rows_unl
     weights = scorer.sample.positive_weights
     plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
     members = list(problems(plan, range(MEMBER_STEPS[-1])))

@@ -22,7 +22,7 @@ from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
-from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
+from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
@@ -120,38 +120,16 @@ def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ensemble:
-    """The members of a candidate, and their decision values for some rows."""
-
-    plan: Plan
-    members: Sequence[Problem]
-    values: FloatArray  # rows x members
-
-
-@dataclass(frozen=True, eq=False)
 class CandidateScorer:
     """Scores candidates on one sample of P and U."""
 
     sample: TuningSample
     settings: TuningSettings
 
-    @property
-    def kernels(self) -> SharedKernels:
-        return self.sample.kernels
-
-    @property
-    def rows_pos(self) -> int:
-        return self.sample.rows_pos
-
-    @property
-    def rows_unl(self) -> int:
-        return self.sample.rows_unl
-
     @cached_property
     def _training_rows(self) -> TrainingRows:
-        return TrainingRows(
-            self.kernels.positives, self.kernels.unlabeled, groups=self.sample.folds.groups
-        )
+        kernels = self.sample.kernels
+        return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.sample.folds.groups)
 
     def criterion(self, rows: ScoredSample) -> float:
         """Return the criterion by which candidates are selected."""
@@ -173,7 +151,7 @@ class CandidateScorer:
 
     def trainer(self, task: ScoringTask, run: Run) -> AbstractContextManager[KernelTrainer]:
         """Return a trainer for tasks of this kernel, scaling and weighting."""
-        plan = self.plan(task, self.rows_pos, self.rows_unl, 0)
+        plan = self.plan(task, self.sample.rows_pos, self.sample.rows_unl, 0)
         kernels = self.sample.scaled(task.candidate.scale).kernels
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
@@ -225,16 +203,16 @@ class CandidateScorer:
         stream: int = randomness.FOLD,
     ) -> list[ScoredSample | ResvmError]:
         """Score the rows of one fold by ensembles trained on all other rows."""
-        kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
-        kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
+        kept_pos = np.flatnonzero(line[: self.sample.rows_pos] != fold)
+        kept_unl = np.flatnonzero(line[self.sample.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
         seed = randomness.fold_seed(self.settings.base.seed, number, stream)
 
-        def scored(ensemble: _Ensemble) -> ScoredSample:
-            single = ensemble.plan.method == "cwsvm"
-            decisions = decide(ensemble.values, single)
+        def scored(method: str, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+            single = method == "cwsvm"
+            decisions = decide(values, single)
             return ScoredSample(
-                held < self.rows_pos,
+                held < self.sample.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.means,
                 decisions.labels(0.0 if single else 0.5) > 0,
@@ -248,10 +226,10 @@ class CandidateScorer:
         self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score each row by the members whose bags do not contain it."""
-        everything = np.arange(self.rows_pos), np.arange(self.rows_unl)
+        everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_unl)
 
-        def scored(ensemble: _Ensemble) -> ScoredSample:
-            return self.score_out_of_bag(ensemble.members, ensemble.values)
+        def scored(method: str, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+            return self.score_out_of_bag(members, values)
 
         seed = self.settings.base.seed
         return self._train_and_score(tasks, trainer, everything, seed, None, scored)
@@ -263,7 +241,7 @@ class CandidateScorer:
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
-        scored: Callable[[_Ensemble], ScoredSample],
+        scored: Callable[[str, Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
         """Train each task's ensemble on the kept rows of P and U, and score ``rows`` with it.
 
@@ -298,7 +276,7 @@ class CandidateScorer:
                     found[number] = values
                     continue
                 try:
-                    found[number] = scored(_Ensemble(plan, members, np.ascontiguousarray(values.T)))
+                    found[number] = scored(plan.method, members, np.ascontiguousarray(values.T))
                 except DataError as error:
                     found[number] = error
         return [found[number] for number in range(len(tasks))]
@@ -311,14 +289,14 @@ class CandidateScorer:
         is paired with a row of P and scored by members that have seen neither. Rows in every bag
         are left out. The folds only show how much the criterion varies.
         """
-        rows = np.arange(self.rows_pos + self.rows_unl)
+        rows = np.arange(self.sample.rows_pos + self.sample.rows_unl)
         absent = UnseenMask(members, self._training_rows).all_unseen()
         bits = randomness.run_bits(self.settings.base.seed, randomness.PARTNERS)
-        partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
-        absent[self.rows_pos :] &= absent[partners]
+        partners = randomness.shuffled(bits, self.sample.rows_unl) % self.sample.rows_pos
+        absent[self.sample.rows_pos :] &= absent[partners]
         decisions = decide_out_of_bag(values, absent)
         scored = ScoredSample(
-            rows < self.rows_pos,
+            rows < self.sample.rows_pos,
             decisions.values_without_ties(),
             decisions.means,
             decisions.labels(0.5) > 0,
