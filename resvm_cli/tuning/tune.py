@@ -1,8 +1,12 @@
-"""``tune``: find the hyperparameters that score best on P and U, with a log to resume from."""
+"""Find the hyperparameters that score best on P and U.
+
+``tune`` logs every trial, to resume from; ``train --auto`` scores informed settings out of bag, on
+rows in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,20 +18,26 @@ from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.plan import problems
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
+from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, MethodParameters, RuleName, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training.choice import best_json, joined_best_json
+from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.tuning.sample import TuningSample, within_memory
 from resvm_cli.tuning.search import Outcome, Pooled, ScoringTask, pooled, single
-from resvm_cli.tuning.settings import DEFAULT_MEMBERS, TuningSettings
-from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.settings import (
+    DEFAULT_MEMBERS,
+    INFORMED,
+    MAX_SETTINGS,
+    SCREENING_MEMBERS,
+    TuningSettings,
+)
+from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import (
     TRIALS,
     KnownTrials,
@@ -39,13 +49,7 @@ from resvm_cli.tuning.trials import (
     run_array_task,
     run_search,
 )
-from resvm_cli.tuning.validation import CandidateScorer, ScoredSample
-
-# Members are added until two halves of the ensemble agree (paper, section 3.1).
-MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
-SCORE_TOLERANCE = 0.02  # largest difference between the halves' criteria
-TOP_FRACTION = 0.05  # of U
-MIN_OVERLAP = 0.8  # between the top rows of the two halves
+from resvm_cli.tuning.validation import CandidateScorer, EnsembleSize, ensemble_sizes
 
 
 @dataclass(frozen=True)
@@ -76,20 +80,6 @@ class Winner:
     params: dict[str, Any]  # as in best.json
     outcome: Outcome
     n_trials: int
-
-
-@dataclass(frozen=True)
-class EnsembleSize:
-    """The score of an ensemble of this size, and how well its two halves agree."""
-
-    n_models: int
-    score: float
-    difference: float  # between the criteria of the two halves
-    overlap: float  # between the top rows of U of the two halves
-
-    @property
-    def stable(self) -> bool:
-        return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= MIN_OVERLAP
 
 
 @dataclass(frozen=True)
@@ -154,6 +144,105 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
                 OpenSearch(f"outer-{fold}", inner, method, fold) for method in request.methods
             ]
         return run_array_task(searches, request, files, task, within)
+
+
+def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
+    """Return the choice, with settings found out of bag if it asks for ``auto``.
+
+    Whether to scale features is settled as well, if that is left open.
+    """
+    settle_scaling(data, choice.params, run)
+    if choice.auto is None:
+        return choice
+    winner = _tune_quickly(data, choice, run)
+    what = f"the best of {winner.n_trials} settings has"
+    if len(winner.settings) > 1:
+        what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    run.notice(
+        f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f}, P against U (selected,"
+        " so optimistic)"
+    )
+    decision = choice.decision or winner.params.get("decision", "votes")
+    return replace(choice, settings=winner.settings, decision=decision, auto=None)
+
+
+def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
+    """Score informed settings out of bag, on rows in memory."""
+    params, kept = choice.params, choice.kept
+    if params.method != "resvm":
+        raise ParameterError(
+            "{auto:True} scores out of bag, which {method:" + params.method + "} cannot do",
+            "use tune, which can also use cross-validation",
+        )
+    if not data.checked:
+        raise ParameterError("give either {auto:True} or {unchecked:True}, not both")
+    settings = TuningSettings(
+        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
+        axes=tuple(_fixed_axes(params, kept)),
+        fixed=kept,
+        oob=True,
+        committee=1 if choice.auto == "single" else MAX_SETTINGS,
+        n_models=params.n_models,
+        **INFORMED,
+    )
+    settings.check()
+    sample = TuningSample.from_data(data, settings, run.silent())
+    sample, settings, run = within_memory(data, sample, settings, run)
+    log = TrialLog(None, (), settings.metric, run)
+    outcome = run_search(sample, "resvm", settings, log, run)
+    return winner_of(outcome, sample, settings, log, data)
+
+
+def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
+    """Choose whether to scale features by scoring the untuned setting both ways.
+
+    Nothing is done if the user chose a scaling or the features have similar scales.
+    """
+    if not data.scaling_is_open or data.scaling is None:
+        return
+    if not Kernel(params.kernel).takes_scaling:
+        data.scaling = None
+        return
+    # rbf members, because linear ones take very long on features that are not scaled
+    settings = TuningSettings(
+        base=MethodParameters(seed=params.seed),
+        oob=True,
+        fixed=("scale",),
+        n_models=SCREENING_MEMBERS,
+        **INFORMED,
+    )
+    learned = data.scaling
+    scores = []
+    for scaling in (learned, None):
+        data.scaling = scaling
+        sample = TuningSample.from_data(data, settings, run.silent())
+        untuned = ScoringTask(sample.informed(settings)[0], SCREENING_MEMBERS)
+        (score,) = CandidateScorer(sample, settings).scores([untuned], run)
+        scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
+    helps = scores[0] >= scores[1]
+    data.scaling = learned if helps else None
+    run.notice(
+        Message(
+            "the features are on different scales: the out-of-bag ROC area of P against U is"
+            " {scaled:.4f} with {scale:" + learned.kind + "}, {plain:.4f} without; {what}",
+            scaled=scores[0],
+            plain=scores[1],
+            what="they are scaled" if helps else "they are not scaled",
+        )
+    )
+
+
+def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]:
+    """Yield an axis with a single value for each parameter that the user has chosen."""
+    for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
+        value = getattr(params, name)
+        if name in kept and isinstance(value, (int, float)):
+            yield Axis(name, float(value), float(value))
+    if "n_unl" in kept and params.n_unl:
+        if "n_pos" not in kept or not params.n_pos:
+            raise ParameterError("{auto:True} with {n_unl} also needs {n_pos}")
+        ratio = params.n_unl / params.n_pos
+        yield Axis("unl_per_pos", ratio, ratio)
 
 
 @contextmanager
@@ -285,47 +374,6 @@ def _outer_estimates(
         if isinstance(held, ResvmError):
             raise held
         yield scorer.criterion(held)
-
-
-def ensemble_sizes(
-    scorer: CandidateScorer, candidate: Candidate, run: Run
-) -> Iterator[EnsembleSize]:
-    """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
-    largest = ScoringTask(candidate, MEMBER_STEPS[-1])
-    sizes = scorer.sample.rows_pos, scorer.sample.rows_unl
-    weights = scorer.sample.positive_weights
-    plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
-    members = list(problems(plan, range(MEMBER_STEPS[-1])))
-    values = np.zeros((sum(sizes), 0))
-    with scorer.trainer(largest, run) as trainer:
-        for n_models in MEMBER_STEPS:
-            more = trainer.member_values(members[values.shape[1] : n_models]).T
-            values = np.ascontiguousarray(np.hstack([values, more]))
-            whole = scorer.score_out_of_bag(members[:n_models], values)
-            halves = [
-                scorer.score_out_of_bag(
-                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
-                )
-                for side in (0, 1)
-            ]
-            first, second = map(scorer.criterion, halves)
-            size = EnsembleSize(
-                n_models, scorer.criterion(whole), first - second, _overlap(*halves)
-            )
-            yield size
-            if size.stable:
-                return
-
-
-def _overlap(first: ScoredSample, second: ScoredSample) -> float:
-    """Return the fraction of the top rows of U that two rankings have in common."""
-    tops = []
-    for rows in (first, second):
-        unlabeled = np.flatnonzero(~rows.positive)
-        count = max(10, round(TOP_FRACTION * len(unlabeled)))
-        order = np.argsort(-rows.values[unlabeled], kind="stable")[:count]
-        tops.append(set(rows.rows[unlabeled[order]].tolist()))
-    return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))
 
 
 # Parameters that are logged under another name or do not affect the trials.

@@ -7,7 +7,7 @@ of their parameters and not by chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
+from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, problems, resolve_defaults
 from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
@@ -30,6 +30,7 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.space import Candidate
 
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
 ROC_AREAS: tuple[MetricName, ...] = (
@@ -38,6 +39,11 @@ ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc_of_mean",
     "partial_roc_auc_of_mean",
 )
+# Members are added until two halves of the ensemble agree (paper, section 3.1).
+MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
+SCORE_TOLERANCE = 0.02  # largest difference between the halves' criteria
+TOP_FRACTION = 0.05  # of U
+MIN_OVERLAP = 0.8  # between the top rows of the two halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,3 +316,58 @@ class CandidateScorer:
                 Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
             )
         return scored
+
+
+@dataclass(frozen=True)
+class EnsembleSize:
+    """The score of an ensemble of this size, and how well its two halves agree."""
+
+    n_models: int
+    score: float
+    difference: float  # between the criteria of the two halves
+    overlap: float  # between the top rows of U of the two halves
+
+    @property
+    def stable(self) -> bool:
+        return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= MIN_OVERLAP
+
+
+def ensemble_sizes(
+    scorer: CandidateScorer, candidate: Candidate, run: Run
+) -> Iterator[EnsembleSize]:
+    """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
+    largest = ScoringTask(candidate, MEMBER_STEPS[-1])
+    sizes = scorer.sample.rows_pos, scorer.sample.rows_unl
+    weights = scorer.sample.positive_weights
+    plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
+    members = list(problems(plan, range(MEMBER_STEPS[-1])))
+    values = np.zeros((sum(sizes), 0))
+    with scorer.trainer(largest, run) as trainer:
+        for n_models in MEMBER_STEPS:
+            more = trainer.member_values(members[values.shape[1] : n_models]).T
+            values = np.ascontiguousarray(np.hstack([values, more]))
+            whole = scorer.score_out_of_bag(members[:n_models], values)
+            halves = [
+                scorer.score_out_of_bag(
+                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
+                )
+                for side in (0, 1)
+            ]
+            first, second = map(scorer.criterion, halves)
+            size = EnsembleSize(
+                n_models, scorer.criterion(whole), first - second, _overlap(*halves)
+            )
+            yield size
+            if size.stable:
+                return
+
+
+def _overlap(first: ScoredSample, second: ScoredSample) -> float:
+    """Return the fraction of the top rows of U that two rankings have in common."""
+    tops = []
+    for rows in (first, second):
+        unlabeled = np.flatnonzero(~rows.positive)
+        count = max(10, round(TOP_FRACTION * len(unlabeled)))
+        order = np.argsort(-rows.values[unlabeled], kind="stable")[:count]
+        tops.append(set(rows.rows[unlabeled[order]].tolist()))
+    return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))

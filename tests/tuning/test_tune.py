@@ -9,8 +9,13 @@ from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.tuning.search import ScoringTask
-from resvm_cli.tuning.tune import MIN_OVERLAP, SCORE_TOLERANCE, EnsembleSize, ensemble_sizes
-from resvm_cli.tuning.validation import criterion
+from resvm_cli.tuning.validation import (
+    MIN_OVERLAP,
+    SCORE_TOLERANCE,
+    EnsembleSize,
+    criterion,
+    ensemble_sizes,
+)
 from tests.tuning.test_validation import CANDIDATE, TASK, scorer
 
 
