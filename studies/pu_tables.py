@@ -153,7 +153,7 @@ def _tests(log: Log) -> str:
     lines = [
         "**Are the differences more than chance?** Means of tasks in average precision:"
         f" Friedman's chi-squared {friedman.statistic:.1f}, p {friedman.pvalue:.2g}. Two-sided"
-        " Wilcoxon tests against each, p by Holm:",
+        " Wilcoxon tests against each of them, with p-values adjusted by Holm:",
         "",
     ]
     rows = []

@@ -72,7 +72,7 @@ class FeatureWeight:
     """A feature of a model: mean and standard deviation of its weight over members.
 
     Members that weight features have the square of a feature's factor, whose mean over all features
-    is 1; other members than these are left out. Otherwise all members must be linear. In a
+    is 1; all other members are left out. Otherwise all members must be linear. In a
     committee, each group's weights are scaled and averaged in the same way as its values.
     """
 

@@ -157,6 +157,22 @@ def gamma_scale(n_features: int, variance: float) -> float:
     return 1.0 / (max(1, n_features) * (variance or 1.0))
 
 
+def _kernel(params: MethodParameters, n_features: int, variance: Callable[[], float]) -> Kernel:
+    gamma = params.gamma
+    if not Kernel(params.kernel).uses_gamma:
+        gamma = 0.0
+    elif gamma == "scale":
+        gamma = gamma_scale(n_features, variance())
+    elif gamma == "auto":
+        gamma = 1.0 / max(1, n_features)
+    return Kernel(
+        params.kernel,
+        gamma=gamma,
+        coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
+        degree=params.degree if params.kernel == "poly" else 3,
+    )
+
+
 def resolve_defaults(
     params: MethodParameters,
     rows_pos: int,
@@ -169,19 +185,6 @@ def resolve_defaults(
     """Derive everything that the user left open from the data."""
     if positive_weights is not None:
         require_weighted_draws(params.method)
-    gamma = params.gamma
-    if not Kernel(params.kernel).uses_gamma:
-        gamma = 0.0
-    elif gamma == "scale":
-        gamma = gamma_scale(n_features, variance())
-    elif gamma == "auto":
-        gamma = 1.0 / max(1, n_features)
-    kernel = Kernel(
-        params.kernel,
-        gamma=gamma,
-        coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
-        degree=params.degree if params.kernel == "poly" else 3,
-    )
     n_pos, n_unl = rows_pos, rows_unl
     if params.method == "resvm":
         n_pos = params.n_pos or default_n_pos(rows_pos)
@@ -207,7 +210,7 @@ def resolve_defaults(
         solver = "liblinear"
     return Plan(
         method=params.method,
-        kernel=kernel,
+        kernel=_kernel(params, n_features, variance),
         c_pos=c_pos,
         c_unl=params.c_unl,
         w_pos=w_pos,
@@ -345,7 +348,7 @@ class ModelPlan:
 
     @property
     def needs_format_3(self) -> bool:
-        """Whether the plan has what a manifest of format 2 cannot describe."""
+        """Whether a manifest of format 2 could not describe the plan."""
         kernels = {plan.kernel.name for plan in self.plans}
         return (
             max(len(self.scalings), len(kernels)) > 1
