@@ -33,24 +33,15 @@ class Message:
 Text: TypeAlias = "str | Message"  # a str is taken literally
 
 
-class _Fields(Mapping[str, Any]):
+class _Fields(dict[str, Any]):
     """Values by name; any other field of a template is a parameter."""
 
     def __init__(self, values: Mapping[str, Any], name: Callable[[str, str], str]) -> None:
-        self._values = values
+        super().__init__((field, render(value, name)) for field, value in values.items())
         self._name = name
 
-    def __getitem__(self, field: str) -> Any:
-        if field not in self._values:
-            return _Named(field, self._name)
-        value = self._values[field]
-        return value.render(self._name) if isinstance(value, Message) else value
-
-    def __iter__(self) -> Any:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    def __missing__(self, field: str) -> _Named:
+        return _Named(field, self._name)
 
 
 class _Named:
@@ -73,8 +64,8 @@ def python_name(parameter: str, value: str) -> str:
     return f"{parameter}={value}" if literal else f'{parameter}="{value}"'
 
 
-def render(text: Text, name: Callable[[str, str], str]) -> str:
-    """Render a text for one front end."""
+def render(text: Any, name: Callable[[str, str], str]) -> Any:
+    """Render a text for one front end; anything but a message stays as it is."""
     return text.render(name) if isinstance(text, Message) else text
 
 

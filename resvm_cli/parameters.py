@@ -330,14 +330,10 @@ class MethodParameters:
             if value is not None:
                 parameter.convert(value)
                 if self.method in parameter.unused:
+                    why = f"has no meaning for {{method:{self.method}}}"
                     raise ParameterError(
-                        "{"
-                        + name
-                        + "} has no meaning for {method:"
-                        + self.method
-                        + "}: "
-                        + parameter.unused[self.method],
-                        "leave {" + name + "} out, or choose another {method}",
+                        f"{{{name}}} {why}: {parameter.unused[self.method]}",
+                        f"leave {{{name}}} out, or choose another {{method}}",
                     )
         if self.solver == "liblinear" and self.kernel != "linear":
             raise ParameterError(

@@ -127,7 +127,7 @@ class Rows:
         return self.entries(self.values != 0)
 
     def times(self, factors: Rows) -> Rows:
-        """Return the rows with each feature multiplied by its factor; without one, it is dropped.
+        """Multiply each feature by its factor, and drop features that have none.
 
         ``factors`` is a single row.
         """
@@ -198,7 +198,7 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[float]:
-    """Interpolated quantiles, as by np.quantile, which would import numpy.ma."""
+    """Interpolated quantiles, like np.quantile, but without importing numpy.ma."""
     ordered = np.sort(numbers)
     found = []
     for fraction in fractions:
@@ -210,7 +210,7 @@ def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[flo
 
 
 def median(numbers: npt.NDArray[Any]) -> float:
-    """The median, as by np.median, which would import numpy.ma."""
+    """The median, like np.median, but without importing numpy.ma."""
     ordered = np.sort(numbers)
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
 

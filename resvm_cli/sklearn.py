@@ -42,7 +42,7 @@ from resvm_cli.model.ensemble import Decisions
 from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
-from resvm_cli.training import best_json
+from resvm_cli.training.choice import best_json
 
 MAX_SEED = 2**31 - 1
 # Estimator parameters that the engine does not have.
@@ -383,7 +383,7 @@ def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str,
     if len(settings) == 1:
         found |= {"scale": scale or "none", **vars(settings[0].params)}
     else:
-        found["params"] = best_json.described(settings, model.decision, scale, {}, {})
+        found["params"] = best_json(settings, model.decision, scale, {}, {})
     declared = signature(kind.__init__).parameters
     return {name: value for name, value in found.items() if name in declared}
 

@@ -30,13 +30,18 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning import committee
-from resvm_cli.tuning.auto import settle_scaling
-from resvm_cli.tuning.committee import Informed, informed_candidates, informed_settings
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import ScoredTask, ScoringTask
-from resvm_cli.tuning.settings import SCREENING_MEMBERS, TuningSettings
+from resvm_cli.tuning.search import (
+    Informed,
+    ScoredTask,
+    ScoringTask,
+    informed_candidates,
+    informed_settings,
+    pooled,
+)
+from resvm_cli.tuning.settings import INFORMED, MAX_SETTINGS, SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.tune import settle_scaling
 from resvm_cli.tuning.validation import CandidateScorer
 from studies.pu_tasks import TASKS, Draw, draw
 
@@ -123,8 +128,8 @@ class Measured:
             ScoredTask(ScoringTask(candidate, SCREENING_MEMBERS), score, number)
             for number, (candidate, score) in enumerate(scored.items())
         ]
-        pooled = committee.pooled(results, max_settings=kept)
-        return sum(one.weight * self.values[one.result.task.candidate] for one in pooled)
+        chosen = pooled(results, max_settings=kept)
+        return sum(one.weight * self.values[one.result.task.candidate] for one in chosen)
 
 
 def measure(task: str, drawn: Draw, seed: int) -> Measured:
@@ -132,14 +137,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
     params = MethodParameters(seed=seed)
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     settle_scaling(data, params, Run(jobs=1))
-    settings = TuningSettings(
-        base=params,
-        oob=True,
-        search="informed",
-        metric=committee.INFORMED_METRIC,
-        max_unl=committee.QUICK_MAX_UNL,
-        gram_mb=committee.QUICK_GRAM_MB,
-    )
+    settings = TuningSettings(base=params, oob=True, **INFORMED)
     sample = TuningSample.from_data(data, settings, Run(jobs=1))
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
     space = sample.space("resvm", settings)
@@ -249,7 +247,7 @@ def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> 
     for name in former:
         others = [other for other in former if other != name]
         best = max(areas, key=lambda way: np.mean([areas[way][other] for other in others]))
-        today = areas["today's", committee.MAX_SETTINGS][name] - former[name]
+        today = areas["today's", MAX_SETTINGS][name] - former[name]
         gains.append((areas[best][name] - former[name], today))
         show(f"| {name} | {best[0]}, {best[1]} pooled | {gains[-1][0]:+.2f} | {today:+.2f} |")
     mean, error = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(len(gains))

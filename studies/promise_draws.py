@@ -26,7 +26,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.auto import choose_settings
+from resvm_cli.tuning.tune import choose_settings
 from studies.pu_tasks import TASKS, labeled
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)

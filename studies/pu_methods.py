@@ -37,7 +37,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.auto import choose_settings
+from resvm_cli.tuning.tune import choose_settings
 from studies.markdown import put_between_marks
 from studies.pu_peers import NEURAL, PEERS, Answer, Matrices, label_quality
 from studies.pu_tables import read_log, tables

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare
 
-from resvm_cli.metrics.significance import average_ranks, holm, wilcoxon_two_sided
+from resvm_cli.metrics.significance import average_ranks, holm, wilcoxon_p
 from studies.markdown import markdown_table
 from studies.pu_tasks import TASKS
 from studies.pu_warnings import warnings_table
@@ -153,14 +153,14 @@ def _tests(log: Log) -> str:
     lines = [
         "**Are the differences more than chance?** Means of tasks in average precision:"
         f" Friedman's chi-squared {friedman.statistic:.1f}, p {friedman.pvalue:.2g}. Two-sided"
-        " Wilcoxon tests against each, p by Holm:",
+        " Wilcoxon tests against each of them, with p-values adjusted by Holm:",
         "",
     ]
     rows = []
     adjusted: dict[str, dict[str, float]] = {}
     for ours in (AUTO, PLAIN):
         others = [method for method in log.methods if method != ours]
-        raw = [wilcoxon_two_sided(means[ours], means[method]) for method in others]
+        raw = [wilcoxon_p(means[ours], means[method], "two-sided") for method in others]
         adjusted[ours] = dict(zip(others, holm(raw), strict=True))
     for method in log.methods:
         row = [method]
@@ -226,7 +226,7 @@ def comparison(log: Log, base: str) -> str:
     others = [method for method in log.methods if method != base]
     p_values = []
     for means in (tasks, families):
-        raw = [wilcoxon_two_sided(means[method], means[base]) for method in others]
+        raw = [wilcoxon_p(means[method], means[base], "two-sided") for method in others]
         p_values.append(dict(zip(others, holm(raw), strict=True)))
     rows = []
     for method in sorted(log.methods, key=lambda name: ranks[name]):

@@ -34,11 +34,11 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.sample import Folds, TuningSample
 from resvm_cli.tuning.search import ScoredTask, ScoringTask, halving, sampled
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import default_space
+from resvm_cli.tuning.tune import choose_settings
 from resvm_cli.tuning.validation import CandidateScorer
 from studies.markdown import put_between_marks
 from studies.paper_sets import Source, load

@@ -29,11 +29,11 @@ from resvm_cli.sklearn import (
     RESVMClassifier,
     pu_score,
 )
-from resvm_cli.training import best_json
+from resvm_cli.training.choice import best_json
 from tests.api.test_functions import options_of, snapshot
 from tests.conftest import write_svm
 from tests.programs import run
-from tests.training.test_best_json import MIXED
+from tests.training.test_choice import MIXED
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
 # Without pandas, or scipy's switch for other arrays, these say that they look at nothing.
@@ -113,7 +113,7 @@ def test_a_saved_estimator_is_the_model_that_train_writes(
 @pytest.mark.parametrize("scale", [None, "standard"])
 @pytest.mark.parametrize("order", [slice(None), slice(1, None)])
 def test_a_loaded_model_of_mixed_settings_is_fitted_again(rows, scale, order, tmp_path):
-    params = best_json.described(MIXED[order], "mean", scale, {}, {})
+    params = best_json(MIXED[order], "mean", scale, {}, {})
     RESVMClassifier(params=params).fit(*rows).save(tmp_path / "m")
     loaded = RESVMClassifier.load(tmp_path / "m", classes=(0, 1))
     clone(loaded).fit(*rows).save(tmp_path / "again")

@@ -36,9 +36,8 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_choice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
-from resvm_cli.tuning.tune import tune_on
+from resvm_cli.tuning.tune import choose_settings, tune_on
 
 JOBS = Parameter(
     "integer", None, "Number of threads; does not affect the result.", low=1, name="jobs"

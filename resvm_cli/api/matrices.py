@@ -107,7 +107,7 @@ class ColumnLayout:
         return cls(int(matrix.shape[1]), _column_names(X))
 
     def require(self, found: ColumnLayout, name: str = "X") -> None:
-        """Reject another number of columns, or other names or another order of them."""
+        """Reject X if the number, names or order of its columns differ."""
         if found.count != self.count:
             message = (
                 f"{name} has {found.count:,} columns, but the model was trained on {self.count:,}"

@@ -132,7 +132,7 @@ class Model:
             return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
 
     def _require_features(self, matrix: Any, rows: Rows) -> None:
-        """Reject rows of another width, as far as a loaded model knows its width.
+        """Reject rows with the wrong number of features, if the model knows the right one.
 
         Sparse rows may omit features as lines of a file do; columns of zeros at the end are fine.
         """

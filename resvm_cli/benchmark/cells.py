@@ -33,13 +33,11 @@ from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodPar
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.training.best_json import parameters_of
-from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.choice import TrainingChoice, parameters_of
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
-from resvm_cli.tuning.tune import tune_on
+from resvm_cli.tuning.tune import choose_settings, tune_on
 
 ProtocolName: TypeAlias = Literal["paper", "fast", "search"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)

@@ -170,7 +170,7 @@ def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str
     if first not in methods or second not in methods or len(table) < 2:
         return None
     columns = methods.index(first), methods.index(second)
-    return significance.wilcoxon_greater(table[:, columns[0]], table[:, columns[1]])
+    return significance.wilcoxon_p(table[:, columns[0]], table[:, columns[1]])
 
 
 def setting_table(
@@ -346,7 +346,7 @@ def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[Int
         narrower = p_value = None
         if method != "resvm" and "resvm" in widths:
             narrower = int((widths["resvm"] < own_widths).sum())
-            p_value = significance.wilcoxon_greater(own_widths, widths["resvm"])
+            p_value = significance.wilcoxon_p(own_widths, widths["resvm"])
         rows.append(
             IntervalWidth(
                 table.setting, method, len(keys), float(own_widths.mean()),
@@ -403,5 +403,5 @@ def _margin(
     return Margin(
         setting, tasks, method, len(pairs), float(np.mean(ahead)), float(np.mean(by_steps)),
         float(np.mean(theirs)) if len(theirs) == len(pairs) else None,
-        significance.wilcoxon_greater(ahead, np.zeros(len(ahead))) if len(ahead) > 1 else None,
+        significance.wilcoxon_p(ahead, np.zeros(len(ahead))) if len(ahead) > 1 else None,
     )  # fmt: skip

@@ -59,7 +59,7 @@ class Batch:
                 raise ClusterError(f"wrong number of results, {counts}")
             numbers = [number for number, _ in answer.results]
             if numbers != list(range(self.first, self.first + len(self.tasks))):
-                raise ClusterError("results out of order, or of other tasks")
+                raise ClusterError("results out of order, or for other tasks")
         return answer
 
 

@@ -1,1 +1,1 @@
-"""One file per command: options in, one job called, its result to report."""
+"""One file or folder per command: its options, its work and its report."""

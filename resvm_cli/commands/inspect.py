@@ -72,7 +72,7 @@ class FeatureWeight:
     """A feature of a model: mean and standard deviation of its weight over members.
 
     Members that weight features have the square of a feature's factor, whose mean over all features
-    is 1; other members than these are left out. Otherwise all members must be linear. In a
+    is 1; all other members are left out. Otherwise all members must be linear. In a
     committee, each group's weights are scaled and averaged in the same way as its values.
     """
 
@@ -88,10 +88,8 @@ class Inspection:
 
     path: str
     manifest: dict[str, Any]
-    n_members: int
     n_support_vectors: int  # total over all members
     n_pool: int  # distinct support vectors
-    n_bytes: int
     weights: tuple[FeatureWeight, ...] | None = None  # largest first; None unless requested
 
 
@@ -112,15 +110,12 @@ def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection
     stored = directory.load_model(path)
     if stored.manifest.get("out_of_bag") is not None:
         directory.load_out_of_bag(path, stored.manifest, of_positives=False)
-    members = stored.manifest["members"]
     return Inspection(
-        path=path,
-        manifest=stored.manifest,
-        n_members=len(members),
-        n_support_vectors=sum(len(member.support) for member in stored.ensemble.members),
-        n_pool=len(stored.ensemble.pool),
-        n_bytes=sum(int(entry["bytes"]) for entry in members),
-        weights=_weights(path, stored.ensemble, names) if weights else None,
+        path,
+        stored.manifest,
+        sum(len(member.support) for member in stored.ensemble.members),
+        len(stored.ensemble.pool),
+        _weights(path, stored.ensemble, names) if weights else None,
     )
 
 
@@ -218,7 +213,7 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
             own = " (the model's rule)" if rule == decision["rule"] else ""
             yield f"T of {rule}", _pairs(threshold) + own
     yield "seed", str(manifest["seed"])
-    yield "members", f"{inspection.n_members:,} ({inspection.n_bytes:,} bytes)"
+    yield "members", f"{len(manifest['members']):,} ({_member_bytes(manifest):,} bytes)"
     vectors = "weight vectors" if names == {"linear"} else "support vectors"
     yield vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct"
     if scored := manifest.get("out_of_bag"):
@@ -242,6 +237,10 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield which, f"{size}, sha256 {data['sha256'][:16]}..."
     yield "versions", _pairs(manifest["versions"])
     yield "format", str(manifest["format"])
+
+
+def _member_bytes(manifest: dict[str, Any]) -> int:
+    return sum(int(entry["bytes"]) for entry in manifest["members"])
 
 
 def _pairs(mapping: dict[str, Any]) -> str:
@@ -272,10 +271,10 @@ def print_inspection(inspection: Inspection) -> None:
             "model": inspection.path,
             "intact": True,
             **{name: manifest[name] for name in DESCRIBING if name in manifest},
-            "n_members": inspection.n_members,
+            "n_members": len(manifest["members"]),
             "n_support_vectors": inspection.n_support_vectors,
             "n_distinct_support_vectors": inspection.n_pool,
-            "member_bytes": inspection.n_bytes,
+            "member_bytes": _member_bytes(manifest),
             **weights,
             "manifest": manifest,
         },

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 LabelingRule: TypeAlias = Literal["random", "biased"]
 RULES: tuple[LabelingRule, ...] = ("random", "biased")
 MAX_ROWS = 1 << 30
+LIMITS = {
+    **dict.fromkeys(("n_pos", "n_unl"), (1, MAX_ROWS)),
+    **dict.fromkeys(("test_pos", "test_neg", "seed"), (0, MAX_ROWS)),
+    **dict.fromkeys(("contamination_pos", "contamination_unl"), (0, 1)),
+    "decimals": (0, 17),
+}
 
 set_option = partial(typer.Option, rich_help_panel="Sets")
 
@@ -174,32 +180,15 @@ class SimulateRequest:
             raise ParameterError("{data} requires {positive_label}: which label is positive?")
         if self.data is None and self.positive_label is not None:
             raise ParameterError("{positive_label} requires {data}")
-        sizes = self.sizes
-        for name, size, least in (
-            ("n_pos", sizes.n_pos, 1),
-            ("n_unl", sizes.n_unl, 1),
-            ("test_pos", sizes.test_pos, 0),
-            ("test_neg", sizes.test_neg, 0),
-            ("seed", self.seed, 0),
-        ):
-            if size is not None and not least <= size <= MAX_ROWS:
+        values = {**vars(self.sizes), **vars(self)}
+        for name, (low, high) in LIMITS.items():
+            value = values[name]
+            if value is not None and not low <= value <= high:
                 raise ParameterError(
-                    "{" + name + "} must be between {least} and {most:,}, got {size}",
-                    least=least,
-                    most=MAX_ROWS,
-                    size=size,
-                )
-        if self.decimals is not None and not 0 <= self.decimals <= 17:
-            raise ParameterError(
-                "{decimals} must be between 0 and 17, got {value}", value=self.decimals
-            )
-        for name, fraction in (
-            ("contamination_pos", sizes.contamination_pos),
-            ("contamination_unl", sizes.contamination_unl),
-        ):
-            if not 0.0 <= fraction <= 1.0:
-                raise ParameterError(
-                    "{" + name + "} must be between 0 and 1, got {value:g}", value=fraction
+                    "{" + name + "} must be between {low} and {high:,}, got {value:g}",
+                    low=low,
+                    high=high,
+                    value=value,
                 )
         if self.target in ("", "-"):
             raise ParameterError("{output} must be the name of a directory")

@@ -311,19 +311,16 @@ def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
     """Move back a directory that an interrupted replacement moved aside; remove it if stale."""
     with suppress(OSError):  # a read-only file system: nothing to recover
         target = Path(os.path.realpath(path))
-        _recover(target, _aside(target), is_ours)
-
-
-def _recover(target: Path, aside: Path, is_ours: Callable[[Path], bool]) -> None:
-    if not aside.is_dir():
-        return
-    with _lock(target):
-        if not is_ours(aside):
+        aside = _aside(target)
+        if not aside.is_dir():
             return
-        if os.path.lexists(target):
-            _discard(aside)
-        else:
-            os.rename(aside, target)
+        with _lock(target):
+            if not is_ours(aside):
+                return
+            if os.path.lexists(target):
+                _discard(aside)
+            else:
+                os.rename(aside, target)
 
 
 def read_consistently(path: str, read: Callable[[], Result]) -> Result:

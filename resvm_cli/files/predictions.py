@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from types import TracebackType
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -135,12 +134,7 @@ class BlockSpool:
     def __enter__(self) -> BlockSpool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         self._file.close()
 
     def add(self, block: PredictionBlock) -> None:

@@ -19,22 +19,17 @@ from resvm_cli.metrics.ranking import FloatArray
 ALPHA = 0.05
 
 
-def wilcoxon_greater(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the one-sided Wilcoxon signed-rank p-value that first > second; 1 if all are equal."""
+def wilcoxon_p(first: npt.ArrayLike, second: npt.ArrayLike, alternative: str = "greater") -> float:
+    """Return the p-value of Wilcoxon's signed-rank test of pairs; 1 if all pairs are equal.
+
+    By default, the test is one-sided: whether ``first`` is greater.
+    """
     from scipy.stats import wilcoxon
 
     difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
     if not np.any(difference):
         return 1.0
-    return float(wilcoxon(difference, alternative="greater").pvalue)
-
-
-def wilcoxon_two_sided(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the two-sided Wilcoxon signed-rank p-value; 1 if all pairs are equal."""
-    from scipy.stats import wilcoxon
-
-    difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
-    return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+    return float(wilcoxon(difference, alternative=alternative).pvalue)
 
 
 def wins(values: npt.ArrayLike) -> list[int]:
@@ -158,7 +153,7 @@ def over_data_sets(methods: Sequence[str], means: npt.ArrayLike) -> OverDataSets
         tested = friedmanchisquare(*table.T)
         statistic, p_value = float(tested.statistic), float(tested.pvalue)
     names = list(combinations(range(n_methods), 2))
-    raw = [wilcoxon_two_sided(table[:, i], table[:, j]) for i, j in names]
+    raw = [wilcoxon_p(table[:, i], table[:, j], "two-sided") for i, j in names]
     post_hoc = nemenyi(ranks, n_sets)
     pairs = tuple(
         Pair(methods[i], methods[j], post_hoc[i, j], raw_p, adjusted)

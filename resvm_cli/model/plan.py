@@ -85,11 +85,6 @@ class Plan:
             return "none"
         return f"{RELEVANCE}:{float(self.relevance_power)!r}".removesuffix(".0")
 
-    @property
-    def bags_rule(self) -> str:
-        """The name in the manifest for how bags are drawn."""
-        return bags.RULE if self.positive_weights is None else bags.WEIGHTED_RULE
-
     def parameters(self) -> dict[str, Any]:
         """The parameters that determine the model, for the manifest and for reports."""
         kept = asdict(self)
@@ -157,14 +152,25 @@ def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
     return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
 
 
-def default_n_unl(n_pos: int, rows_unl: int) -> int:
-    """Return a multiple of ``n_pos``; at least half of U stays out of each bag."""
-    return max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
-
-
 def gamma_scale(n_features: int, variance: float) -> float:
     """Return the value of ``gamma="scale"``; a variance of 0 counts as 1."""
     return 1.0 / (max(1, n_features) * (variance or 1.0))
+
+
+def _kernel(params: MethodParameters, n_features: int, variance: Callable[[], float]) -> Kernel:
+    gamma = params.gamma
+    if not Kernel(params.kernel).uses_gamma:
+        gamma = 0.0
+    elif gamma == "scale":
+        gamma = gamma_scale(n_features, variance())
+    elif gamma == "auto":
+        gamma = 1.0 / max(1, n_features)
+    return Kernel(
+        params.kernel,
+        gamma=gamma,
+        coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
+        degree=params.degree if params.kernel == "poly" else 3,
+    )
 
 
 def resolve_defaults(
@@ -179,23 +185,11 @@ def resolve_defaults(
     """Derive everything that the user left open from the data."""
     if positive_weights is not None:
         require_weighted_draws(params.method)
-    gamma = params.gamma
-    if not Kernel(params.kernel).uses_gamma:
-        gamma = 0.0
-    elif gamma == "scale":
-        gamma = gamma_scale(n_features, variance())
-    elif gamma == "auto":
-        gamma = 1.0 / max(1, n_features)
-    kernel = Kernel(
-        params.kernel,
-        gamma=gamma,
-        coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
-        degree=params.degree if params.kernel == "poly" else 3,
-    )
     n_pos, n_unl = rows_pos, rows_unl
     if params.method == "resvm":
         n_pos = params.n_pos or default_n_pos(rows_pos)
-        n_unl = params.n_unl or default_n_unl(n_pos, rows_unl)
+        # at least half of U stays out of each bag
+        n_unl = params.n_unl or max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
     elif params.method == "bagging":
         n_unl = params.n_unl or min(MAX_BAGGED, max(MIN_BAGGED, rows_pos))
     usual = DEFAULT_W_POS if params.method == "resvm" else 1.0
@@ -216,7 +210,7 @@ def resolve_defaults(
         solver = "liblinear"
     return Plan(
         method=params.method,
-        kernel=kernel,
+        kernel=_kernel(params, n_features, variance),
         c_pos=c_pos,
         c_unl=params.c_unl,
         w_pos=w_pos,
@@ -265,31 +259,20 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
 
 def bag_of(plan: Plan, member: int) -> Bag:
     """Draw a member's rows of P and U, which depend only on ``bag_key`` and the member."""
-    return {"resvm": _resvm, "bagging": _bagging, "cwsvm": _cwsvm}[plan.method](plan, member)
+    if plan.method == "cwsvm":  # paper, section 2.1
+        return np.arange(plan.rows_pos), np.arange(plan.rows_unl)
+    stream = Stream(plan.seed, member)
+    if plan.method == "bagging":  # paper, section 2.2
+        return np.arange(plan.rows_pos), stream.draw(plan.rows_unl, plan.n_unl)
+    # paper, algorithm 1
+    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
+    return positive, stream.draw(plan.rows_unl, plan.n_unl)
 
 
 def bag_key(plan: Plan) -> tuple[object, ...]:
     """Return a key: plans with equal keys have the same bags."""
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
     return (plan.method, plan.seed, *sizes, plan.positive_weights)
-
-
-def _resvm(plan: Plan, member: int) -> Bag:
-    # paper, algorithm 1
-    stream = Stream(plan.seed, member)
-    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
-    return positive, stream.draw(plan.rows_unl, plan.n_unl)
-
-
-def _bagging(plan: Plan, member: int) -> Bag:
-    # paper, section 2.2
-    return np.arange(plan.rows_pos), Stream(plan.seed, member).draw(plan.rows_unl, plan.n_unl)
-
-
-def _cwsvm(plan: Plan, member: int) -> Bag:
-    # paper, section 2.1
-    del member
-    return np.arange(plan.rows_pos), np.arange(plan.rows_unl)
 
 
 @dataclass(frozen=True)
@@ -365,7 +348,7 @@ class ModelPlan:
 
     @property
     def needs_format_3(self) -> bool:
-        """Whether the plan has what a manifest of format 2 cannot describe."""
+        """Whether a manifest of format 2 could not describe the plan."""
         kernels = {plan.kernel.name for plan in self.plans}
         return (
             max(len(self.scalings), len(kernels)) > 1
@@ -419,7 +402,8 @@ class ModelPlan:
                 }
                 | ({"scaling": plan.scale} if self.needs_format_3 else {})
             )
-        rule = self.plans[0].bags_rule
+        weighted = self.plans[0].positive_weights is not None
+        rule = bags.WEIGHTED_RULE if weighted else bags.RULE
         return {"method": self.method, "seed": self.seed, "bags": rule, "groups": settings}
 
     @classmethod
@@ -450,9 +434,3 @@ class ModelPlan:
         if plans[0].method == "cwsvm" and first != 1:
             raise ValueError("cwsvm has one member")
         return cls(tuple(plans), tuple(group.weight for group in groups)), tuple(groups)
-
-
-def standardized(group: Group, shift: float, scale: float) -> Group:
-    """Return the group with this shift and scale, if they are usable."""
-    usable = bool(np.isfinite([shift, scale]).all()) and scale > 0
-    return replace(group, shift=shift, scale=scale) if usable else group

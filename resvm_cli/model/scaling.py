@@ -369,7 +369,7 @@ class QuantileScaling(Scaling):
 def _knots(
     feature: IntArray, values: FloatArray, heights: FloatArray, steps: int
 ) -> npt.NDArray[np.bool_]:
-    """Mark zeros, where each step of the ranks begins and, if the next is far, where it ends."""
+    """Mark zeros, the first value of each step, and its last if the next step is far away."""
     apart = np.diff(np.floor(heights * steps), prepend=-2.0, append=np.inf)
     apart[1:-1][np.diff(feature) != 0] = np.inf
     kept: npt.NDArray[np.bool_] = (apart[:-1] != 0) | (apart[1:] > 1) | (values == 0)

@@ -283,7 +283,7 @@ def _surplus(command: str, words: Sequence[str], every: str) -> CommandLineError
     data, *target = map(shlex.quote, words[:2])
     where = f" -o {target[0]}" if target else ""
     return CommandLineError(
-        f"{command} takes its files as options, but got {named} without one",
+        f"{command} takes its files as options, but got {named} without an option",
         f"one labeled file: --data {data} --positive-label 1{where};"
         " two files: -P pos.svm -U unl.svm",
     )

@@ -12,7 +12,6 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.errors import Message, ResvmError, Text, render
@@ -65,7 +64,7 @@ def say(text: str) -> None:
 
 def in_options(text: Text) -> str:
     """Render a message of the engine, with parameters as options."""
-    return render(text, option_name)
+    return str(render(text, option_name))
 
 
 def note(text: Text) -> None:
@@ -142,12 +141,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         if self._live is not None:
             self._live.stop()
 

@@ -43,17 +43,13 @@ def show_training(result: TrainResult) -> None:
     say(f"{'model':>10}  {result.path}")
 
 
-def _bias(bias: float | None) -> str:
-    if bias is None:
-        return "bias: mean row norm of each bag"
-    return f"bias {bias:g}" if bias > 0 else "no bias"
-
-
 def _setting(plan: Plan) -> list[tuple[str, str]]:
     """Return the report lines for a model with one setting."""
     solver: str = plan.solver
-    if plan.solver == "liblinear":
-        solver += ", " + _bias(plan.bias)
+    if plan.solver == "liblinear" and plan.bias is None:
+        solver += ", bias: mean row norm of each bag"
+    elif plan.solver == "liblinear" and plan.bias is not None:
+        solver += f", bias {plan.bias:g}" if plan.bias > 0 else ", no bias"
     penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
     if plan.w_pos is not None and plan.method != "bagging":
         penalties += f" (w_pos {plan.w_pos:g})"

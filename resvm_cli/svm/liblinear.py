@@ -76,7 +76,7 @@ def _library() -> SolverLibrary:
 
 
 class LinearTrainer:
-    """Trains on rows with a bias feature at the end, over the features that occur in them."""
+    """Trains on rows with only the features that occur in them, and a bias feature at the end."""
 
     def __init__(self, rows: Rows) -> None:
         self.features, compact = np.unique(rows.indices, return_inverse=True)

@@ -107,7 +107,7 @@ class DenseBag:
         return _one_row(self.features, coefficients @ self.matrix)
 
     def times(self, factors: Rows) -> DenseBag:
-        """The bag with each feature multiplied by its factor; without one, it is dropped."""
+        """Multiply each feature by its factor, and drop features that have none."""
         place = Columns(factors.indices).places(self.features.astype(np.int32))
         kept = np.flatnonzero(place >= 0)
         with np.errstate(over="ignore"):
@@ -140,7 +140,7 @@ class SparseBag:
         return Rows(self.rows.indptr, indices, self.rows.values)
 
     def times(self, factors: Rows) -> SparseBag:
-        """The bag with each feature multiplied by its factor; without one, it is dropped."""
+        """Multiply each feature by its factor, and drop features that have none."""
         return SparseBag.from_rows(self.original_rows().times(factors))
 
     def taken(self, numbers: IntArray) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from resvm_cli.model.decisions import (
 from resvm_cli.model.ensemble import Group
 from resvm_cli.model.members import OutOfBagSample, Part, train_part
 from resvm_cli.model.out_of_bag import decide_out_of_bag
-from resvm_cli.model.plan import ModelPlan, standardized
+from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData, PUData
 from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
@@ -55,7 +55,7 @@ class OutOfBagSummary:
         unseen = np.isfinite(by_row)
         if len(groups) > 1:
             of_u = slice(len(sample.positive), len(sample))
-            groups = tuple(_standardised(each, by_row[of_u], unseen[of_u]) for each in groups)
+            groups = tuple(_standardized(each, by_row[of_u], unseen[of_u]) for each in groups)
         decisions = decide_out_of_bag(by_row, unseen, groups)
         kept = decisions.n_members > 0
         table = OutOfBag(
@@ -78,15 +78,17 @@ def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
     return values
 
 
-def _standardised(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_]) -> Group:
+def _standardized(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_]) -> Group:
     """Standardize by the mean and standard deviation of the group's mean value over rows of U."""
-    members = slice(group.members.start, group.members.stop)
-    counts = unseen[:, members].sum(axis=1)
-    sums = np.where(unseen[:, members], values[:, members], 0.0).sum(axis=1)
+    own = unseen[:, group.columns]
+    counts = own.sum(axis=1)
+    sums = np.where(own, values[:, group.columns], 0.0).sum(axis=1)
     means = sums[counts > 0] / counts[counts > 0]
     if len(means) < 2:
         return group
-    return standardized(group, float(means.mean()), float(means.std()))
+    shift, scale = float(means.mean()), float(means.std())
+    usable = bool(np.isfinite([shift, scale]).all()) and scale > 0
+    return replace(group, shift=shift, scale=scale) if usable else group
 
 
 @dataclass(frozen=True)

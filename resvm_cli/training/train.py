@@ -68,8 +68,8 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
         require_weighted_draws(params.method)
     if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
         raise ParameterError(
-            "{unchecked:True} needs a number for {gamma}, or {kernel:linear}: {gamma:scale} comes"
-            " from all rows of U"
+            "{unchecked:True} needs a number for {gamma}, or {kernel:linear}: {gamma:scale} is"
+            " computed from all rows of U"
         )
 
 
@@ -285,10 +285,10 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
         there, here = trained[which], here_now[which]
         if there["rows"] != here["rows"]:
-            difference = f"{there['rows']:,} rows, but here there are {here['rows']:,}"
+            difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
         elif any(there[key] != here.get(key) for key in DIGESTS if key in there):
             what = "different text" if "sampled" in there else "different rows or a different order"
-            difference = f"as many rows as here ({here['rows']:,}), but {what}"
+            difference = f"{here['rows']:,} rows, as in this data, but {what}"
         else:
             continue
         raise ModelError(

@@ -23,7 +23,7 @@ from resvm_cli.training.resource_budget import (
     held_bytes,
     limit_too_small,
 )
-from resvm_cli.tuning.committee import informed_candidates, informed_settings
+from resvm_cli.tuning.search import informed_candidates, informed_settings
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 
@@ -198,9 +198,14 @@ class TuningSample:
     def rows_unl(self) -> int:
         return len(self.kernels.unlabeled)
 
-    def outer_folds(self, settings: TuningSettings) -> Folds:
-        """Draw folds for an unbiased estimate, independent of the folds that score candidates."""
-        return Folds.drawn(
+    def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[IntArray, TuningSample]]:
+        """Yield, for each outer fold, the fold of each row and the sample without this fold.
+
+        These folds are independent of those that score candidates.
+        """
+        if not settings.outer:
+            return
+        folds = Folds.drawn(
             self.rows_pos,
             self.rows_unl,
             settings.outer,
@@ -208,13 +213,8 @@ class TuningSample:
             groups=self.folds.groups,
             stream=randomness.OUTER_FOLDS,
         )
-
-    def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[int, TuningSample]]:
-        """Yield each outer fold with the sample of all other rows."""
-        if settings.outer:
-            line = self.outer_folds(settings).parts[0]
-            for fold in range(settings.outer):
-                yield fold, self.without(line, fold, settings)
+        for fold in range(settings.outer):
+            yield folds.parts[0], self.without(folds.parts[0], fold, settings)
 
     def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
         """Return the sample without the rows of an outer fold, with its own inner folds."""

@@ -22,17 +22,19 @@ from resvm_cli.parameters import (
     TuningParameters,
 )
 from resvm_cli.training.choice import method_parameters
-from resvm_cli.tuning.committee import (
-    INFORMED_METRIC,
-    MAX_SETTINGS,
-    QUICK_GRAM_MB,
-    QUICK_MAX_UNL,
-)
-from resvm_cli.tuning.search import SearchSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 DEFAULT_MEMBERS = 50
 SCREENING_MEMBERS = 8  # with which an informed candidate is scored
+MAX_SETTINGS = 6  # per committee; more take longer and are no better
+# What an informed search uses unless the user says otherwise: the criterion, which a committee
+# ranks by, how many rows of U are scored, and how much memory their kernel values may take.
+INFORMED: dict[str, Any] = {
+    "search": "informed",
+    "metric": "roc_auc_of_mean",
+    "max_unl": 1500,
+    "gram_mb": 150.0,
+}
 METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
 TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
@@ -53,14 +55,10 @@ class TuningSettings(TuningParameters):
         return ("quantile",) if self.search == "informed" and scalable else ()
 
     @property
-    def search_settings(self) -> SearchSettings:
-        """The part of the settings that the search needs."""
+    def scored_members(self) -> int:
+        """The number of members with which a candidate is scored in the last round."""
         n_models = self.n_models if isinstance(self.n_models, int) else DEFAULT_MEMBERS
-        if self.search == "informed":
-            n_models = min(n_models, SCREENING_MEMBERS)
-        return SearchSettings(
-            self.search, self.trials, n_models, self.max_extensions, self.base.seed
-        )
+        return min(n_models, SCREENING_MEMBERS) if self.search == "informed" else n_models
 
     def check(self) -> None:
         """Reject settings that cannot work, before any file is read."""
@@ -106,10 +104,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     narrowed = bool(axes or {"trials", "n_models"} & set(given))
     oob = tuning.get("oob", False) or (methods == ("resvm",) and not by_folds)
     informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
-    usual: dict[str, Any] = {"search": "random"}
-    if informed:
-        usual = {"search": "informed", "committee": MAX_SETTINGS, "metric": INFORMED_METRIC}
-        usual |= {"max_unl": QUICK_MAX_UNL, "gram_mb": QUICK_GRAM_MB}
+    usual = {**INFORMED, "committee": MAX_SETTINGS} if informed else {"search": "random"}
     return {
         **usual,
         **tuning,

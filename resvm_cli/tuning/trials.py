@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from resvm_cli.errors import DataError, Message, ResvmError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
@@ -27,18 +28,12 @@ MAX_BATCH = 8  # tasks of one kernel that one thread trains together
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(ScoredTask):
     """One line of the log: a scored candidate, or why it has no score."""
 
-    number: int
-    task: ScoringTask
-    scores: Scores | None
+    scores: Scores | None = None
     error: str | None = None
     outer: int | None = None  # the outer fold that its search leaves out
-
-    def score(self, metric: str) -> float:
-        assert self.scores is not None
-        return self.scores.values[metric]
 
     @property
     def record(self) -> dict[str, Any]:
@@ -87,27 +82,20 @@ class KnownTrials:
     def __init__(self, records: Iterable[dict[str, Any]] = ()) -> None:
         self._records = {_key(record["trial"]): record for record in records}
 
-    @staticmethod
-    def stored(trial: Trial, seconds: float) -> dict[str, Any]:
-        """Return the record that a task stores, without its trial number."""
-        record = {name: value for name, value in trial.record.items() if name != "trial"}
-        return {"trial": record, "seconds": round(seconds, 4)}
-
-    def add(self, trial: Trial, seconds: float) -> None:
-        record = self.stored(trial, seconds)
-        self._records[_key(record["trial"])] = record
+    def add(self, trial: Trial, seconds: float) -> dict[str, Any]:
+        """Add a trial; return the record that a task stores, without its trial number."""
+        content = {name: value for name, value in trial.record.items() if name != "trial"}
+        record = {"trial": content, "seconds": round(seconds, 4)}
+        self._records[_key(content)] = record
+        return record
 
     def find(self, task: ScoringTask, outer: int | None) -> dict[str, Any] | None:
-        return self._records.get(_key(Trial(0, task, None, None, outer).record))
+        return self._records.get(_key(Trial(task, None, 0, outer=outer).record))
 
 
 def _key(record: dict[str, Any]) -> str:
     named = [record.get(name) for name in ("outer", "method", "params", "n_models")]
     return json.dumps(named, sort_keys=True)
-
-
-# Called with the number of trials done, their total, and the best so far.
-Watch: TypeAlias = Callable[[int, int, "Trial | None"], None]
 
 
 class TrialLog:
@@ -121,25 +109,26 @@ class TrialLog:
         directory: RunDirectory | None,
         records: Sequence[dict[str, Any]],
         metric: str,
-        watch: Watch,
+        run: Run,
         known: KnownTrials | None = None,
     ) -> None:
         self.known = known or KnownTrials()
         self._directory = directory
         self._records = records
         self._metric = metric
-        self._watch = watch
+        self._run = run
         self.trials: list[Trial] = []
         self.n_repeated = 0
-        self._best: Trial | None = None
+        self._best: float | None = None
         self._expected = 0
 
     def expect(self, count: int) -> None:
         self._expected += count
-        self._watch(len(self.trials), self._expected, self._best)
+        self.tick()
 
     def tick(self) -> None:
-        self._watch(len(self.trials), self._expected, self._best)
+        best = "" if self._best is None else f", best {self._metric} {self._best:.4f}"
+        self._run.progress(f"tuning{best}", len(self.trials), self._expected)
 
     def recorded(self, task: ScoringTask, outer: int | None) -> Trial | None:
         """Return the next trial if an earlier run has logged it, else None."""
@@ -158,10 +147,11 @@ class TrialLog:
         self._add(trial)
         return trial
 
-    def taken(self, known: KnownTrials, task: ScoringTask, outer: int | None) -> Trial:
-        """Return the next trial, which a task of an array job has scored."""
-        record = known.find(task, outer)
-        assert record is not None
+    def taken(self, task: ScoringTask, outer: int | None) -> Trial | None:
+        """Return the next trial if a task of an array job has scored it, else None."""
+        record = self.known.find(task, outer)
+        if record is None:
+            return None
         trial = self._trial(task, record["trial"], outer)
         self.finished(trial, record["seconds"])
         return trial
@@ -169,7 +159,14 @@ class TrialLog:
     def _trial(self, task: ScoringTask, record: dict[str, Any], outer: int | None) -> Trial:
         """Return the next trial, built from its record."""
         scores = None if "error" in record else _recorded_scores(record, self._metric)
-        return Trial(len(self.trials), task, scores, record.get("error"), outer)
+        return self.trial(task, scores, record.get("error"), outer)
+
+    def trial(
+        self, task: ScoringTask, scores: Scores | None, error: str | None, outer: int | None
+    ) -> Trial:
+        """Return the next trial."""
+        score = None if scores is None else scores.values[self._metric]
+        return Trial(task, score, len(self.trials), scores, error, outer)
 
     def finished(self, trial: Trial, seconds: float) -> None:
         if self._directory is not None:
@@ -180,37 +177,18 @@ class TrialLog:
 
     def _add(self, trial: Trial) -> None:
         self.trials.append(trial)
-        if trial.scores is None or trial.outer is not None:
-            return
-        if self._best is None or trial.score(self._metric) > self._best.score(self._metric):
-            self._best = trial
+        if trial.score is not None and trial.outer is None:
+            self._best = trial.score if self._best is None else max(self._best, trial.score)
 
     def write_best(self, content: dict[str, Any]) -> None:
         if self._directory is not None:
             self._directory.write(BEST, content)
 
 
-def rounds(
-    sample: TuningSample, method: MethodName, settings: TuningSettings
-) -> Generator[list[ScoringTask], list[Trial], Outcome | None]:
-    """Search for one method: yield the tasks of each round and receive their trials."""
-    space = sample.space(method, settings)
+def start(sample: TuningSample, method: MethodName, settings: TuningSettings) -> Search:
+    """Return the search for one method."""
     informed = sample.informed(settings) if settings.search == "informed" else ()
-    going: Search = search(space, settings.search_settings, informed)
-    try:
-        tasks = next(going)
-        while True:
-            trials = yield tasks
-            results = [
-                ScoredTask(
-                    trial.task, trial.score(settings.metric) if trial.scores else None, trial.number
-                )
-                for trial in trials
-            ]
-            tasks = going.send(results)
-    except StopIteration as ended:
-        outcome: Outcome | None = ended.value
-        return outcome
+    return search(sample.space(method, settings), settings, informed)
 
 
 def run_search(
@@ -223,11 +201,11 @@ def run_search(
 ) -> Outcome:
     """Run the search for one method to its end."""
     scorer = CandidateScorer(sample, settings)
-    going = rounds(sample, method, settings)
+    going = start(sample, method, settings)
     try:
         tasks = next(going)
         while True:
-            tasks = going.send(_trials(scorer, tasks, log, run, outer))
+            tasks = going.send([*_trials(scorer, tasks, log, run, outer)])
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
     if outcome is None:
@@ -242,24 +220,21 @@ def run_search(
 
 def _trials(
     scorer: CandidateScorer, tasks: list[ScoringTask], log: TrialLog, run: Run, outer: int | None
-) -> list[Trial]:
-    """Return the trials of these tasks, from the log, from an array job, or scored now."""
+) -> Iterator[Trial]:
+    """Yield the trials of these tasks, from the log, from an array job, or scored now."""
     log.expect(len(tasks))
-    trials: list[Trial] = []
-    while len(trials) < len(tasks) and (logged := log.recorded(tasks[len(trials)], outer)):
-        trials.append(logged)
-    remaining = tasks[len(trials) :]
-    known = log.known
-    unknown = [task for task in remaining if known.find(task, outer) is None]
+    remaining = deque(tasks)
+    while remaining and (logged := log.recorded(remaining[0], outer)):
+        remaining.popleft()
+        yield logged
+    unknown = [task for task in remaining if log.known.find(task, outer) is None]
     fresh = scored_trials(scorer, unknown, log, run, outer)
     for task in remaining:
-        if known.find(task, outer) is not None:
-            trials.append(log.taken(known, task, outer))
-            continue
-        trial, seconds = next(fresh)
-        log.finished(trial, seconds)
-        trials.append(trial)
-    return trials
+        trial = log.taken(task, outer)
+        if trial is None:
+            trial, seconds = next(fresh)
+            log.finished(trial, seconds)
+        yield trial
 
 
 def scored_trials(
@@ -279,10 +254,9 @@ def scored_trials(
     for batch, (found, seconds) in zip(batches, scored, strict=True):
         for task, scores in zip(batch, found, strict=True):
             if isinstance(scores, ResvmError):
-                trial = Trial(len(log.trials), task, None, str(scores.message), outer)
+                yield log.trial(task, None, str(scores.message), outer), seconds
             else:
-                trial = Trial(len(log.trials), task, scores, None, outer)
-            yield trial, seconds
+                yield log.trial(task, scores, None, outer), seconds
 
 
 def _score_batch(
@@ -317,20 +291,29 @@ class OpenSearch:
     outer: int | None  # the outer fold that it leaves out
 
     def first_open_round(
-        self, settings: TuningSettings, known: KnownTrials, log: TrialLog
+        self, settings: TuningSettings, log: TrialLog
     ) -> tuple[str, list[ScoringTask]] | None:
         """Return the label and tasks of the first open round; None if the search has ended."""
-        going = rounds(self.sample, self.method, settings)
+        going = start(self.sample, self.method, settings)
         number = 0
         try:
             tasks = next(going)
-            while all(known.find(task, self.outer) is not None for task in tasks):
-                trials = [log.taken(known, task, self.outer) for task in tasks]
+            while all(log.known.find(task, self.outer) is not None for task in tasks):
+                trials = [log.taken(task, self.outer) for task in tasks]
                 number += 1
-                tasks = going.send(trials)
+                tasks = going.send([trial for trial in trials if trial is not None])
         except StopIteration:
             return None
         return f"{self.name}-{self.method}-{number}", tasks
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What one task of an array job did."""
+
+    n_scored: int
+    n_candidates: int  # in all open rounds
+    missing: tuple[int, ...]  # tasks whose candidates have no scores yet
 
 
 def run_array_task(
@@ -339,18 +322,14 @@ def run_array_task(
     files: TaskFiles,
     part: Share,
     run: Run,
-    watch: Watch,
-) -> tuple[int, int, tuple[int, ...]]:
-    """Score this task's part of the open round of each search.
-
-    Return the number of candidates scored, the number in all open rounds, and the missing tasks.
-    """
+) -> TaskResult:
+    """Score this task's part of the open round of each search."""
     known = KnownTrials(files.read())
     n_scored = n_candidates = 0
     missing: set[int] = set()
     for each in searches:
-        log = TrialLog(None, (), settings.metric, watch)
-        open_round = each.first_open_round(settings, known, log)
+        log = TrialLog(None, (), settings.metric, run, known)
+        open_round = each.first_open_round(settings, log)
         if open_round is None:
             continue
         label, tasks = open_round
@@ -362,11 +341,10 @@ def run_array_task(
             scorer = CandidateScorer(each.sample, settings)
             with files.saving(label, part, kept) as save:
                 for trial, seconds in scored_trials(scorer, left, log, run, each.outer):
-                    known.add(trial, seconds)
-                    save(KnownTrials.stored(trial, seconds))
+                    save(known.add(trial, seconds))
                     n_scored += 1
                     log.finished(trial, seconds)
         unknown = [n for n, task in enumerate(tasks) if known.find(task, each.outer) is None]
         missing.update(shares_holding(unknown, len(tasks), part.count))
         n_candidates += len(tasks)
-    return n_scored, n_candidates, tuple(sorted(missing))
+    return TaskResult(n_scored, n_candidates, tuple(sorted(missing)))

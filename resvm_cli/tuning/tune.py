@@ -1,8 +1,12 @@
-"""``tune``: find the hyperparameters that score best on P and U, with a log to resume from."""
+"""Find the hyperparameters that score best on P and U.
+
+``tune`` logs every trial, to resume from; ``train --auto`` scores informed settings out of bag, on
+rows in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,45 +14,42 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__, randomness
-from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError, Text
+from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
-from resvm_cli.model.plan import problems
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, RuleName, Setting
-from resvm_cli.rows import IntArray
+from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, MethodParameters, RuleName, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import silenced
-from resvm_cli.training import best_json
+from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
-from resvm_cli.tuning import committee
-from resvm_cli.tuning.committee import Pooled
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Outcome, ScoringTask
-from resvm_cli.tuning.settings import DEFAULT_MEMBERS, TuningSettings
-from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.search import Outcome, Pooled, ScoringTask, pooled, single
+from resvm_cli.tuning.settings import (
+    DEFAULT_MEMBERS,
+    INFORMED,
+    MAX_SETTINGS,
+    SCREENING_MEMBERS,
+    TuningSettings,
+)
+from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import (
     TRIALS,
     KnownTrials,
     OpenSearch,
+    TaskResult,
     Trial,
     TrialLog,
-    Watch,
     is_known_trial,
     run_array_task,
     run_search,
 )
-from resvm_cli.tuning.validation import CandidateScorer, ScoredSample
-
-# Members are added until two halves of the ensemble agree (paper, section 3.1).
-MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
-SCORE_TOLERANCE = 0.02  # largest difference between the halves' criteria
-TOP_FRACTION = 0.05  # of U
-MIN_OVERLAP = 0.8  # between the top rows of the two halves
+from resvm_cli.tuning.validation import CandidateScorer, EnsembleSize, ensemble_sizes
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,6 @@ class TuneRequest(TuningSettings):
     target: str
     folds_file: str | None = None
     resume: bool = False
-    task: Share | None = None  # of an array job: score only this part of the candidates
 
     def check(self) -> None:
         """Reject requests that cannot work, before any file is read."""
@@ -69,10 +69,6 @@ class TuneRequest(TuningSettings):
             require_weighted_draws(method)
         if self.folds_file is not None and self.repeats > 1:
             raise ParameterError("give either {folds_file} or {repeats}, not both")
-
-    def for_its_kernel(self) -> TuneRequest:
-        """Return the request with its input read as the kernel needs it."""
-        return replace(self, source=self.source.for_kernel(self.base.kernel))
 
 
 @dataclass(frozen=True)
@@ -84,20 +80,6 @@ class Winner:
     params: dict[str, Any]  # as in best.json
     outcome: Outcome
     n_trials: int
-
-
-@dataclass(frozen=True)
-class EnsembleSize:
-    """The score of an ensemble of this size, and how well its two halves agree."""
-
-    n_models: int
-    score: float
-    difference: float  # between the criteria of the two halves
-    overlap: float  # between the top rows of U of the two halves
-
-    @property
-    def stable(self) -> bool:
-        return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= MIN_OVERLAP
 
 
 @dataclass(frozen=True)
@@ -115,35 +97,22 @@ class SearchResult:
     @property
     def params(self) -> dict[str, Any]:
         """The parameters as written to best.json."""
-        return best_json.joined([winner.params for winner in self.winners])
+        return joined_best_json([winner.params for winner in self.winners])
 
 
-@dataclass(frozen=True)
-class TuneResult(SearchResult):
-    """The result with its request, for the report."""
-
-    request: TuneRequest
-    notes: tuple[Text, ...]
-
-
-def tune(
-    request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
-) -> TuneResult:
+def tune(request: TuneRequest, run: Run) -> SearchResult:
     """Search, log every trial, and write the best parameters."""
-    assert request.task is None
     request.check()
-    request = request.for_its_kernel()
     # reject an existing directory before reading the data, which can take hours
     RunDirectory(request.target, TRIALS, {}, resume=request.resume)
-    with _prepared(request, run) as ready:
-        request, data, sample = ready.request, ready.data, ready.sample
+    with _prepared(request, run) as (request, data, sample, within):
         settings = _settings(request, data, sample)
         known = KnownTrials(_task_files(request, settings).read())
         directory = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with directory.opened() as records:
-            log = TrialLog(directory, records, request.metric, watch, known)
+            log = TrialLog(directory, records, request.metric, run, known)
             try:
-                found = _search_all(request, data, sample, log, ready.run)
+                found = _search_all(request, data, sample, log, within)
             except Interrupted:
                 run.notice(
                     Message(
@@ -153,7 +122,7 @@ def tune(
                 )
                 raise
             log.write_best(found.params)
-    return TuneResult(**vars(found), request=request, notes=tuple(run.notes))
+    return found
 
 
 def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
@@ -161,56 +130,127 @@ def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
     for text in data.notes:
         run.notice(text)
     sample = TuningSample.from_data(data, settings, run)
-    log = TrialLog(
-        None, (), settings.metric, lambda done, total, best: run.progress("tuning", done, total)
-    )
-    return _search_all(settings, data, sample, log, run)
+    return _search_all(settings, data, sample, TrialLog(None, (), settings.metric, run), run)
 
 
-@dataclass(frozen=True)
-class TuneTaskResult:
-    """What one task of an array job did, for the report."""
-
-    path: str
-    task: Share
-    n_scored: int
-    n_candidates: int  # in all open rounds
-    missing: tuple[int, ...]  # tasks whose candidates have no scores yet
-    notes: tuple[Text, ...]
-
-
-def tune_task(
-    request: TuneRequest, run: Run, watch: Watch = lambda done, total, best: None
-) -> TuneTaskResult:
+def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
     """Score this task's part of the candidates known so far; ``tune`` will use the scores."""
     request.check()
-    request = request.for_its_kernel()
-    assert request.task is not None
-    with _prepared(request, run) as ready:
-        request, sample = ready.request, ready.sample
-        assert request.task is not None
-        files = _task_files(request, _settings(request, ready.data, sample))
+    with _prepared(request, run) as (request, data, sample, within):
+        files = _task_files(request, _settings(request, data, sample))
         searches = [OpenSearch("main", sample, method, None) for method in request.methods]
-        for fold, inner in sample.outer_samples(request):
+        for fold, (_, inner) in enumerate(sample.outer_samples(request)):
             searches += [
                 OpenSearch(f"outer-{fold}", inner, method, fold) for method in request.methods
             ]
-        counts = run_array_task(searches, request, files, request.task, ready.run, watch)
-    return TuneTaskResult(request.target, request.task, *counts, tuple(run.notes))
+        return run_array_task(searches, request, files, task, within)
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """The data and the sample, with the request and run reduced to fit into memory."""
+def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
+    """Return the choice, with settings found out of bag if it asks for ``auto``.
 
-    request: TuneRequest
-    data: TrainingData
-    sample: TuningSample
-    run: Run
+    Whether to scale features is settled as well, if that is left open.
+    """
+    settle_scaling(data, choice.params, run)
+    if choice.auto is None:
+        return choice
+    winner = _tune_quickly(data, choice, run)
+    what = f"the best of {winner.n_trials} settings has"
+    if len(winner.settings) > 1:
+        what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+    run.notice(
+        f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f}, P against U (selected,"
+        " so optimistic)"
+    )
+    decision = choice.decision or winner.params.get("decision", "votes")
+    return replace(choice, settings=winner.settings, decision=decision, auto=None)
+
+
+def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
+    """Score informed settings out of bag, on rows in memory."""
+    params, kept = choice.params, choice.kept
+    if params.method != "resvm":
+        raise ParameterError(
+            "{auto:True} scores out of bag, which {method:" + params.method + "} cannot do",
+            "use tune, which can also use cross-validation",
+        )
+    if not data.checked:
+        raise ParameterError("give either {auto:True} or {unchecked:True}, not both")
+    settings = TuningSettings(
+        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
+        axes=tuple(_fixed_axes(params, kept)),
+        fixed=kept,
+        oob=True,
+        committee=1 if choice.auto == "single" else MAX_SETTINGS,
+        n_models=params.n_models,
+        **INFORMED,
+    )
+    settings.check()
+    sample = TuningSample.from_data(data, settings, run.silent())
+    sample, settings, run = within_memory(data, sample, settings, run)
+    log = TrialLog(None, (), settings.metric, run)
+    outcome = run_search(sample, "resvm", settings, log, run)
+    return winner_of(outcome, sample, settings, log, data)
+
+
+def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
+    """Choose whether to scale features by scoring the untuned setting both ways.
+
+    Nothing is done if the user chose a scaling or the features have similar scales.
+    """
+    if not data.scaling_is_open or data.scaling is None:
+        return
+    if not Kernel(params.kernel).takes_scaling:
+        data.scaling = None
+        return
+    # rbf members, because linear ones take very long on features that are not scaled
+    settings = TuningSettings(
+        base=MethodParameters(seed=params.seed),
+        oob=True,
+        fixed=("scale",),
+        n_models=SCREENING_MEMBERS,
+        **INFORMED,
+    )
+    learned = data.scaling
+    scores = []
+    for scaling in (learned, None):
+        data.scaling = scaling
+        sample = TuningSample.from_data(data, settings, run.silent())
+        untuned = ScoringTask(sample.informed(settings)[0], SCREENING_MEMBERS)
+        (score,) = CandidateScorer(sample, settings).scores([untuned], run)
+        scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
+    helps = scores[0] >= scores[1]
+    data.scaling = learned if helps else None
+    run.notice(
+        Message(
+            "the features are on different scales: the out-of-bag ROC area of P against U is"
+            " {scaled:.4f} with {scale:" + learned.kind + "}, {plain:.4f} without; {what}",
+            scaled=scores[0],
+            plain=scores[1],
+            what="they are scaled" if helps else "they are not scaled",
+        )
+    )
+
+
+def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]:
+    """Yield an axis with a single value for each parameter that the user has chosen."""
+    for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
+        value = getattr(params, name)
+        if name in kept and isinstance(value, (int, float)):
+            yield Axis(name, float(value), float(value))
+    if "n_unl" in kept and params.n_unl:
+        if "n_pos" not in kept or not params.n_pos:
+            raise ParameterError("{auto:True} with {n_unl} also needs {n_pos}")
+        ratio = params.n_unl / params.n_pos
+        yield Axis("unl_per_pos", ratio, ratio)
 
 
 @contextmanager
-def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
+def _prepared(
+    request: TuneRequest, run: Run
+) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
+    """Yield the data and the sample, with the request and run reduced to fit into memory."""
+    request = replace(request, source=request.source.for_kernel(request.base.kernel))
     kept = kept_nonzeros(run.memory_mb)
     with (
         parallel.inner_threads_held(),
@@ -219,9 +259,15 @@ def _prepared(request: TuneRequest, run: Run) -> Iterator[_Prepared]:
     ):
         for text in data.notes:
             run.notice(text)
-        sample = _sample(request, data, run)
+        folds = None
+        if request.folds_file is not None:
+            # fold names are numbered from 0 in sorted order
+            names = np.array(read_names(request.folds_file), object)
+            numbers = np.unique(names, return_inverse=True)[1].reshape(-1)
+            folds = data.in_order(numbers, request.folds_file)
+        sample = TuningSample.from_data(data, request, run, folds, request.folds_file or "")
         sample, request, within = within_memory(data, sample, request, run)
-        yield _Prepared(request, data, sample, within)
+        yield request, data, sample, within
 
 
 def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
@@ -230,31 +276,17 @@ def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
     )
 
 
-def _sample(request: TuneRequest, data: TrainingData, run: Run) -> TuningSample:
-    if request.folds_file is None:
-        return TuningSample.from_data(data, request, run)
-    folds = data.in_order(_fold_numbers(request.folds_file), request.folds_file)
-    return TuningSample.from_data(data, request, run, folds, request.folds_file)
-
-
-def _fold_numbers(path: str) -> IntArray:
-    """Return the fold of each row; fold names are numbered from 0 in sorted order."""
-    names = np.array(read_names(path), object)
-    return np.unique(names, return_inverse=True)[1].reshape(-1)
-
-
 def _search_all(
     settings: TuningSettings, data: PUData, sample: TuningSample, log: TrialLog, run: Run
 ) -> SearchResult:
     """Search for every method, then compute outer estimates and the ensemble size."""
-    scale = data.scale
     winners = []
     for method in settings.methods:
         outcome = run_search(sample, method, settings, log, run)
-        winners.append(winner_of(outcome, sample, settings, log, data, scale))
+        winners.append(winner_of(outcome, sample, settings, log, data))
         for remark in outcome.edges:
             run.notice(remark)
-    winners.sort(key=lambda winner: -winner.trial.score(settings.metric))
+    winners.sort(key=lambda winner: -(winner.trial.score or 0.0))
     outer = tuple(_outer_estimates(settings, sample, log, run))
     sizes: tuple[EnsembleSize, ...] = ()
     best = winners[0]
@@ -280,7 +312,6 @@ def winner_of(
     settings: TuningSettings,
     log: TrialLog,
     data: PUData,
-    scale: str | None,
 ) -> Winner:
     """Return the outcome of a search as settings to train and content for best.json."""
     chosen = _chosen(outcome, sample, settings, log)
@@ -289,24 +320,24 @@ def winner_of(
     assert trial.scores is not None
     pooled_settings = [
         Setting(
-            pooled.result.task.candidate.parameters(
-                settings.base, pooled.n_models, len(data.positives), data.n_unlabeled
+            each.result.task.candidate.parameters(
+                settings.base, each.n_models, len(data.positives), data.n_unlabeled
             ),
-            pooled.weight,
-            pooled.result.task.candidate.scale,
+            each.weight,
+            each.result.task.candidate.scale,
         )
-        for pooled in chosen
+        for each in chosen
     ]
     selected_by = {
         "metric": settings.metric,
-        "score": trial.score(settings.metric),
+        "score": trial.score,
         "deviation": trial.scores.deviation,
         "estimate": "oob" if settings.oob else "folds",
         "optimistic": True,
         "trial": trial.number,
     }
     decision: RuleName = "mean" if settings.search == "informed" else "votes"
-    content = best_json.described(pooled_settings, decision, scale, selected_by, data.description())
+    content = best_json(pooled_settings, decision, data.scale, selected_by, data.description())
     return Winner(trial, tuple(pooled_settings), content, outcome, len(log.trials))
 
 
@@ -317,14 +348,14 @@ def _chosen(
     best = outcome.best
     asked = settings.n_models if isinstance(settings.n_models, int) else None
     if settings.committee > 1:
-        return committee.pooled(outcome.results, asked, settings.committee)
+        return pooled(outcome.results, asked, settings.committee)
     if settings.search == "informed":
         untuned = sample.informed(settings)[0]
         scores = log.trials[best.number].scores
         assert scores is not None
         error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
         n_models = asked or DEFAULT_MEMBERS
-        return [committee.single(outcome.results, untuned, n_models, error)]
+        return [single(outcome.results, untuned, n_models, error)]
     return [Pooled(best, 1.0, best.task.n_models)]
 
 
@@ -332,59 +363,17 @@ def _outer_estimates(
     settings: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
 ) -> Iterator[float]:
     """Yield the criterion on each outer fold, after a search without the rows of that fold."""
-    for fold, inner in sample.outer_samples(settings):
+    for fold, (line, inner) in enumerate(sample.outer_samples(settings)):
         outcomes = [
             run_search(inner, method, settings, log, run, fold) for method in settings.methods
         ]
         best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0).best.task
         scorer = CandidateScorer(sample, settings)
-        line = sample.outer_folds(settings).parts[0]
         with scorer.trainer(best, run) as trainer:
             (held,) = scorer.held_out_fold([best], trainer, line, fold, fold, randomness.OUTER_FOLD)
         if isinstance(held, ResvmError):
             raise held
         yield scorer.criterion(held)
-
-
-def ensemble_sizes(
-    scorer: CandidateScorer, candidate: Candidate, run: Run
-) -> Iterator[EnsembleSize]:
-    """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
-    largest = ScoringTask(candidate, MEMBER_STEPS[-1])
-    sizes = scorer.rows_pos, scorer.rows_unl
-    weights = scorer.sample.positive_weights
-    plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
-    members = list(problems(plan, range(MEMBER_STEPS[-1])))
-    values = np.zeros((sum(sizes), 0))
-    with scorer.trainer(largest, run) as trainer:
-        for n_models in MEMBER_STEPS:
-            more = trainer.member_values(members[values.shape[1] : n_models]).T
-            values = np.ascontiguousarray(np.hstack([values, more]))
-            whole = scorer.score_out_of_bag(members[:n_models], values)
-            halves = [
-                scorer.score_out_of_bag(
-                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
-                )
-                for side in (0, 1)
-            ]
-            first, second = map(scorer.criterion, halves)
-            size = EnsembleSize(
-                n_models, scorer.criterion(whole), first - second, _overlap(*halves)
-            )
-            yield size
-            if size.stable:
-                return
-
-
-def _overlap(first: ScoredSample, second: ScoredSample) -> float:
-    """Return the fraction of the top rows of U that two rankings have in common."""
-    tops = []
-    for rows in (first, second):
-        unlabeled = np.flatnonzero(~rows.positive)
-        count = max(10, round(TOP_FRACTION * len(unlabeled)))
-        order = np.argsort(-rows.values[unlabeled], kind="stable")[:count]
-        tops.append(set(rows.rows[unlabeled[order]].tolist()))
-    return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))
 
 
 # Parameters that are logged under another name or do not affect the trials.

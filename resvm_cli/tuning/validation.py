@@ -7,7 +7,7 @@ of their parameters and not by chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -21,8 +21,8 @@ from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
-from resvm_cli.model.shared_kernels import KernelTrainer, SharedKernels
+from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, problems, resolve_defaults
+from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
@@ -30,6 +30,7 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.space import Candidate
 
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
 ROC_AREAS: tuple[MetricName, ...] = (
@@ -38,6 +39,11 @@ ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc_of_mean",
     "partial_roc_auc_of_mean",
 )
+# Members are added until two halves of the ensemble agree (paper, section 3.1).
+MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
+SCORE_TOLERANCE = 0.02  # largest difference between the halves' criteria
+TOP_FRACTION = 0.05  # of U
+MIN_OVERLAP = 0.8  # between the top rows of the two halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,38 +126,16 @@ def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ensemble:
-    """The members of a candidate, and their decision values for some rows."""
-
-    plan: Plan
-    members: Sequence[Problem]
-    values: FloatArray  # rows x members
-
-
-@dataclass(frozen=True, eq=False)
 class CandidateScorer:
     """Scores candidates on one sample of P and U."""
 
     sample: TuningSample
     settings: TuningSettings
 
-    @property
-    def kernels(self) -> SharedKernels:
-        return self.sample.kernels
-
-    @property
-    def rows_pos(self) -> int:
-        return self.sample.rows_pos
-
-    @property
-    def rows_unl(self) -> int:
-        return self.sample.rows_unl
-
     @cached_property
     def _training_rows(self) -> TrainingRows:
-        return TrainingRows(
-            self.kernels.positives, self.kernels.unlabeled, groups=self.sample.folds.groups
-        )
+        kernels = self.sample.kernels
+        return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.sample.folds.groups)
 
     def criterion(self, rows: ScoredSample) -> float:
         """Return the criterion by which candidates are selected."""
@@ -173,7 +157,7 @@ class CandidateScorer:
 
     def trainer(self, task: ScoringTask, run: Run) -> AbstractContextManager[KernelTrainer]:
         """Return a trainer for tasks of this kernel, scaling and weighting."""
-        plan = self.plan(task, self.rows_pos, self.rows_unl, 0)
+        plan = self.plan(task, self.sample.rows_pos, self.sample.rows_unl, 0)
         kernels = self.sample.scaled(task.candidate.scale).kernels
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
@@ -225,16 +209,16 @@ class CandidateScorer:
         stream: int = randomness.FOLD,
     ) -> list[ScoredSample | ResvmError]:
         """Score the rows of one fold by ensembles trained on all other rows."""
-        kept_pos = np.flatnonzero(line[: self.rows_pos] != fold)
-        kept_unl = np.flatnonzero(line[self.rows_pos :] != fold)
+        kept_pos = np.flatnonzero(line[: self.sample.rows_pos] != fold)
+        kept_unl = np.flatnonzero(line[self.sample.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
         seed = randomness.fold_seed(self.settings.base.seed, number, stream)
 
-        def scored(ensemble: _Ensemble) -> ScoredSample:
-            single = ensemble.plan.method == "cwsvm"
-            decisions = decide(ensemble.values, single)
+        def scored(method: str, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+            single = method == "cwsvm"
+            decisions = decide(values, single)
             return ScoredSample(
-                held < self.rows_pos,
+                held < self.sample.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.means,
                 decisions.labels(0.0 if single else 0.5) > 0,
@@ -248,10 +232,10 @@ class CandidateScorer:
         self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score each row by the members whose bags do not contain it."""
-        everything = np.arange(self.rows_pos), np.arange(self.rows_unl)
+        everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_unl)
 
-        def scored(ensemble: _Ensemble) -> ScoredSample:
-            return self.score_out_of_bag(ensemble.members, ensemble.values)
+        def scored(method: str, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+            return self.score_out_of_bag(members, values)
 
         seed = self.settings.base.seed
         return self._train_and_score(tasks, trainer, everything, seed, None, scored)
@@ -263,7 +247,7 @@ class CandidateScorer:
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
-        scored: Callable[[_Ensemble], ScoredSample],
+        scored: Callable[[str, Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
         """Train each task's ensemble on the kept rows of P and U, and score ``rows`` with it.
 
@@ -298,7 +282,7 @@ class CandidateScorer:
                     found[number] = values
                     continue
                 try:
-                    found[number] = scored(_Ensemble(plan, members, np.ascontiguousarray(values.T)))
+                    found[number] = scored(plan.method, members, np.ascontiguousarray(values.T))
                 except DataError as error:
                     found[number] = error
         return [found[number] for number in range(len(tasks))]
@@ -311,14 +295,14 @@ class CandidateScorer:
         is paired with a row of P and scored by members that have seen neither. Rows in every bag
         are left out. The folds only show how much the criterion varies.
         """
-        rows = np.arange(self.rows_pos + self.rows_unl)
+        rows = np.arange(self.sample.rows_pos + self.sample.rows_unl)
         absent = UnseenMask(members, self._training_rows).all_unseen()
         bits = randomness.run_bits(self.settings.base.seed, randomness.PARTNERS)
-        partners = randomness.shuffled(bits, self.rows_unl) % self.rows_pos
-        absent[self.rows_pos :] &= absent[partners]
+        partners = randomness.shuffled(bits, self.sample.rows_unl) % self.sample.rows_pos
+        absent[self.sample.rows_pos :] &= absent[partners]
         decisions = decide_out_of_bag(values, absent)
         scored = ScoredSample(
-            rows < self.rows_pos,
+            rows < self.sample.rows_pos,
             decisions.values_without_ties(),
             decisions.means,
             decisions.labels(0.5) > 0,
@@ -332,3 +316,58 @@ class CandidateScorer:
                 Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
             )
         return scored
+
+
+@dataclass(frozen=True)
+class EnsembleSize:
+    """The score of an ensemble of this size, and how well its two halves agree."""
+
+    n_models: int
+    score: float
+    difference: float  # between the criteria of the two halves
+    overlap: float  # between the top rows of U of the two halves
+
+    @property
+    def stable(self) -> bool:
+        return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= MIN_OVERLAP
+
+
+def ensemble_sizes(
+    scorer: CandidateScorer, candidate: Candidate, run: Run
+) -> Iterator[EnsembleSize]:
+    """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
+    largest = ScoringTask(candidate, MEMBER_STEPS[-1])
+    sizes = scorer.sample.rows_pos, scorer.sample.rows_unl
+    weights = scorer.sample.positive_weights
+    plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
+    members = list(problems(plan, range(MEMBER_STEPS[-1])))
+    values = np.zeros((sum(sizes), 0))
+    with scorer.trainer(largest, run) as trainer:
+        for n_models in MEMBER_STEPS:
+            more = trainer.member_values(members[values.shape[1] : n_models]).T
+            values = np.ascontiguousarray(np.hstack([values, more]))
+            whole = scorer.score_out_of_bag(members[:n_models], values)
+            halves = [
+                scorer.score_out_of_bag(
+                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
+                )
+                for side in (0, 1)
+            ]
+            first, second = map(scorer.criterion, halves)
+            size = EnsembleSize(
+                n_models, scorer.criterion(whole), first - second, _overlap(*halves)
+            )
+            yield size
+            if size.stable:
+                return
+
+
+def _overlap(first: ScoredSample, second: ScoredSample) -> float:
+    """Return the fraction of the top rows of U that two rankings have in common."""
+    tops = []
+    for rows in (first, second):
+        unlabeled = np.flatnonzero(~rows.positive)
+        count = max(10, round(TOP_FRACTION * len(unlabeled)))
+        order = np.argsort(-rows.values[unlabeled], kind="stable")[:count]
+        tops.append(set(rows.rows[unlabeled[order]].tolist()))
+    return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))

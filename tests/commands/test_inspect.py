@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import train_arguments, write_svm
-from tests.training.test_best_json import MIXED, described
+from tests.training.test_choice import MIXED, described
 
 
 def test_it_tells_what_a_model_holds(model, resvm):

@@ -306,9 +306,9 @@ def _one_of(name: str, mutate: Callable[[bytes, Random], bytes]) -> Callable[[An
 
 def _params(path: str) -> None:
     from resvm_cli.parameters import MethodParameters
-    from resvm_cli.training.best_json import load_params, merged
+    from resvm_cli.training.choice import merged, tuned_content
 
-    content = load_params(path, None)
+    content = tuned_content(path, None)
     for setting in merged(MethodParameters(), content, ()):
         setting.params.check()
 

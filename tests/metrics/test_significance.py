@@ -78,10 +78,10 @@ def test_holm_keeps_the_order_and_lies_between_no_correction_and_bonferroni(p_va
 
 def test_wilcoxon_is_one_sided_and_survives_equal_pairs():
     first, second = np.arange(8.0) + 0.5, np.arange(8.0)
-    assert significance.wilcoxon_greater(first, second) == pytest.approx(0.5**8, rel=1e-3)
-    assert significance.wilcoxon_greater(second, first) > 0.99
-    assert significance.wilcoxon_greater(first, first) == 1
-    assert significance.wilcoxon_two_sided(first, first) == 1
+    assert significance.wilcoxon_p(first, second) == pytest.approx(0.5**8, rel=1e-3)
+    assert significance.wilcoxon_p(second, first) > 0.99
+    assert significance.wilcoxon_p(first, first) == 1
+    assert significance.wilcoxon_p(first, first, "two-sided") == 1
 
 
 def test_cliques_join_what_does_not_differ():

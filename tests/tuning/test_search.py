@@ -6,7 +6,9 @@ import math
 
 import pytest
 
-from resvm_cli.tuning.search import ScoredTask, ScoringTask, SearchSettings, sampled, search, winner
+from resvm_cli.parameters import MethodParameters
+from resvm_cli.tuning.search import ScoredTask, ScoringTask, sampled, search, winner
+from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
 
 PLANE = Space(
@@ -20,8 +22,8 @@ PLANE = Space(
 
 def drive(space, score, **changes):
     """Run a search to its end with a function for scores; the tasks come round by round."""
-    settings = {"search": "random", "trials": 40, "n_models": 27, "max_extensions": 3, "seed": 5}
-    going = search(space, SearchSettings(**(settings | changes)))
+    settings = {"search": "random", "trials": 40, "n_models": 27, "max_extensions": 3}
+    going = search(space, TuningSettings(base=MethodParameters(seed=5), **(settings | changes)))
     rounds = []
     number = 0
     try:

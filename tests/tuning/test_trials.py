@@ -95,16 +95,15 @@ def test_a_task_that_is_stopped_keeps_what_it_has_scored(problem, tmp_path):
         trials=40,
         n_models=3,
         max_extensions=0,
-        task=Share(1, 1),
     )
 
-    def stop(done, total, best):
-        if done == 17:
+    def stop(stage, done, total):
+        if stage.startswith("tuning") and done == 17:
             raise Interrupted(signal.SIGTERM)
 
     with pytest.raises(Interrupted):
-        tune_task(request, Run(jobs=1), stop)
-    assert tune_task(request, Run(jobs=1)).n_scored == 40 - 17
+        tune_task(request, Share(1, 1), Run(jobs=1, on_progress=stop))
+    assert tune_task(request, Share(1, 1), Run(jobs=1)).n_scored == 40 - 17
 
 
 STRANGE_RECORDS = {

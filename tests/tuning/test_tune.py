@@ -9,8 +9,13 @@ from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.tuning.search import ScoringTask
-from resvm_cli.tuning.tune import MIN_OVERLAP, SCORE_TOLERANCE, EnsembleSize, ensemble_sizes
-from resvm_cli.tuning.validation import criterion
+from resvm_cli.tuning.validation import (
+    MIN_OVERLAP,
+    SCORE_TOLERANCE,
+    EnsembleSize,
+    criterion,
+    ensemble_sizes,
+)
 from tests.tuning.test_validation import CANDIDATE, TASK, scorer
 
 
@@ -20,7 +25,7 @@ def test_members_are_grown_until_halves_agree():
     assert [step.n_models for step in steps] == [25, 50, 100, 200, 400, 800][: len(steps)]
     assert steps[-1].stable or len(steps) == 6
     assert not any(step.stable for step in steps[:-1])
-    with made.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel, Run()) as trainer:
+    with made.sample.kernels.trainer(made.plan(TASK, 24, 80, 7).kernel, Run()) as trainer:
         (rows,) = made.out_of_bag_rows([ScoringTask(CANDIDATE, 25)], trainer)
     assert steps[0].score == pytest.approx(criterion(rows, "roc_auc", 0.2))
 

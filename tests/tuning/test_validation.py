@@ -46,7 +46,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None):
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = scorer()
     line = made.sample.folds.parts[0]
-    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
+    with made.sample.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
         (found,) = made.held_out_rows([TASK], trainer)
     rows = np.vstack([P, U])
     for fold in range(4):
@@ -116,11 +116,11 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     groups = RNG.integers(0, 60, 104)
     made = scorer(oob=True, groups=groups, n_folds=3)
     plan = made.plan(TASK, 24, 80, 7)
-    with made.kernels.trainer(plan.kernel, Run()) as trainer:
+    with made.sample.kernels.trainer(plan.kernel, Run()) as trainer:
         (found,) = made.out_of_bag_rows([TASK], trainer)
     counts = {}
     members = list(problems(plan, range(8)))
-    with made.kernels.trainer(plan.kernel, Run()) as trainer:
+    with made.sample.kernels.trainer(plan.kernel, Run()) as trainer:
         values = trainer.member_values(members)
     for row, mean in zip(found.rows.tolist(), found.means.tolist(), strict=True):
         outside = [
@@ -164,7 +164,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
 def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     made = scorer()
     (scores,) = made.scores([TASK], Run())
-    with made.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
+    with made.sample.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
         (rows,) = made.held_out_rows([TASK], trainer)
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:

@@ -223,7 +223,7 @@ def _trained(
 ) -> tuple[ModelPlan, OutOfBagScorer]:
     choice = request.choice
     if choice.auto is not None or data.scaling_is_open:
-        from resvm_cli.tuning.auto import choose_settings  # slow to import
+        from resvm_cli.tuning.tune import choose_settings  # slow to import
 
         choice = choose_settings(data, choice, run)
     if run.memory_mb is not None:  # fail before training, which takes long

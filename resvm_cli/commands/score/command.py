@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -280,7 +281,7 @@ def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kin
         with output(outputs.plot) as write:
             write(figures.plot_critical_differences(comparison.overall, kind))
     if outputs.json:
-        report.print_comparison(comparison)
+        terminal.print_json("compare", terminal.finite(asdict(comparison)))
     elif not outputs.quiet:
         report.show_comparison(comparison)
 
@@ -300,7 +301,7 @@ def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> No
             for part in report.curve_lines(result):
                 write(part)
     if outputs.json:
-        report.print_scores(result)
+        terminal.print_json("score", report.plain_data(result))
     elif not outputs.quiet and outputs.curve != "-":
         report.show_scores(result)
 

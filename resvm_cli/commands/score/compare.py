@@ -158,7 +158,7 @@ def _data_set(name: str, table: FloatArray, reference: int) -> DataSetResult:
         if column == reference or len(table) < 2:
             p_values.append(None)
         else:
-            p_values.append(significance.wilcoxon_greater(table[:, reference], table[:, column]))
+            p_values.append(significance.wilcoxon_p(table[:, reference], table[:, column]))
     return DataSetResult(
         name,
         len(table),

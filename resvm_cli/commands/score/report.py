@@ -5,17 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.terminal import (
-    finite,
-    harmless,
-    in_options,
-    print_data,
-    print_json,
-    print_table,
-)
+from resvm_cli.report.terminal import finite, harmless, in_options, print_data, print_table
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.compare import CompareResult
@@ -342,10 +335,6 @@ def plain_data(result: ScoreResult) -> dict[str, Any]:
     return {name: finite(value) for name, value in content.items()}
 
 
-def print_scores(result: ScoreResult) -> None:
-    print_json("score", plain_data(result))
-
-
 def curve_lines(result: ScoreResult) -> Iterator[bytes]:
     """Yield every threshold as CSV; with several files, the first column names the file."""
     several = len(result.files) > 1
@@ -375,8 +364,3 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
                 ]
             lines = map(",".join, zip(*columns, strict=True))
             yield "".join(f"{name}{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-
-
-def print_comparison(result: CompareResult) -> None:
-    content: dict[str, Any] = finite(asdict(result))
-    print_json("compare", content)

@@ -110,7 +110,8 @@ def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
         positive = _matching(labels, request.positive_label, name)
     else:
         positive = _by_id(request.positive_ids or "", files[0], warnings)
-        files = _aligned(files)
+        first = files[0]
+        files = [first, *(_reordered(file, first.ids or [], first.name) for file in files[1:])]
     if request.model is not None and _trained_on(request, positive):
         files = [
             replace(file, provenance="trained-on") if file.provenance == "unknown" else file
@@ -221,13 +222,6 @@ def _by_id(path: str, file: Predictions, warnings: list[Text]) -> BoolArray:
             f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each counts as a positive"
         )
     return positive
-
-
-def _aligned(files: list[Predictions]) -> list[Predictions]:
-    """Return all files with their rows in the order of the first, matched by id."""
-    first = files[0]
-    assert first.ids is not None
-    return [first, *(_reordered(file, first.ids, first.name) for file in files[1:])]
 
 
 def _reordered(

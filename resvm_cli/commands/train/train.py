@@ -120,7 +120,7 @@ def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
     """Return the choice; out-of-bag scores decide whatever it leaves open."""
     if choice.auto is None and not data.scaling_is_open:
         return choice
-    from resvm_cli.tuning.auto import choose_settings  # slow to import
+    from resvm_cli.tuning.tune import choose_settings  # slow to import
 
     return choose_settings(data, choice, run)
 

@@ -506,7 +506,7 @@ def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm,
     (tmp_path / "pos.svm").write_text("1 1:1\n")
     ran = resvm("rank", *data(tmp_path), *arguments)
     assert ran.code == 4
-    assert "its P has 30 rows, but here there are 1" in ran.err
+    assert "its P has 30 rows, but this data has 1" in ran.err
 
 
 def test_a_model_that_was_trained_unchecked_knows_its_files(problem, resvm, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import resvm_cli
 from tests.conftest import train_arguments, write_svm
-from tests.training.test_best_json import MIXED, described
+from tests.training.test_choice import MIXED, described
 
 PARTS = ("of_positives", "of_unlabeled", "of_features", "constant")
 

@@ -651,7 +651,7 @@ def test_rank_and_grow_refuse_an_unchecked_u_with_one_byte_changed(unchecked, re
     ranked = ["rank", *train_arguments(folder)[1:], "--model", folder / "m"]
     assert resvm(*ranked).code == 0
     change_late(folder / "unl.svm")
-    assert_exit(resvm(*ranked), 4, "its U has as many rows as here (300), but different text")
+    assert_exit(resvm(*ranked), 4, "its U has 300 rows, as in this data, but different text")
     grown = resvm(*train_arguments(folder), "--grow", 6, "-o", folder / "m")
     assert_exit(grown, 4, "different text")
 

@@ -12,8 +12,7 @@ from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
-from resvm_cli.training import best_json
-from resvm_cli.training.choice import training_choice
+from resvm_cli.training.choice import ORDER, best_json, training_choice
 from tests.commands.train.test_command import snapshot
 from tests.conftest import train_arguments
 
@@ -25,7 +24,7 @@ MIXED = (PLAIN, Setting(WEIGHTED, 0.3, "quantile"), Setting(LINEAR, 0.2))
 
 
 def described(settings, scale=None):
-    content = best_json.described(settings, "mean", scale, {"metric": "roc_areas"}, {})
+    content = best_json(settings, "mean", scale, {"metric": "roc_areas"}, {})
     return json.loads(json.dumps(content))
 
 
@@ -149,9 +148,7 @@ def test_what_tune_writes_is_what_train_uses(problem, resvm, tmp_path):
     )
     chosen = ["--params", tmp_path / "t" / "best.json", "-o", tmp_path / "m"]
     assert resvm("train", *files, *chosen).code == 0
-    numbers = [
-        f"--{name.replace('_', '-')}={best[name]}" for name in best_json.ORDER if name in best
-    ]
+    numbers = [f"--{name.replace('_', '-')}={best[name]}" for name in ORDER if name in best]
     assert resvm("train", *files, *shared, *numbers, "-o", tmp_path / "n").code == 0
     assert snapshot(tmp_path / "m") == snapshot(tmp_path / "n")
 

@@ -1,39 +1,165 @@
-"""The report of tune: the best candidates, how to train them, and the plot of all trials."""
+"""resvm tune: choose hyperparameters without negatives, and report the best candidates.
+
+numpy and matplotlib are imported inside functions, so that --help stays fast.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
-from resvm_cli.parameters import METHOD_TABLE
-from resvm_cli.report.charts import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
+import typer
+
+from resvm_cli.options.option_groups import explicit_options, fold_options, table_options
+from resvm_cli.options.running import (
+    ClusterOptions,
+    Json,
+    Seed,
+    Task,
+    TrainingRunOptions,
+    output_option,
+)
+from resvm_cli.options.training import DataOptions, Groups, given_values
+from resvm_cli.options.values import parse_task
+from resvm_cli.parameters import (
+    METHOD_NAMES,
+    METHOD_TABLE,
+    RANGE_HELP,
+    SEARCH_SPACE,
+    SHARED_NAMES,
+    TUNING_TABLE,
+    Parameter,
+)
 from resvm_cli.report.terminal import in_options, print_json, rendered, say
-from resvm_cli.running.run import Run, as_ranges
-from resvm_cli.tuning.space import AXIS_NAMES, WORDS
+from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from resvm_cli.errors import Text
+    from resvm_cli.report.charts import Kind
     from resvm_cli.tuning.space import Axis
-    from resvm_cli.tuning.trials import Trial
-    from resvm_cli.tuning.tune import TuneResult, TuneTaskResult, Winner
+    from resvm_cli.tuning.trials import TaskResult
+    from resvm_cli.tuning.tune import SearchResult, TuneRequest, Winner
 
 SHOWN = 10
+METHOD = replace(
+    METHOD_TABLE["method"],
+    help="resvm, bagging, cwsvm, or all three on the same folds.",
+    choices=(*METHOD_NAMES, "all"),
+)
+RANGES = {
+    name: Parameter(
+        "text",
+        None,
+        text,
+        metavar="RANGE",
+        letter=METHOD_TABLE[name].letter if name in METHOD_TABLE else None,
+        panel=SEARCH_SPACE,
+        name=name,
+    )
+    for name, text in RANGE_HELP.items()
+}
+SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 
 
-def watcher(run: Run, metric: str) -> Callable[[int, int, Trial | None], None]:
-    """A callback that shows the trials done and the best so far as progress."""
+@table_options({"method": METHOD, **SHARED, **RANGES, **TUNING_TABLE})
+class TuningOptions:
+    """What to tune, over which ranges, and how to find and score candidates."""
 
-    def watch(done: int, total: int, best: Trial | None) -> None:
-        stage = "tuning" if best is None else f"tuning, best {metric} {best.score(metric):.4f}"
-        run.progress(stage, done, total)
+    folds_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Your own folds: one fold name per row, first for P, then for U."
+        ),
+    ] = None
+    no_extend: Annotated[
+        bool,
+        typer.Option(
+            "--no-extend", help="Only warn if the best value lies on the edge of a range."
+        ),
+    ] = False
 
-    return watch
+
+@fold_options
+def tune(
+    context: typer.Context,
+    *,
+    output: Annotated[
+        str,
+        output_option("-o", "--output", metavar="DIR", help="Directory for trials and best.json."),
+    ] = "resvm-tuning",
+    data: DataOptions,
+    groups: Groups = None,
+    tuning: TuningOptions,
+    resume: Annotated[
+        bool,
+        output_option("--resume", help="Continue the run in -o, or start a new one."),
+    ] = False,
+    plot: Annotated[
+        str | None,
+        output_option(
+            metavar="FILE", help="Plot the score against each parameter (.png, .svg, .pdf)."
+        ),
+    ] = None,
+    json: Json = False,
+    task: Task = None,
+    seed: Seed = 0,
+    cluster: ClusterOptions,
+    running: TrainingRunOptions,
+) -> None:
+    """Choose hyperparameters without negatives.
+
+    Every trial is logged as it finishes, so an interrupted run can be resumed. best.json holds the
+    result, for `resvm train --params`.
+
+    For example:
+
+    - `resvm tune -P pos.svm -U unl.svm -o tuning`
+    - `resvm train -P pos.svm -U unl.svm --params tuning/best.json -o model`
+    - `resvm tune -P pos.svm -U unl.svm --search random -c 0.1..100 -o tuning`
+    """
+    from resvm_cli.files.atomic import output as output_file
+    from resvm_cli.report import charts
+    from resvm_cli.tuning import tune as job
+    from resvm_cli.tuning.settings import tuning_settings
+
+    kind = None if plot is None else charts.kind_of(plot)
+    values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}
+    given = given_values(values, explicit_options(context))
+    if tuning.no_extend:
+        given["max_extensions"] = 0
+    request = job.TuneRequest(
+        source=data.training_input(data.chosen_scale(), groups=groups),
+        target=output,
+        folds_file=tuning.folds_file,
+        resume=resume,
+        **tuning_settings(given),
+    )
+    share = None if task is None else parse_task(task)
+    if not json and plot is None and share is None:
+        done_when(f"{output}/best.json")
+    with running.run(cluster) as run:
+        if share is not None:
+            done = job.tune_task(request, share, run)
+            if not running.quiet:
+                show_task(done, share)
+            if json:
+                print_task(done, share, request, run.notes)
+            return
+        result = job.tune(request, run)
+    if plot is not None and kind is not None:
+        with output_file(plot) as write:
+            write(tuning_scores(result, request, kind))
+    if not running.quiet:
+        show_tuning(result, request)
+    if json:
+        print_tuning(result, request, run.notes)
 
 
-def show_tuning(result: TuneResult) -> None:
+def show_tuning(result: SearchResult, request: TuneRequest) -> None:
     """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
-    request = result.request
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds} folds"
     say(
@@ -41,15 +167,15 @@ def show_tuning(result: TuneResult) -> None:
         f" and {result.n_scored[1]:,} unlabeled rows"
         + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else "")
     )
-    for line in _table(result).splitlines():
+    for line in _table(result, metric).splitlines():
         say(line)
     if len(result.winners) > 1:
         for winner in result.winners:
-            say(f"{winner.params['method']:>10}  {metric} {_scored(winner, metric)}")
+            say(f"{winner.params['method']:>10}  {metric} {_scored(winner)}")
     say(f"{'winner':>10}  {_described(result.best.params)}")
-    say(f"{'score':>10}  {metric} {_scored(result.best, metric)}; selected, so optimistic")
-    if metric == "roc_areas":  # few readers know this mean of areas
-        say(f"{'ROC area':>10}  {result.best.trial.score('roc_auc'):.4f}, P against U")
+    say(f"{'score':>10}  {metric} {_scored(result.best)}; selected, so optimistic")
+    if metric == "roc_areas" and (scores := result.best.trial.scores):  # a mean few readers know
+        say(f"{'ROC area':>10}  {scores.values['roc_auc']:.4f}, P against U")
     if result.outer:
         mean = sum(result.outer) / len(result.outer)
         spread = ", ".join(f"{value:.4f}" for value in result.outer)
@@ -61,36 +187,39 @@ def show_tuning(result: TuneResult) -> None:
         )
     if result.sizes and not result.sizes[-1].stable:
         say(f"{'note':>10}  halves do not agree yet; more members may still help")
-    say(f"{'train':>10}  {train_command(result)}")
+    say(f"{'train':>10}  {train_command(request)}")
 
 
-def show_task(result: TuneTaskResult) -> None:
+def show_task(result: TaskResult, task: Share) -> None:
     """Print what a task of an array job scored and which tasks are missing, on stderr."""
     say(f"{'scored':>10}  {result.n_scored:,} of {result.n_candidates:,} candidates")
     if result.missing:
-        say(f"{'missing':>10}  tasks {as_ranges(result.missing)} of {result.task.count}")
+        say(f"{'missing':>10}  tasks {as_ranges(result.missing)} of {task.count}")
     else:
         say(f"{'next':>10}  every candidate is scored; run the same command without --task")
 
 
-def print_task(result: TuneTaskResult) -> None:
+def print_task(
+    result: TaskResult, task: Share, request: TuneRequest, notes: Sequence[Text]
+) -> None:
     """Print the same as versioned JSON on stdout."""
     print_json(
         "tune-task",
         {
-            "path": result.path,
-            "share": asdict(result.task),
+            "path": request.target,
+            "share": asdict(task),
             "n_judged": result.n_scored,
             "n_candidates": result.n_candidates,
             "missing": result.missing,
-            "notes": result.notes,
+            "notes": list(notes),
         },
     )
 
 
-def train_command(result: TuneResult) -> str:
+def train_command(request: TuneRequest) -> str:
     """Return the command that trains the winner on the same data."""
-    source = result.request.source
+    source = request.source
+    label = source.positive_label
     words = ["resvm", "train"]
     for flag, value in (
         ("-P", source.positives),
@@ -98,28 +227,24 @@ def train_command(result: TuneResult) -> str:
         ("--data", source.data),
         ("--positive-ids", source.positive_ids),
         ("--ids-file", source.ids_file),
+        ("--positive-label", None if label is None else f"{label:g}"),
+        ("--allow-missing", source.allow_missing or None),
+        ("--zero-based", source.zero_based or None),
+        ("--features", source.features),
+        ("--params", f"{request.target.rstrip('/')}/best.json"),
+        ("-o", "model"),
+        ("--seed", request.base.seed or None),
     ):
         if value is not None:
-            words += [flag, value]
-    if source.positive_label is not None:
-        words += ["--positive-label", f"{source.positive_label:g}"]
-    if source.allow_missing:
-        words.append("--allow-missing")
-    if source.zero_based:
-        words.append("--zero-based")
-    if source.features is not None:
-        words += ["--features", str(source.features)]
-    words += ["--params", f"{result.request.target.rstrip('/')}/best.json", "-o", "model"]
-    if result.request.base.seed:
-        words += ["--seed", str(result.request.base.seed)]
+            words += [flag] if value is True else [flag, str(value)]
     return shlex.join(words)
 
 
-def _scored(winner: Winner, metric: str) -> str:
+def _scored(winner: Winner) -> str:
     scores = winner.trial.scores
     assert scores is not None
     return (
-        f"{scores.values[metric]:.4f} (deviation {scores.deviation:.4f} over folds), recall"
+        f"{winner.trial.score:.4f} (deviation {scores.deviation:.4f} over folds), recall"
         f" {scores.recall:.3f}, {100 * scores.fraction_positive:.3g} % predicted positive"
     )
 
@@ -137,19 +262,16 @@ def _described(params: dict[str, Any]) -> str:
     return kind + ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
 
 
-def _label(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _table(result: TuneResult) -> str:
+def _table(result: SearchResult, metric: str) -> str:
     from rich.table import Table
 
-    metric = result.request.metric
+    from resvm_cli.tuning.space import AXIS_NAMES, WORDS
+
     finals = {final.number for winner in result.winners for final in winner.outcome.results}
     trials = [
         trial for trial in result.trials if trial.number in finals and trial.scores is not None
     ]
-    trials.sort(key=lambda trial: (-trial.score(metric), trial.number))
+    trials.sort(key=lambda trial: (-(trial.score or 0.0), trial.number))
     trials = trials[:SHOWN]
     of_trials = [trial.task.candidate.named_values for trial in trials]
     names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in of_trials)]
@@ -158,7 +280,7 @@ def _table(result: TuneResult) -> str:
     if len(result.winners) > 1:
         table.add_column("method")
     for name in names:
-        table.add_column(_label(name), justify="right")
+        table.add_column(name.replace("_", "-"), justify="right")
     for title in (metric, "deviation", "recall", "positive"):
         table.add_column(title, justify="right")
     for trial, values in zip(trials, of_trials, strict=True):
@@ -170,7 +292,7 @@ def _table(result: TuneResult) -> str:
             value = values.get(name, "")
             cells.append(value if isinstance(value, str) else f"{value:.4g}")
         cells += [
-            f"{trial.score(metric):.4f}",
+            f"{trial.score:.4f}",
             f"{trial.scores.deviation:.4f}",
             f"{trial.scores.recall:.3f}",
             f"{100 * trial.scores.fraction_positive:.3g} %",
@@ -179,13 +301,13 @@ def _table(result: TuneResult) -> str:
     return rendered(table, 160)
 
 
-def print_tuning(result: TuneResult) -> None:
+def print_tuning(result: SearchResult, request: TuneRequest, notes: Sequence[Text]) -> None:
     """Print the result as versioned JSON on stdout."""
     best = result.best
     print_json(
         "tune",
         {
-            "directory": result.request.target,
+            "directory": request.target,
             "best": best.params,
             "methods": [
                 {
@@ -201,16 +323,18 @@ def print_tuning(result: TuneResult) -> None:
             "n_repeated": result.n_repeated,
             "outer": list(result.outer),
             "members": [asdict(size) for size in result.sizes],
-            "train": train_command(result),
-            "notes": list(result.notes),
+            "train": train_command(request),
+            "notes": list(notes),
         },
     )
 
 
-def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
+def tuning_scores(result: SearchResult, request: TuneRequest, kind: Kind) -> bytes:
     """Plot the score against each parameter, and against the number of members if it was tuned."""
     import matplotlib
     from matplotlib.figure import Figure
+
+    from resvm_cli.report.charts import STYLE, saved
 
     axes = [axis for axis in result.best.outcome.space.axes if not axis.fixed]
     n_panels = len(axes) + bool(result.sizes)
@@ -226,7 +350,7 @@ def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
         for panel in panels[n_panels:]:
             panel.set_visible(False)
         for row in range(rows):
-            panels[row * columns].set_ylabel(result.request.metric.replace("_", " "))
+            panels[row * columns].set_ylabel(request.metric.replace("_", " "))
         n_trials = len(result.trials)
         figure.suptitle(
             f"resvm tune: {result.best.params['method']}, {n_trials:,} trials", fontsize=10
@@ -236,11 +360,13 @@ def tuning_scores(result: TuneResult, kind: Kind) -> bytes:
         return saved(figure, kind)
 
 
-def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
+def _draw_parameter(panel: Any, axis: Axis, result: SearchResult) -> None:
     """Plot all trials of the winner's method against one parameter; a star marks the winner."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-    metric, winner = result.request.metric, result.best.trial
+    from resvm_cli.report.charts import COLORS, GRAY, WINNER_COLOR
+
+    winner = result.best.trial
     trials = [
         trial
         for trial in result.trials
@@ -256,15 +382,15 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
         drawn = [trial for trial in trials if (trial.task.n_models == n_models) is full]
         panel.scatter(
             [trial.task.candidate[axis.name] for trial in drawn],
-            [trial.score(metric) for trial in drawn],
+            [trial.score for trial in drawn],
             s=9 if full else 5, color=color, alpha=0.75, linewidths=0,
             label=label if drawn and not full else None,
         )  # fmt: skip
     panel.scatter(
-        [winner.task.candidate[axis.name]], [winner.score(metric)],
+        [winner.task.candidate[axis.name]], [winner.score],
         s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
     )  # fmt: skip
-    panel.set_xlabel(_label(axis.name))
+    panel.set_xlabel(axis.name.replace("_", "-"))
     if axis.log:
         panel.set_xscale("log")
         panel.xaxis.set_minor_formatter(NullFormatter())
@@ -273,8 +399,10 @@ def _draw_parameter(panel: Any, axis: Axis, result: TuneResult) -> None:
             panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))
 
 
-def _draw_sizes(panel: Any, result: TuneResult) -> None:
+def _draw_sizes(panel: Any, result: SearchResult) -> None:
     """Plot the score against the number of members."""
+    from resvm_cli.report.charts import COLORS
+
     counts = [size.n_models for size in result.sizes]
     scores = [size.score for size in result.sizes]
     panel.plot(counts, scores, marker="o", ms=4, color=COLORS[2])
