@@ -34,7 +34,7 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
     area = winner.trial.score("roc_auc_of_mean")
-    run.notice(
+    run.remark(
         f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
     )
     decision = choice.decision or winner.params.get("decision", "votes")
@@ -115,7 +115,7 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
         scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None
-    run.notice(
+    run.remark(
         Message(
             "the features are on different scales: the out-of-bag ROC area of P against U is"
             " {scaled:.4f} with {scale:" + learned.kind + "}, {plain:.4f} without; {what}",

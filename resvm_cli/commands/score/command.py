@@ -303,6 +303,9 @@ def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> No
         report.print_scores(result)
     elif not outputs.quiet and outputs.curve != "-":
         report.show_scores(result)
+    else:
+        for warning in result.warnings:
+            terminal.note(warning)
 
 
 def _threshold(text: str | None) -> float | None:
