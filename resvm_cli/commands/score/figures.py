@@ -100,7 +100,9 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         zip(points.thresholds.tolist(), points.tp.tolist(), points.fp.tolist(), strict=True)
     )
     start = sum(1 for entry in entries if entry[0] > threshold)
-    if "tp" in values:
+    if not start:
+        here = (threshold, 0.0, 0.0)
+    elif "tp" in values:
         here = (threshold, values["tp"], values["fp"])
     else:
         n_unl = values["fraction_positive_unlabeled"] * values["n_unlabeled"]
@@ -116,7 +118,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         "file": file.name,
         "provenance": file.provenance,
         "degenerate": file.degenerate,
-        "figures": flat,
+        "figures": {name: value for name, value in flat.items() if value is not None},
         "n_pos": points.n_positives,
         "n_other": points.n_negatives,
         "thresholds": [_finite(entry[0]) for entry in entries],
@@ -184,6 +186,8 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
                 fontsize=8.5,
             )  # fmt: skip
         note = "dot: at the threshold"
+        if values["threshold"] != values["threshold"]:
+            note = "a ranking has no threshold"
         if result.files[0].drawing and result.files[0].drawing.band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GRAY)
