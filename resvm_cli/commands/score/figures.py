@@ -26,7 +26,7 @@ TILES = (
     ("roc_auc", "ROC area"),
     ("precision", "precision at T"),
     ("recall", "recall at T"),
-    ("enrichment_at_1_percent", "enrichment in the first 1 %"),
+    ("enrichment_at_1_percent", "enrichment in the first 1\u00a0%"),
     ("corrected_average_precision", "average precision, corrected"),
     ("corrected_roc_auc", "ROC area, corrected"),
     ("roc_auc_pu", "ROC area, P against U"),
@@ -137,12 +137,20 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
             "tpr": _numbers(curve.recall),
             "fpr": _numbers(curve.fpr),
             "precision": _numbers(curve.precision),
+            "start": _place_of_threshold(file),
         },
         "differences": [
             (labels[name], interval.value, interval.low, interval.high)
             for name, interval in file.differences.items()
         ],
     }
+
+
+def _place_of_threshold(file: FileScore) -> int:
+    """Return where the corrected curve has the point at the threshold."""
+    assert file.drawing is not None
+    assert file.drawing.corrected is not None
+    return int((file.drawing.corrected.thresholds > file.figures.values["threshold"]).sum())
 
 
 def _finite(value: float) -> float:
@@ -191,7 +199,7 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
         if result.files[0].drawing and result.files[0].drawing.band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GRAY)
-        return saved(figure, kind)
+        return saved(figure, kind, margin=0.08)
 
 
 def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
@@ -228,8 +236,12 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
         pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
         roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
     mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
-    if drawing.corrected:
-        at = [values[f"corrected_{figure}"] for figure in ("recall", "precision", "fpr")]
+    if values["threshold"] != values["threshold"]:
+        return
+    if (corrected := drawing.corrected) is not None:
+        # the drawn curve only rises: the dot is its point at the threshold
+        place = _place_of_threshold(file)
+        at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]
     elif pu:
         predicted = values["fraction_positive"] * values["n_rows"]
         known = values["recall"] * values["n_positives"] / predicted if predicted else 1.0

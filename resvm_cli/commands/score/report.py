@@ -195,7 +195,8 @@ def show_scores(result: ScoreResult) -> None:
 def _thresholds(lines: _Lines) -> None:
     values = [file.figures.values["threshold"] for file in lines.files]
     cells = ["none" if value != value else f"{value:.6g}" for value in values]
-    lines.row("T", cells, f"from {in_options(lines.files[0].threshold_from)}")
+    source = in_options(lines.files[0].threshold_from)
+    lines.row("T", cells, source if cells[0] == "none" else f"from {source}")
 
 
 def _screening(lines: _Lines) -> None:

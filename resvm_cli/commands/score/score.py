@@ -203,7 +203,7 @@ def _score_file(
         if request.all_points and cases:
             corrected = Curve.corrected(points.thresholds, points.recall, points.fpr, cases[0])
         if request.drawings:
-            drawing = _draw(positive, file.values, points, cases, settings)
+            drawing = _draw(positive, file.values, points, cases, settings, threshold)
     return FileScore(
         name=file.name,
         figures=figures,
@@ -227,17 +227,33 @@ def _draw(
     points: Points,
     cases: list[Contamination],
     settings: ScoreSettings,
+    threshold: float,
 ) -> Drawing:
     ranking = ScoredLabels.from_scores(positive, values)
     band = None
     if settings.n_replicates or len(cases) > 1:
         band = curve_band(ranking, cases or [None], settings.n_replicates, settings.seed)
+    table = Confusion.at(positive, values, threshold)
     return Drawing(
         points.thinned(),
         Histogram.from_scores(positive, values),
         band,
-        Curve.from_scored(ranking.merged(1000), cases[0]) if cases else None,
+        _corrected(ranking.merged(1000), table, threshold, cases[0]) if cases else None,
     )
+
+
+def _corrected(
+    ranking: ScoredLabels, table: Confusion, threshold: float, known: Contamination
+) -> Curve:
+    """Return the corrected curve at the scores of positives and at the threshold."""
+    columns = [
+        ranking.thresholds, ranking.tp / ranking.n_positives, ranking.fp / ranking.n_negatives
+    ]  # fmt: skip
+    if not math.isnan(threshold):
+        place = int(np.count_nonzero(columns[0] > threshold))
+        here = threshold, table.tp / (table.tp + table.fn), table.fp / (table.fp + table.tn)
+        columns = [np.insert(old, place, new) for old, new in zip(columns, here, strict=True)]
+    return Curve.corrected(columns[0], columns[1], columns[2], known)
 
 
 def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
