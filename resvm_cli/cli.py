@@ -20,6 +20,7 @@ from resvm_cli import __version__
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.streams import guard_stdout
+from resvm_cli.options.config import add_config
 from resvm_cli.options.option_groups import arrange, keep_inputs
 from resvm_cli.options.values import UsageError, explained
 from resvm_cli.report import terminal
@@ -105,8 +106,13 @@ def _module_of(name: str) -> str:
 def command_line(names: Sequence[str]) -> Any:
     """Return the program with these commands, which check their paths and order their help."""
     program: Any = get_command(app_of(names))
-    for command in program.commands.values():
-        for one in (command, *getattr(command, "commands", {}).values()):
+    for name, command in program.commands.items():
+        parts: dict[str, Any] = getattr(command, "commands", {})
+        if not parts:
+            add_config(command, (name,), COMMANDS)
+        for part, one in parts.items():
+            add_config(one, (name, part), COMMANDS)
+        for one in (command, *parts.values()):
             arrange(one.params)
             keep_inputs(one)
     return program

@@ -22,6 +22,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IndexArray: TypeAlias = npt.NDArray[np.int32]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 MAX_INDEX = 2**31 - 1
@@ -169,7 +170,11 @@ class Rows:
         numbers = np.cumsum(earliest == np.arange(len(self))) - 1
         return numbers[earliest]
 
-    def _content_sums(self) -> npt.NDArray[np.uint64]:
+    def content_hashes(self) -> Hashes:
+        """A hash for each row that ignores explicit zeros; 0 if it has no features."""
+        return self.without_zeros()._content_sums()
+
+    def _content_sums(self) -> Hashes:
         """A hash for each row: the same for equal rows, almost always different otherwise."""
         sums = np.zeros(len(self), np.uint64)
         stop = 0
@@ -298,6 +303,31 @@ class _Moments:
         )
 
 
+class RowDigest:
+    """SHA-256 of parsed rows, however they are split into blocks and written."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._hashes = [hashlib.sha256() for _ in range(3)]
+
+    def add(self, rows: Rows) -> None:
+        rows = rows.without_zeros()
+        self.n_rows += len(rows)
+        for digest, column, kind in zip(
+            self._hashes,
+            (rows.lengths, rows.indices, rows.values),
+            ("<i8", "<i4", "<f8"),
+            strict=True,
+        ):
+            digest.update(np.ascontiguousarray(column, dtype=kind).data)
+
+    def digest(self) -> str:
+        whole = hashlib.sha256()
+        for part in self._hashes:
+            whole.update(part.digest())
+        return whole.hexdigest()
+
+
 class DataSummary:
     """A summary of a data set, computed in one pass: row count, largest index, moments, digest.
 
@@ -313,7 +343,7 @@ class DataSummary:
         self._low, self._high = np.inf, -np.inf
         self._buffer = np.empty(SUM_CHUNK)
         self._buffered = 0
-        self._hashes = [hashlib.sha256() for _ in range(3)]
+        self._digest = RowDigest()
 
     def add(self, rows: Rows) -> None:
         """Add rows. Explicit zeros count towards the largest index but not the digest."""
@@ -322,13 +352,7 @@ class DataSummary:
         rows = rows.without_zeros()
         self.n_rows += len(rows)
         self.n_nonzeros += len(rows.values)
-        for digest, column, kind in zip(
-            self._hashes,
-            (rows.lengths, rows.indices, rows.values),
-            ("<i8", "<i4", "<f8"),
-            strict=True,
-        ):
-            digest.update(np.ascontiguousarray(column, dtype=kind).data)
+        self._digest.add(rows)
         if len(rows.values):
             self._low = min(self._low, float(rows.values.min()))
             self._high = max(self._high, float(rows.values.max()))
@@ -357,11 +381,8 @@ class DataSummary:
         return self._low, self._high
 
     def digest(self) -> str:
-        """SHA-256 of the parsed rows, independent of how their numbers were written."""
-        whole = hashlib.sha256()
-        for part in self._hashes:
-            whole.update(part.digest())
-        return whole.hexdigest()
+        """SHA-256 of the parsed rows."""
+        return self._digest.digest()
 
 
 def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:

@@ -317,7 +317,9 @@ def _run(
         if on_notice is not None:
             on_notice(str(text))
 
-    return Run(jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice)
+    return Run(
+        jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice, on_remark=notice
+    )
 
 
 def _notes(run: Run) -> tuple[str, ...]:

@@ -23,12 +23,14 @@ from resvm_cli.benchmark.rendering import (
     number,
     p_value,
 )
+from resvm_cli.benchmark.tables import MIN_REPETITIONS
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.report import BenchmarkReport, RunReport
     from resvm_cli.benchmark.tables import MethodCell, SettingTable, TaskRow
 
-VERDICTS = ("above", "within", "below")
+TOO_FEW = "too few"
+VERDICTS = ("above", "within", "below", TOO_FEW)
 
 
 def sections(report: BenchmarkReport) -> list[Section]:
@@ -95,6 +97,8 @@ def _what_was_run(run: RunReport) -> Section:
 def _verdicts(run: RunReport) -> Section:
     """Report how many cells are above, within and below the published intervals."""
     rows, sentences = [], []
+    present = {cell.verdict for table in run.tables for row in table.rows for cell in row.cells}
+    shown = VERDICTS if TOO_FEW in present else VERDICTS[:-1]
     for method in (*reversed(COMPARED), PUBLISHED_CWSVM):
         found = [
             (cell.verdict, f"{row.task} ({table.setting})")
@@ -105,19 +109,22 @@ def _verdicts(run: RunReport) -> Section:
         if not found:
             continue
         names = {verdict: [name for one, name in found if one == verdict] for verdict in VERDICTS}
-        counts = [len(names[verdict]) for verdict in VERDICTS]
+        counts = [len(names[verdict]) for verdict in shown]
         rows.append(cells(method, *counts, len(found), ", ".join(names["below"]) or "none"))
-        if method == "resvm":
-            good = len(found) - counts[-1]
+        n_judged = sum(counts[:3])
+        if method == "resvm" and n_judged:
             sentences.append(
-                f"resvm: {good} of {len(found)} cells are above or within the published interval."
+                f"resvm: {sum(counts[:2])} of {n_judged} cells are above or within the published"
+                " interval."
             )
     sentences.append(
         "above: the mean is above the published 95 % interval; within: at least its lower bound"
         " minus one point; below: less than that. cwsvm-published (LIBLINEAR without a bias) is"
         " compared with the paper's cwsvm."
     )
-    columns = ("method", *VERDICTS, "cells", "which are below")
+    if TOO_FEW in present:
+        sentences.append(f"{TOO_FEW}: a verdict needs at least {MIN_REPETITIONS} repetitions.")
+    columns = ("method", *shown, "cells", "which are below")
     return Section("Verdicts", tuple(sentences), (ReportTable("", columns, tuple(rows)),))
 
 
@@ -175,8 +182,9 @@ def _method_cells(cell: MethodCell | None, best: float) -> list[TableCell]:
     if theirs is None or cell.verdict is None:
         return [mine, NOTHING, NOTHING]
     order = float(VERDICTS[::-1].index(cell.verdict))
+    mark = "" if cell.verdict == TOO_FEW else cell.verdict
     published = TableCell(f"{theirs.low:.1f}-{theirs.high:.1f}", theirs.middle)
-    return [mine, published, TableCell(cell.verdict, order, cell.verdict)]
+    return [mine, published, TableCell(cell.verdict, order, mark)]
 
 
 def _win_cells(methods: Sequence[str], row: TaskRow) -> list[TableCell]:

@@ -24,9 +24,10 @@ from resvm_cli.benchmark.results import (
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 
-Verdict: TypeAlias = Literal["above", "within", "below"]
+Verdict: TypeAlias = Literal["above", "within", "below", "too few"]
 PublishedTable: TypeAlias = Mapping[tuple[str, str, str], PublishedResult]
 TOLERANCE = 1.0  # points by which a mean may fall below the published interval
+MIN_REPETITIONS = 5  # for a verdict; the mean of fewer says little
 STAR_LEVELS = (0.05, 0.01, 0.001)
 REPETITIONS = 20  # in the paper; wins are scaled to this number
 MULTICLASS = ("mnist", "sensit")  # data sets with several tasks
@@ -126,11 +127,13 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(len(sample), float(sample.mean()), *bounds)
 
 
-def verdict_on(mean: float, published: PublishedResult) -> Verdict:
+def verdict_on(ours: Estimate, published: PublishedResult) -> Verdict:
     """Compare a mean with the published interval, with a tolerance of one point below it."""
-    if mean > published.high:
+    if ours.n < MIN_REPETITIONS:
+        return "too few"
+    if ours.mean > published.high:
         return "above"
-    return "within" if mean >= published.low - TOLERANCE else "below"
+    return "within" if ours.mean >= published.low - TOLERANCE else "below"
 
 
 def stars(p_value: float | None) -> int:
@@ -213,7 +216,7 @@ def _task_row(
         name = "cwsvm" if cell.method == PUBLISHED_CWSVM else cell.method
         theirs = published.get((setting, task, name))
         if theirs is not None:
-            verdict = verdict_on(cell.pr_auc_trapezoid.mean, theirs)
+            verdict = verdict_on(cell.pr_auc_trapezoid, theirs)
             cell = replace(cell, published=theirs, verdict=verdict)
         cells.append(cell)
     p_value = p_greater(table, methods, "resvm", "bagging")

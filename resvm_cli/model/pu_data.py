@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.scaling import FeatureStats, LinearScaling, QuantileScaling, Scaling
+from resvm_cli.model.set_checks import RepeatedRows, empty_note
 from resvm_cli.parameters import ScaleChoice, ScalingName
 from resvm_cli.rows import DataSummary, IntArray, Rows, variance
 from resvm_cli.svm import kernels
@@ -42,7 +43,7 @@ class PUData(ABC):
     ) -> None:
         self.zero_based = zero_based
         self.positive_label = positive_label
-        self.notes: list[str] = []
+        self.notes: list[Text] = []
         self.summary_pos, self.summary_unl = DataSummary(), DataSummary()
         self._scale = scale
         self._declared_features = features
@@ -195,9 +196,14 @@ class PUData(ABC):
         if self._stats is not None:
             self._stats.add(rows)
 
-    def _note_equal_sets(self) -> None:
+    def _note_doubts(self, repeated: RepeatedRows | None, advice: Text) -> None:
+        """Add notes on rows of P that are in U, with advice, or have no features."""
         if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
             self.notes.append("P and U contain the same rows: is one of the files wrong?")
+        elif repeated is not None and (note := repeated.note(advice)):
+            self.notes.append(note)
+        if note := empty_note(self.positives):
+            self.notes.append(note)
 
 
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:
@@ -252,7 +258,9 @@ class MemoryData(PUData):
         self._ids = ids
         self._summarize(self.summary_pos, positives)
         self._summarize(self.summary_unl, unlabeled)
-        self._note_equal_sets()
+        repeated = RepeatedRows(positives)
+        repeated.add(unlabeled)
+        self._note_doubts(repeated, "leave them out of U")
 
     @classmethod
     def from_matrix(

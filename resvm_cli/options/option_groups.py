@@ -194,10 +194,11 @@ def keep_inputs(command: Any) -> None:
         found: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
         for option in paths:
             is_output = panel_of(option) == OUTPUT
-            given = context.params[option.name]
+            given = context.params.get(option.name, context.meta.get(option.name))
             for path in [given] if isinstance(given, str) else given or ():
                 is_word = path in option.metavar.split("|")  # such as qid
-                if not is_word and (is_output or option.name in explicit):
+                unexposed = option.name not in context.params  # --config
+                if not is_word and (is_output or option.name in explicit or unexposed):
                     found[is_output].append((_label(option), path))
         check_outputs(found[True], [*found[False], ("stdin", STDIN)])
         return invoke(context)

@@ -34,17 +34,15 @@ Members = Annotated[
     str | None,
     running_option(metavar="A:B", help="Train only members A to B - 1, numbered from 0."),
 ]
-Quiet = Annotated[
-    bool, running_option("-q", "--quiet", help="Print only errors, no progress or summary.")
-]
+Quiet = Annotated[bool, running_option("-q", "--quiet", help="Print only errors and warnings.")]
 
 
 @contextmanager
 def command_run(quiet: bool) -> Iterator[Run]:
-    """Yield a run that reports to the terminal unless ``quiet``."""
+    """Yield a run that reports to the terminal; if ``quiet``, only warnings."""
     note = None if quiet else terminal.note
     with terminal.Progress(quiet) as progress:
-        yield Run(on_progress=progress, on_notice=note, on_announce=note)
+        yield Run(on_progress=progress, on_notice=terminal.note, on_remark=note, on_announce=note)
 
 
 @option_group

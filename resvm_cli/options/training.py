@@ -76,6 +76,13 @@ class DataOptions:
             "--allow-missing", help="Continue if some ids in --positive-ids are not in the data."
         ),
     ] = False
+    drop_repeated: Annotated[
+        bool,
+        data_option(
+            "--drop-repeated",
+            help="Leave out rows of U that equal a row of P or, where ids are read, have its id.",
+        ),
+    ] = False
     weights: Annotated[
         str | None,
         data_option(

@@ -86,6 +86,26 @@ function ticks(low, high) {
   return found;
 }
 
+/* Round values on a histogram's axis, whose bins are equally wide on the page whatever their edges:
+   first where bins are narrowest, then wherever labels have room. Values as places among the bins. */
+function binTicks(edges) {
+  const bins = edges.length - 1, runs = [];
+  for (let bin = 0; bin < bins; bin++) {
+    const width = edges[bin + 1] - edges[bin], last = runs[runs.length - 1];
+    if (last && Math.max(width, last.width) < 1.5 * Math.min(width, last.width)) last.end = bin + 1;
+    else runs.push({start: bin, end: bin + 1, width});
+  }
+  const found = new Map();
+  for (const {start, end} of runs.sort((a, b) => a.width - b.width)) {
+    const low = edges[start], high = edges[end];
+    for (const value of ticks(low, high)) {
+      const place = start + (value - low) / (high - low) * (end - start);
+      if ([...found.keys()].every((other) => Math.abs(other - place) > bins / 12)) found.set(place, value);
+    }
+  }
+  return found;
+}
+
 /* Curves. series: [{name, x, y, step}]; bands: [{series, x, low, high}]; chance: [[x, y], [x, y]];
    read(series, index) tells what the pointer is at. Returns {mark(series, x, y)}. */
 function lineChart(options) {
@@ -167,8 +187,9 @@ function mirrorChart(options) {
   const totals = options.counts.map((list) => list.reduce((a, b) => a + b, 0) || 1);
   const share = options.counts.map((list, which) => list.map((count) => count / totals[which]));
   const most = Math.max(...share.flat()) * 1.08;
+  const round = binTicks(edges);
   const {px, py, back} = axes(svg, {x: [0, bins], y: [-most, most], xLabel: options.xLabel, yLabel: options.yLabel,
-    xTicks: [0, 1, 2, 3, 4].map((part) => Math.round(part * bins / 4)), xText: (bin) => short(edges[bin]),
+    xTicks: [...round.keys()], xText: (place) => short(round.get(place)),
     yText: (part) => short(Math.abs(part))});
   share.forEach((list, which) => list.forEach((part, bin) => {
     svg.append(draw("rect", {x: px(bin) + .5, y: which ? py(0) : py(part), width: px(1) - px(0) - 1,

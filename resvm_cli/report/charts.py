@@ -99,9 +99,13 @@ def kind_of(path: str, option: str = "--plot") -> Kind:
     return ending
 
 
-def saved(figure: Any, kind: Kind) -> bytes:
-    """Return the figure as the bytes of a file, without dates."""
+def saved(figure: Any, kind: Kind, margin: float | None = None) -> bytes:
+    """Return the figure as the bytes of a file, without dates.
+
+    With a margin, in inches, the page fits what is drawn, and no title is cut off at its edge.
+    """
     target = io.BytesIO()
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind])
+    fitted = {} if margin is None else {"bbox_inches": "tight", "pad_inches": margin}
+    figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind], **fitted)
     return target.getvalue()

@@ -46,7 +46,7 @@ class Engine(Protocol):
 class Run:
     """Threads, memory, progress, notices and the cluster of one run.
 
-    ``notes`` holds every notice so far, so that results can repeat them; copies made by
+    ``notes`` holds every notice and remark so far, so that results can repeat them; copies made by
     ``dataclasses.replace`` share it. A Run never leaves its process.
     """
 
@@ -55,6 +55,7 @@ class Run:
     engine: Engine | None = None  # None: threads of this process
     on_progress: Progress | None = None
     on_notice: Callable[[Text], None] | None = None
+    on_remark: Callable[[Text], None] | None = None
     on_announce: Callable[[Text], None] | None = None
     on_wait: Callable[[], None] | None = None  # called periodically while tasks run; may raise
     notes: list[Text] = field(default_factory=list)
@@ -73,10 +74,16 @@ class Run:
             self.on_announce(text)
 
     def notice(self, text: Text) -> None:
-        """Tell the user something about the result, and record it in ``notes``."""
+        """Warn the user about the data or the result, and record it in ``notes``."""
         self.notes.append(text)
         if self.on_notice is not None:
             self.on_notice(text)
+
+    def remark(self, text: Text) -> None:
+        """Tell the user what was chosen or done, and record it in ``notes``."""
+        self.notes.append(text)
+        if self.on_remark is not None:
+            self.on_remark(text)
 
     def with_own_notes(self) -> Run:
         """Return the same run for one of several results, with separate notices."""
@@ -84,7 +91,9 @@ class Run:
 
     def silent(self) -> Run:
         """Return the same run without callbacks, for a step that should not report anything."""
-        return replace(self, on_progress=None, on_notice=None, on_announce=None, notes=[])
+        return replace(
+            self, on_progress=None, on_notice=None, on_remark=None, on_announce=None, notes=[]
+        )
 
     @property
     def is_remote(self) -> bool:

@@ -8,6 +8,7 @@ memory instead.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -25,7 +26,9 @@ from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.rows import IntArray, Rows, note_on_numbering
+from resvm_cli.model.scaling import FeatureStats
+from resvm_cli.model.set_checks import RepeatedRows, swapped_note
+from resvm_cli.rows import BoolArray, DataSummary, IntArray, Rows, note_on_numbering
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
 from resvm_cli.training.input import QID, TrainingInput
@@ -67,6 +70,10 @@ class TrainingData(PUData):
         self._labels: set[float] = set()  # some of the labels present
         self._qids: list[IntArray] = []  # in file order, only if needed
         self._is_positive: list[npt.NDArray[np.bool_]] = []  # with one labeled file, in file order
+        self._left_out: BoolArray | None = None  # rows of the file that are dropped from U
+        self._repeated: RepeatedRows | None = None  # None: not looked for
+        # of two files; nan if a row has no label
+        self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
         self._weights: WeightLines | None = None
         if source.weights is not None:
@@ -87,16 +94,78 @@ class TrainingData(PUData):
                 self.notes += self._row_ids.finish(self._source.name, source.allow_missing)
                 self._require_both_sets()
                 self._require_columns()
+                if source.drop_repeated:
+                    self._drop_repeated()
         except BaseException:
             self._source.close()
             raise
-        self._note_equal_sets()
+        self._note_sets()
         self._note_numbering()
         if self._source.spooled_to_disk:
-            self.notes.append(
+            run.remark(
                 f"{self._source.name} was spooled to a temporary file"
                 f" ({self._source.spooled_bytes:,} bytes) to be read twice"
             )
+
+    def _note_sets(self) -> None:
+        """Add notes if P and U seem to be swapped or to overlap."""
+        labels = self._highest_label_pos, self._lowest_label_unl
+        if self.input.data is not None or not self.checked:
+            labels = math.nan, math.nan
+        if note := swapped_note(*labels, len(self.positives), self.n_unlabeled):
+            self.notes.append(note)
+        if self._repeated is None and self._kept is not None and not self.input.precomputed:
+            self._repeated = RepeatedRows(self.positives)
+            for rows in self._kept:
+                self._repeated.add(rows)
+        advice = Message("{drop_repeated:True} leaves them out of U")
+        if n_shared := int(np.count_nonzero(self._with_ids_of_positives())):
+            self.notes.append(
+                Message(
+                    "{n:,} rows of U have the id of a row of P; {advice}", n=n_shared, advice=advice
+                )
+            )
+        self._note_doubts(None if self.input.drop_repeated else self._repeated, advice)
+
+    def _with_ids_of_positives(self) -> BoolArray:
+        """Return which rows of U have the id of a row of P; ids are known only if they are kept."""
+        if not any(self._row_ids.ids):
+            return np.zeros(self.n_unlabeled, bool)
+        ids = self.in_order(self._row_ids.named(), self._source.name).tolist()
+        known = set(filter(None, ids[: len(self.positives)]))
+        return np.array([row_id in known for row_id in ids[len(self.positives) :]], bool)
+
+    def _drop_repeated(self) -> None:
+        """Leave out rows of U that equal a row of P or have its id, in one more pass over U."""
+        repeated = RepeatedRows(self.positives)
+        kept: list[Rows] = []
+        summary, stats = DataSummary(), self._stats
+        if stats is not None:
+            stats = self._stats = FeatureStats()
+            stats.add(self.positives)
+        dropped = self._with_ids_of_positives()
+        start = 0
+        for rows in self.unlabeled():
+            here = slice(start, start + len(rows))
+            dropped[here] |= repeated.add(rows)
+            rows = rows.take(np.flatnonzero(~dropped[here]))
+            start = here.stop
+            summary.add(rows)
+            if stats is not None:
+                stats.add(rows)
+            if self._kept is not None:
+                kept.append(rows)
+        numbers = self._rows_of_file(np.flatnonzero(dropped))
+        if not summary.n_rows:
+            raise DataError(
+                f"{self._source.name}: every row of U repeats a row of P; no other rows are left"
+            )
+        self.notes.append(f"{len(numbers):,} rows of U repeat rows of P and are left out")
+        self._left_out = np.zeros(self._index.n_rows, bool)
+        self._left_out[numbers] = True
+        self.summary_unl = summary
+        self._kept = None if self._kept is None else kept
+        vars(self).pop("_outside_unlabeled", None)
 
     def _note_numbering(self) -> None:
         if self.input.positives is not None:
@@ -137,7 +206,9 @@ class TrainingData(PUData):
 
     @property
     def n_unlabeled(self) -> int:
-        return self._index.n_rows - (len(self.positives) if self._is_positive else 0)
+        n_left_out = 0 if self._left_out is None else int(np.count_nonzero(self._left_out))
+        n_positives = len(self.positives) if self._is_positive else 0
+        return self._index.n_rows - n_positives - n_left_out
 
     def description(self) -> dict[str, Any]:
         """Describe the data for the manifest; an unchecked U is described by its text."""
@@ -186,9 +257,12 @@ class TrainingData(PUData):
         for block in self._blocks(read_pieces(path), name_of(path)):
             self._annotate(block)
             self._row_ids.add(block, name_of(path))
+            self._highest_label_pos = np.maximum(self._highest_label_pos, block.labels.max())
             self._summarize(self.summary_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
+        if not self.input.precomputed:
+            self._repeated = RepeatedRows(self.positives)
 
     def _annotate(self, block: Block) -> None:
         if self.input.groups == QID:
@@ -199,15 +273,22 @@ class TrainingData(PUData):
         """Return which rows are in P, in the order of the data."""
         if self._is_positive:
             return np.concatenate(self._is_positive)
-        return np.arange(len(self.positives) + self.n_unlabeled) < len(self.positives)
+        return np.arange(len(self.positives) + self._index.n_rows) < len(self.positives)
+
+    @cached_property
+    def _outside_unlabeled(self) -> BoolArray | None:
+        """Which rows of the file are not in U: positives and dropped rows; None if all are."""
+        if not self._is_positive:
+            return self._left_out
+        return self._positive_rows | (False if self._left_out is None else self._left_out)
 
     def _rows_of_file(self, numbers: IntArray) -> IntArray:
         """Return the row numbers in the file of these rows of U."""
-        if not self._is_positive:
+        if self._outside_unlabeled is None:
             return numbers
-        positive = np.flatnonzero(self._positive_rows)
-        # row u of U follows every positive that has at most u unlabeled rows before it
-        before = positive - np.arange(len(positive))
+        outside = np.flatnonzero(self._outside_unlabeled)
+        # row u of U follows every other row that has at most u rows of U before it
+        before = outside - np.arange(len(outside))
         return numbers + np.searchsorted(before, numbers, "right")
 
     def ids(self) -> list[str]:
@@ -228,7 +309,11 @@ class TrainingData(PUData):
                 f"{name}: {len(values):,} lines, but the data has {len(is_positive):,} rows",
                 Message("expected one line per row: P and then U, or in the order of {data}"),
             )
-        return np.concatenate([values[is_positive], values[~is_positive]])
+        unlabeled = values[~is_positive]
+        if self._left_out is not None:
+            left_out = self._left_out[~is_positive] if self._is_positive else self._left_out
+            unlabeled = unlabeled[~left_out]
+        return np.concatenate([values[is_positive], unlabeled])
 
     def groups(self) -> IntArray | None:
         """Return one group number per row, first for P, then for U; None without groups."""
@@ -268,6 +353,10 @@ class TrainingData(PUData):
                 self._summarize(self.summary_pos, rows)
                 parts.append(rows)
                 block = block.take(np.flatnonzero(~known))
+            else:
+                self._lowest_label_unl = np.minimum(self._lowest_label_unl, block.labels.min())
+            if self._repeated is not None:
+                self._repeated.add(block.rows)
             self._summarize(self.summary_unl, block.rows)
             if self._kept is not None:
                 self._kept.append(block.rows)
@@ -328,9 +417,9 @@ class TrainingData(PUData):
             workers=READING_THREADS,
         ):
             rows = block.rows
-            if self._is_positive:
-                positive = self._positive_rows[read : read + len(rows)]
-                rows = rows.take(np.flatnonzero(~positive))
+            if self._outside_unlabeled is not None:
+                outside = self._outside_unlabeled[read : read + len(rows)]
+                rows = rows.take(np.flatnonzero(~outside))
             read += len(block)
             of_unlabeled += len(rows)
             yield rows

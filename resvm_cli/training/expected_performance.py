@@ -22,6 +22,7 @@ from resvm_cli.model.out_of_bag import decide_out_of_bag
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData, PUData
 from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
+from resvm_cli.model.set_checks import preparation_note
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RULE_NAMES, MethodParameters, RuleName, Setting
 from resvm_cli.rows import FloatArray, median
@@ -114,7 +115,10 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
     """Return warnings that the user should read before trusting the model."""
     found: list[Text] = []
     settled = data.scaling is not None or data.scaling_is_auto
-    scalable = part.plan.plans[0].kernel.takes_scaling
+    kernel = part.plan.plans[0].kernel
+    if not kernel.is_precomputed and (note := preparation_note(data.positives, part.unlabeled)):
+        found.append(note)
+    scalable = kernel.takes_scaling
     if not settled and scalable:
         found += _scaling_advice(data, part)
     if summary.table is None:

@@ -29,6 +29,7 @@ class TrainingInput:
     positive_ids: str | None = None  # with data: a file with the ids of P, instead of a label
     ids_file: str | None = None  # the ids of all rows; None: from trailing comments
     allow_missing: bool = False  # accept ids of P that no row has
+    drop_repeated: bool = False  # leave rows of P out of U
     keep_ids: bool = False
     precomputed: bool = False  # rows are kernel values; index 0 holds their serial number
 
@@ -107,6 +108,10 @@ class TrainingInput:
         why = "it does not read the rows of U that are not drawn"
         if self.data is not None:
             raise ParameterError("{unchecked:True} goes with {positives} and {unlabeled}: " + why)
+        if self.drop_repeated:
+            raise ParameterError(
+                "{unchecked:True} and {drop_repeated:True} exclude each other: " + why
+            )
         if self.features is None:
             raise ParameterError("{unchecked:True} needs {features}: " + why)
         if self.scale is not None:

@@ -37,6 +37,7 @@ from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 SMALL_WORK = 1e8
 # Per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
+MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # most of a large P is in no bag
 SLOW_SECONDS = 60.0  # without a finished member
 DIGESTS = ("sha256", "text_sha256")
 UNFINISHED = {
@@ -246,10 +247,14 @@ def complete(
     }
 
 
-def _remarks(plan: ModelPlan) -> list[str]:
-    """Return notes about bags that are larger than their set."""
+def _remarks(plan: ModelPlan) -> list[Text]:
+    """Return notes about bags that are larger than their set, or that leave most of P out."""
     if plan.method == "cwsvm":
         return []
+    n_draws = sum(each.n_models * each.n_pos for each in plan.plans)
+    left_out = (1 - 1 / plan.rows_pos) ** n_draws  # expected fraction of P
+    if plan.method == "resvm" and plan.rows_pos >= MANY_POSITIVES and left_out > MAX_LEFT_OUT:
+        return [_unused_positives(plan, left_out)]
     largest = max(plan.plans, key=lambda each: each.bag_size)
     return [
         f"bags contain {name} = {size} rows of {which}, which has only {there}:"
@@ -260,6 +265,17 @@ def _remarks(plan: ModelPlan) -> list[str]:
         )
         if size > there
     ]
+
+
+def _unused_positives(plan: ModelPlan, left_out: float) -> Text:
+    largest = max(each.n_pos for each in plan.plans)
+    return Message(
+        "bags hold at most {largest:,} of the {rows:,} rows of P, and {fraction:.0f} % of P is in"
+        " no bag; a larger {n_pos} or {n_models} uses more of them",
+        largest=largest,
+        rows=plan.rows_pos,
+        fraction=100 * left_out,
+    )
 
 
 def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:

@@ -156,7 +156,7 @@ class TuningSample:
         own = scaled(data.scale)
         unlabeled = own.kernels.unlabeled
         if len(unlabeled) < n_unl:
-            run.notice(
+            run.remark(
                 Message(
                     "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets"
                     " this number",

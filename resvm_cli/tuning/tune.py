@@ -158,7 +158,7 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
-    run.notice(
+    run.remark(
         f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f}, P against U (selected,"
         " so optimistic)"
     )
@@ -221,7 +221,7 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
         scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None
-    run.notice(
+    run.remark(
         Message(
             "the features are on different scales: the out-of-bag ROC area of P against U is"
             " {scaled:.4f} with {scale:" + learned.kind + "}, {plain:.4f} without; {what}",

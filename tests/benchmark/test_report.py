@@ -9,7 +9,7 @@ import scipy.stats
 from resvm_cli.benchmark.report import cost_ratio, report
 from resvm_cli.benchmark.results import PublishedResult, read_published
 from resvm_cli.benchmark.sections import sections
-from resvm_cli.benchmark.tables import data_set_of, stars, verdict_on
+from resvm_cli.benchmark.tables import Estimate, data_set_of, stars, verdict_on
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.metrics import significance
 from tests import fake_benchmark as fake
@@ -155,7 +155,32 @@ def test_one_repetition_has_a_mean_and_no_interval(tmp_path):
     [(80.01, "above"), (80.0, "within"), (70.0, "within"), (69.0, "within"), (68.99, "below")],
 )
 def test_verdicts_at_their_bounds(mean, verdict):
-    assert verdict_on(mean, PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)) == verdict
+    published = PublishedResult("pu", "t", "resvm", 70.0, 80.0, 3, None)
+    assert verdict_on(Estimate(5, mean, None, None), published) == verdict
+    assert verdict_on(Estimate(4, mean, None, None), published) == "too few"
+
+
+def test_a_report_of_two_repetitions_has_no_verdicts_and_says_so(tmp_path):
+    fake.write(tmp_path / "run", fake.results(repetitions=2))
+    found = sections(report([str(tmp_path / "run")]))
+    verdicts = next(one for one in found if one.title == "Verdicts")
+    (table,) = verdicts.tables
+    assert table.columns == ("method", "above", "within", "below", "too few", "cells",
+                             "which are below")  # fmt: skip
+    for row in table.rows:
+        counts = [cell.text for cell in row[1:6]]
+        assert counts[:3] == ["0", "0", "0"]
+        assert counts[3] == counts[4] != "0"
+    assert "too few: a verdict needs at least 5 repetitions." in verdicts.sentences
+    assert not any("cells are above" in one for one in verdicts.sentences)
+
+
+def test_a_report_with_enough_repetitions_does_not_mention_too_few(tmp_path):
+    fake.write(tmp_path / "run", fake.results(repetitions=5))
+    found = sections(report([str(tmp_path / "run")]))
+    verdicts = next(one for one in found if one.title == "Verdicts")
+    assert "too few" not in verdicts.tables[0].columns
+    assert any("cells are above" in one for one in verdicts.sentences)
 
 
 def test_stars_are_those_of_the_paper():
@@ -187,7 +212,7 @@ def test_cwsvm_published_is_compared_with_the_papers_cwsvm_and_wins_nothing(run)
 
 
 def test_cwsvm_published_can_be_reported_alone(tmp_path):
-    lines = [fake.line(task="mnist-8", method="cwsvm-published", repetition=n) for n in range(2)]
+    lines = [fake.line(task="mnist-8", method="cwsvm-published", repetition=n) for n in range(5)]
     fake.write(tmp_path / "run", lines)
     told = report([str(tmp_path / "run")])
     (row,) = next(one for one in sections(told) if one.title == "PU learning").tables[0].rows

@@ -8,12 +8,13 @@ import hashlib
 import os
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from resvm_cli.errors import DataError, FileError
+from resvm_cli.errors import DataError, FileError, ParameterError
 from resvm_cli.files import sources, streams
 from resvm_cli.files.sources import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
@@ -116,7 +117,7 @@ def test_a_pipe_is_spooled_and_read_twice(files, name, memory, monkeypatch):
         writer.join(PATIENCE_SECONDS)
         numbers = np.array([3, 99, 399])
         assert same(data.fetch(numbers), Rows.from_dense(FEATURES).take(numbers))
-        assert any("spooled" in note for note in data.notes) == (memory == 0)
+        assert any("spooled" in str(note) for note in data._run.notes) == (memory == 0)
 
 
 def test_what_is_read_once_is_not_spooled(files):
@@ -252,3 +253,83 @@ def test_stdin_may_be_a_file_already_partly_read(files):
     assert b"".join(source.spans([(0, 10), (20, 1 << 40)])) == rest[:10] + rest[20:]
     source.close()
     assert len(next(parse_pieces([rest], "x"))) == len(read_file(str(path))) - 1
+
+
+def told(data: TrainingData) -> str:
+    return "\n".join(str(note) for note in data.notes)
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+@pytest.mark.parametrize("name", ["unl.svm", "untidy.bz2"])
+def test_rows_of_p_in_u_are_noticed_and_can_be_dropped(files, name, kept, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
+    write_svm(files / "rest.svm", without := FEATURES[~_equal_to_first(20)])
+    with opened(files, name) as data:
+        assert "rows of P are in U too" in told(data)
+        assert "drop_repeated=True leaves them out of U" in told(data)
+        assert data.n_unlabeled == 400
+    with opened(files, name, drop_repeated=True) as dropped, opened(files, "rest.svm") as rest:
+        assert f"{400 - len(without)} rows of U repeat rows of P and are left out" in told(dropped)
+        assert "are in U too" not in told(dropped) + told(rest)
+        assert dropped.description() == rest.description()
+        assert dropped.n_unlabeled == rest.n_unlabeled == len(without)
+        numbers = np.arange(0, len(without), 7)
+        assert same(dropped.fetch(numbers), rest.fetch(numbers))
+        assert same(Rows.concatenate(list(dropped.unlabeled())), Rows.from_dense(without))
+
+
+def _equal_to_first(count: int) -> np.ndarray:
+    first = {row.tobytes() for row in FEATURES[:count] if row.any()}
+    return np.array([row.tobytes() in first for row in FEATURES])
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+def test_a_labeled_file_drops_unlabeled_copies_and_scales_without_them(files, kept, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
+    again = (LABELS == 2) & FEATURES.any(axis=1)  # rows without features are not compared
+    copies, labels = np.vstack([FEATURES, FEATURES[again]]), np.append(LABELS, 0 * LABELS[again])
+    write_svm(files / "copies.svm", copies, labels)
+    source = TrainingInput(data=str(files / "copies.svm"), positive_label=2.0, scale="minmax")
+    clean = TrainingInput(data=str(files / "all.svm"), positive_label=2.0, scale="minmax")
+    dropping = replace(source, drop_repeated=True)
+    with (
+        TrainingData(dropping, False, Run()) as data,
+        TrainingData(replace(clean, drop_repeated=True), False, Run()) as expected,
+    ):
+        assert data.description() == expected.description()
+        assert data.scaling.description() == expected.scaling.description()
+        assert data.ids() == expected.ids()
+        values = np.arange(len(copies))
+        assert len(data.in_order(values, "x")) == len(data.positives) + data.n_unlabeled
+
+
+def test_ids_of_p_in_u_are_noticed_and_dropped_by_id(files):
+    ids = [f"r{n}" for n in range(20)] + [f"r{n}" for n in range(15, 415)]
+    (files / "ids.txt").write_text("\n".join(ids) + "\n")
+    write_svm(files / "other.svm", FEATURES + 1)  # no content of P is in U
+    options = {"ids_file": str(files / "ids.txt"), "keep_ids": True}
+    with opened(files, "other.svm", **options) as data:
+        assert "5 rows of U have the id of a row of P" in told(data)
+    with opened(files, "other.svm", **options, drop_repeated=True) as data:
+        assert "5 rows of U repeat rows of P and are left out" in told(data)
+        assert data.ids() == [*ids[:20], *ids[25:]]
+        assert same(data.fetch(np.arange(3)), Rows.from_dense(FEATURES[5:8] + 1))
+
+
+def test_a_u_of_nothing_but_p_is_refused_when_dropping(files):
+    with pytest.raises(DataError, match="every row of U repeats a row of P"):
+        opened(files, "pos.svm", drop_repeated=True).close()
+
+
+def test_dropping_needs_every_row(files):
+    source = TrainingInput("p", "u", unchecked=True, features=6, drop_repeated=True)
+    with pytest.raises(ParameterError, match="drop_repeated=True exclude each other"):
+        source.check()
+
+
+@pytest.mark.parametrize(("pos", "unl", "noticed"), [(-1, 1, True), (1, -1, False), (0, 0, False)])
+def test_labels_that_contradict_the_files_are_noticed(files, pos, unl, noticed):
+    write_svm(files / "pos.svm", FEATURES[:20] + 1, np.full(20, pos))
+    write_svm(files / "unl.svm", FEATURES, np.full(400, unl))
+    with opened(files, "unl.svm") as data:
+        assert ("swapped?" in told(data)) == noticed

@@ -192,3 +192,20 @@ def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):
     monkeypatch.setattr(data.__class__, "scaling", None)
     train_on(data, TrainingChoice.from_params(MethodParameters(n_models=5)), run)
     assert not any("not scaled" in str(note) for note in run.notes)
+
+
+def test_sets_prepared_differently_are_noticed_when_trained_on():
+    positives, unlabeled = clouds()
+    _, notes = trained(positives, 100 * unlabeled)
+    assert "times as much in U as in P; are P and U encoded and scaled alike?" in notes
+
+
+@pytest.mark.parametrize(("n_pos", "n_models", "noticed"), [(200, 5, True), (200, 50, False)])
+def test_a_p_of_which_bags_hold_little_is_noticed(n_pos, n_models, noticed):
+    data = MemoryData.from_matrix(RNG.normal(size=(6000, 2)), np.arange(6000) < 5000)
+    params = MethodParameters(n_models=n_models, n_pos=n_pos, n_unl=10)
+    run = Run()
+    training.announce(make_plan(data, TrainingChoice.from_params(params)), data, run)
+    found = [str(note) for note in run.notes]
+    expected = "bags hold at most 200 of the 5,000 rows of P, and 82 % of P is in no bag"
+    assert any(expected in note for note in found) == noticed

@@ -210,7 +210,10 @@ def convert(
     if json:
         notes = [terminal.in_options(text) for text in result.notes]
         print_json("convert", {**asdict(replace(result, notes=())), "notes": notes})
-    elif not quiet:
+    elif quiet:
+        for text in result.notes:
+            terminal.note(text)
+    else:
         _show(result)
 
 

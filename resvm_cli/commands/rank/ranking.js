@@ -3,12 +3,28 @@
 const main = document.getElementById("page");
 const KINDS = ["unlabeled", "known", "suspect"];
 const PAGE_ROWS = 50;
+/* What the columns mean; shown when the pointer rests on a heading. */
+const ABOUT = {
+  "rank": "Position in this list, by decision value.",
+  "id": "The row's name in the data, or its number.",
+  "which": "unlabeled: a row of U; known: a row of P; suspect: a row of P that looks mislabeled.",
+  "decision value": "Value given by the members that have not seen the row. Higher is more positive.",
+  "votes": "Fraction of these members that predict the row positive.",
+  "members": "Number of members that have not seen the row, and so could score it.",
+  "rank, 95 %": "Interval of the rank if other members had been drawn. Sorted by its width.",
+  "expected positive so far": "Expected precision of the list from the first row down to this one, with a 95 % interval.",
+  "probability": "Chance that this row is positive.",
+  "expected false so far": "Expected number of false positives from the first row down to this one, with a 95 % interval.",
+  "p-value": "Conformal p-value: fraction of trusted negatives with at least this value.",
+  "q-value": "Smallest false discovery rate at which the row is listed (Benjamini-Hochberg).",
+};
 
 main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.data));
 if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
 for (const text of DATA.notes) main.append(make("p", {class: "warning"}, text));
-main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value]) =>
-  make("div", {class: "tile"}, make("span", {}, label), make("b", {}, typeof value === "string" ? value : shown(value))))));
+main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value, interval]) =>
+  make("div", {class: "tile"}, make("span", {}, label), make("b", {}, typeof value === "string" ? value : shown(value)),
+    ...(interval ? [make("span", {}, interval)] : [])))));
 
 /* A clickable id that shows the terms of its row's value. */
 function reasonsOf(id, {sums, lists}) {
@@ -58,7 +74,7 @@ function listTable(list, name, why = []) {
     ...KINDS.map((one, k) => [one, k]).filter(([, k]) => kind.includes(k)).map(([one, k]) => make("option", {value: k}, one)));
   const place = make("output", {id: `${name}-place`});
   const button = (label, action) => {
-    const made = make("button", {type: "button"}, label);
+    const made = make("button", {type: "button", ...(ABOUT[label] ? {title: ABOUT[label]} : {})}, label);
     made.addEventListener("click", action);
     return made;
   };

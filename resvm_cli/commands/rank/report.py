@@ -273,8 +273,8 @@ def render_page(
     return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 
-def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
-    """Yield the figures at the top of the page."""
+def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
+    """Yield the figures at the top of the page: a label, the figure and perhaps its interval."""
     yield _listed_rows(result) + " ranked", result.n_listed
     yield "members", result.plan.n_models
     if result.recovery is not None:
@@ -286,7 +286,8 @@ def _tiles(result: RankResult) -> Iterator[tuple[str, float | str]]:
             name = "positives in U, estimated"
             unl = estimate.contamination_unl
             if estimate.claimed:
-                yield name, f"{100 * unl.value:.1f} %"
+                bounds = f"{100 * unl.low:.1f} to {100 * unl.high:.1f} %"
+                yield name, f"{100 * unl.value:.1f} %", *((bounds,) if result.resamples else ())
             else:
                 yield name + f" (at most {_ceiling(unl)})", "unknown"
         if estimate.fdr is not None:

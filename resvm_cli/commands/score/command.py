@@ -304,6 +304,9 @@ def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> No
         terminal.print_json("score", report.plain_data(result))
     elif not outputs.quiet and outputs.curve != "-":
         report.show_scores(result)
+    else:
+        for warning in result.warnings:
+            terminal.note(warning)
 
 
 def _threshold(text: str | None) -> float | None:

@@ -26,7 +26,7 @@ TILES = (
     ("roc_auc", "ROC area"),
     ("precision", "precision at T"),
     ("recall", "recall at T"),
-    ("enrichment_at_1_percent", "enrichment in the first 1 %"),
+    ("enrichment_at_1_percent", "enrichment in the first 1\u00a0%"),
     ("corrected_average_precision", "average precision, corrected"),
     ("corrected_roc_auc", "ROC area, corrected"),
     ("roc_auc_pu", "ROC area, P against U"),
@@ -100,7 +100,9 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         zip(points.thresholds.tolist(), points.tp.tolist(), points.fp.tolist(), strict=True)
     )
     start = sum(1 for entry in entries if entry[0] > threshold)
-    if "tp" in values:
+    if not start:
+        here = (threshold, 0.0, 0.0)
+    elif "tp" in values:
         here = (threshold, values["tp"], values["fp"])
     else:
         n_unl = values["fraction_positive_unlabeled"] * values["n_unlabeled"]
@@ -116,7 +118,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         "file": file.name,
         "provenance": file.provenance,
         "degenerate": file.degenerate,
-        "figures": flat,
+        "figures": {name: value for name, value in flat.items() if value is not None},
         "n_pos": points.n_positives,
         "n_other": points.n_negatives,
         "thresholds": [_finite(entry[0]) for entry in entries],
@@ -135,12 +137,20 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
             "tpr": _numbers(curve.recall),
             "fpr": _numbers(curve.fpr),
             "precision": _numbers(curve.precision),
+            "start": _place_of_threshold(file),
         },
         "differences": [
             (labels[name], interval.value, interval.low, interval.high)
             for name, interval in file.differences.items()
         ],
     }
+
+
+def _place_of_threshold(file: FileScore) -> int:
+    """Return where the corrected curve has the point at the threshold."""
+    assert file.drawing is not None
+    assert file.drawing.corrected is not None
+    return int((file.drawing.corrected.thresholds > file.figures.values["threshold"]).sum())
 
 
 def _finite(value: float) -> float:
@@ -184,10 +194,12 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
                 fontsize=8.5,
             )  # fmt: skip
         note = "dot: at the threshold"
+        if values["threshold"] != values["threshold"]:
+            note = "a ranking has no threshold"
         if result.files[0].drawing and result.files[0].drawing.band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GRAY)
-        return saved(figure, kind)
+        return saved(figure, kind, margin=0.08)
 
 
 def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
@@ -224,8 +236,12 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
         pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
         roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
     mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
-    if drawing.corrected:
-        at = [values[f"corrected_{figure}"] for figure in ("recall", "precision", "fpr")]
+    if values["threshold"] != values["threshold"]:
+        return
+    if (corrected := drawing.corrected) is not None:
+        # the drawn curve only rises: the dot is its point at the threshold
+        place = _place_of_threshold(file)
+        at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]
     elif pu:
         predicted = values["fraction_positive"] * values["n_rows"]
         known = values["recall"] * values["n_positives"] / predicted if predicted else 1.0

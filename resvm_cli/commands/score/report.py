@@ -82,7 +82,7 @@ class _Lines:
     def figures(self, names: Sequence[tuple[str, str]]) -> None:
         for name, label in names:
             values = [file.figures.values.get(name) for file in self.files]
-            if all(value is None for value in values):
+            if all(value is None or value != value for value in values):
                 continue
             bounds = self.files[0].figures.bounds.get(name)
             beside = f"{bounds[0]:.4f} to {bounds[1]:.4f}" if bounds else ""
@@ -121,7 +121,7 @@ def _colors() -> bool:
 
 
 def _number(value: float | None) -> str:
-    if value is None:
+    if value is None or value != value:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
 
@@ -186,8 +186,10 @@ def show_scores(result: ScoreResult) -> None:
 
 
 def _thresholds(lines: _Lines) -> None:
-    cells = [f"{file.figures.values['threshold']:.6g}" for file in lines.files]
-    lines.row("T", cells, f"from {in_options(lines.files[0].threshold_from)}")
+    values = [file.figures.values["threshold"] for file in lines.files]
+    cells = ["none" if value != value else f"{value:.6g}" for value in values]
+    source = in_options(lines.files[0].threshold_from)
+    lines.row("T", cells, source if cells[0] == "none" else f"from {source}")
 
 
 def _screening(lines: _Lines) -> None:

@@ -124,8 +124,11 @@ function move() {
     const hit = clip(((1 - b) * numbers.recall - a * u) / apart), miss = clip(((1 - a) * u - b * numbers.recall) / apart);
     numbers.true_recall = hit;
     numbers.true_precision = hit > 0 ? share * hit / (share * hit + (1 - share) * miss) : 0;
-    pr.mark(chosen, hit, numbers.true_precision);
-    roc.mark(chosen, miss, hit);
+    // the drawn curve only rises: the dot is its point at this threshold
+    const curve = drawn[chosen];
+    const above = value === null ? 0 : i === one.start ? one.corrected.start + 1 : curve.t.filter((t) => t >= value).length;
+    pr.mark(chosen, above ? curve.recall[above - 1] : 0, curve.precision[Math.max(above - 1, 0)]);
+    roc.mark(chosen, above ? curve.fall[above - 1] : 0, above ? curve.recall[above - 1] : 0);
   }
   for (const [name, where] of Object.entries(live)) where.textContent = shown(numbers[name]);
   if (!corrected) {

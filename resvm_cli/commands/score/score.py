@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -46,6 +48,15 @@ DEFAULT_THRESHOLD = 0.5
 PARTIAL_LIMIT = 0.1
 ALPHAS = (20.0, 80.5)  # for BEDROC
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
+# Figures from P and U that depend on the threshold.
+AT_THRESHOLD = {
+    *("recall", "fraction_positive", "fraction_positive_unlabeled", "pu_score"),
+    *(
+        f"corrected_{name}{end}"
+        for name in ("recall", "fpr", "precision", "f1")
+        for end in ("", "_least", "_most")
+    ),
+}
 RECOVERED = (0.5, 0.8, 0.9)  # fractions of the positives
 
 
@@ -61,6 +72,14 @@ class Figures:
         self.values[name] = interval.value
         if bounded:
             self.bounds[name] = (interval.low, interval.high)
+
+    def clear(self, names: Container[str]) -> None:
+        """Set figures that cannot be given to nan, with their bounds."""
+        for name in self.values:
+            if name in names:
+                self.values[name] = math.nan
+                if name in self.bounds:
+                    self.bounds[name] = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +134,9 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
     files = []
     for number, file in enumerate(rows.files):
         run.progress("scoring", number, len(rows.files))
+        if file.ranked and request.threshold is None and not request.pu:
+            text = "{name}: a ranking has no threshold; figures at T = 0.5 mean little: {threshold}"
+            rows.warnings.append(Message(text + " sets one", name=file.name))
         files.append(_score_file(request, rows.positive, file, rows.files[0] if number else None))
     return ScoreResult(
         tuple(files),
@@ -149,17 +171,21 @@ def _score_file(
     threshold, source = implied_threshold(file.values, file.predicted_positive)
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
+    elif request.pu and file.ranked:  # by mean values, for which 0.5 has no meaning
+        threshold, source = math.nan, Message("a ranking has none; {threshold} sets one")
     settings = request.settings
     cases: list[Contamination] = []
     if request.pu:
         figures, cases = figures_of_unlabeled(
             positive, file.values, threshold, settings, request.known
         )
+        if math.isnan(threshold):
+            figures.clear(AT_THRESHOLD)
     else:
         figures = figures_of_labels(positive, file.values, threshold, settings)
     n_predicted = int(np.count_nonzero(file.values > threshold))
     degenerate = None
-    if n_predicted in (0, len(positive)):
+    if n_predicted in (0, len(positive)) and not math.isnan(threshold):
         degenerate = f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
     differences: dict[str, Interval] = {}
     if first is not None:
@@ -177,7 +203,7 @@ def _score_file(
         if request.all_points and cases:
             corrected = Curve.corrected(points.thresholds, points.recall, points.fpr, cases[0])
         if request.drawings:
-            drawing = _draw(positive, file.values, points, cases, settings)
+            drawing = _draw(positive, file.values, points, cases, settings, threshold)
     return FileScore(
         name=file.name,
         figures=figures,
@@ -201,17 +227,33 @@ def _draw(
     points: Points,
     cases: list[Contamination],
     settings: ScoreSettings,
+    threshold: float,
 ) -> Drawing:
     ranking = ScoredLabels.from_scores(positive, values)
     band = None
     if settings.n_replicates or len(cases) > 1:
         band = curve_band(ranking, cases or [None], settings.n_replicates, settings.seed)
+    table = Confusion.at(positive, values, threshold)
     return Drawing(
         points.thinned(),
         Histogram.from_scores(positive, values),
         band,
-        Curve.from_scored(ranking.merged(1000), cases[0]) if cases else None,
+        _corrected(ranking.merged(1000), table, threshold, cases[0]) if cases else None,
     )
+
+
+def _corrected(
+    ranking: ScoredLabels, table: Confusion, threshold: float, known: Contamination
+) -> Curve:
+    """Return the corrected curve at the scores of positives and at the threshold."""
+    columns = [
+        ranking.thresholds, ranking.tp / ranking.n_positives, ranking.fp / ranking.n_negatives
+    ]  # fmt: skip
+    if not math.isnan(threshold):
+        place = int(np.count_nonzero(columns[0] > threshold))
+        here = threshold, table.tp / (table.tp + table.fn), table.fp / (table.fp + table.tn)
+        columns = [np.insert(old, place, new) for old, new in zip(columns, here, strict=True)]
+    return Curve.corrected(columns[0], columns[1], columns[2], known)
 
 
 def _assumptions(request: ScoreRequest) -> tuple[str, ...]:

@@ -675,3 +675,28 @@ def test_rows_beyond_either_end_of_the_usual_range_are_unlike(side, problem, res
     write_svm(tmp_path / "far.svm", np.full((10, 5), side * 40.0))
     ran = resvm("predict", tmp_path / "m", tmp_path / "far.svm", "-o", tmp_path / "p", "--json")
     assert json.loads(ran.out)["n_unlike"] == 10
+
+
+def notes_on(path, model: str) -> str:
+    run = Run()
+    request = scoring.PredictRequest(model, str(path), os.devnull)
+    return " ".join(map(str, predict_job.predict(request, run).notes))
+
+
+def test_rows_the_model_was_trained_on_are_noticed(problem, model, tmp_path):
+    said = "the model was trained on these rows ({}), so their values are optimistic"
+    assert said.format("P") in notes_on(problem / "pos.svm", str(model))
+    assert said.format("U") in notes_on(problem / "unl.svm", str(model))
+    lines = (problem / "unl.svm").read_bytes().splitlines(keepends=True)
+    for rows in ([*lines[1:], lines[0]], lines[:-1], lines + lines):
+        (tmp_path / "other.svm").write_bytes(b"".join(rows))
+        assert "trained on" not in notes_on(tmp_path / "other.svm", str(model))
+    assert "trained on" not in notes_on(problem / "test.svm", str(model))
+
+
+def test_one_labeled_file_is_recognized_by_its_labels(problem, resvm, tmp_path):
+    data = ["--data", problem / "test.svm", "--positive-label", 1]
+    ran = resvm("train", *data, "-o", tmp_path / "m", "--n-models", 5)
+    assert ran.code == 0, ran.err
+    noted = notes_on(problem / "test.svm", str(tmp_path / "m"))
+    assert "trained on these rows (P and U)" in noted

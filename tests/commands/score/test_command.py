@@ -539,3 +539,34 @@ def test_an_unknown_reference_is_refused(folder, resvm):
     (folder / "runs.csv").write_text(RUNS)
     code, told = bad(resvm, folder, "--compare", "runs.csv", "--reference", "forest")
     assert (code, "but the methods are cwsvm, bagging, resvm" in told) == (2, True)
+
+
+def test_a_ranking_has_no_threshold_unless_one_is_given(problem, model, resvm, tmp_path):
+    arguments = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "--model", model, "-q"]
+    (tmp_path / "r.tsv").write_bytes(resvm("rank", *arguments, "--with-known").out)
+    (tmp_path / "ids").write_text("".join(f"{n}\n" for n in range(1, 31)))
+    options = ["score", "r.tsv", "--positive-ids", "ids", "--pu"]
+    shown = resvm(*options, cwd=tmp_path).out.decode()
+    assert "a ranking has none; -T sets one" in shown
+    assert "degenerate" not in shown
+    assert "recall" not in shown.split("assumed:")[0]
+    plots = ["--plot", "p.svg", "--html", "p.html"]
+    ran = resvm(*options, "--json", "--contamination-unl", 0.2, *plots, cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    (figures,) = json.loads(ran.out)["files"]
+    assert figures["roc_auc_pu"] > 0.5
+    for name in ("threshold", "recall", "recall_low", "pu_score", "corrected_precision"):
+        assert figures[name] is None, name
+    (given,) = json.loads(resvm(*options, "--json", "-T", 0, cwd=tmp_path).out)["files"]
+    assert given["threshold"] == 0
+    assert given["recall"] > 0.5
+    ran = resvm("score", "r.tsv", "--positive-ids", "ids", cwd=tmp_path)
+    assert "a ranking has no threshold; figures at T = 0.5 mean little: -T sets one" in str(ran.out)
+
+
+def test_quiet_keeps_warnings(problem, model, resvm, tmp_path):
+    (tmp_path / "p").write_bytes(resvm("predict", model, problem / "test.svm").out)
+    options = ["score", tmp_path / "p", "--labels", problem / "test.svm", "--pu", "-q"]
+    ran = resvm(*options)
+    assert ran.out == b""
+    assert "the file does not state where its values come from" in ran.err

@@ -663,3 +663,38 @@ def test_parts_of_an_unchecked_u_with_one_byte_changed_are_not_merged(unchecked,
         change_late(folder / "unl.svm")
     merged = resvm("merge", folder / "1", folder / "2", "-o", folder / "merged")
     assert_exit(merged, 4, "data.unlabeled differ")
+
+
+def test_quiet_keeps_warnings_and_hides_remarks_and_summaries(problem, resvm, tmp_path):
+    both = (problem / "pos.svm").read_bytes() + (problem / "unl.svm").read_bytes()
+    (tmp_path / "both.svm").write_bytes(both)
+    ran = resvm(
+        *("train", "-P", problem / "pos.svm", "-U", tmp_path / "both.svm", "-o", tmp_path / "m"),
+        *("--auto", "single", "-q"),
+    )
+    assert ran.code == 0, ran.err
+    assert "30 of 30 rows of P are in U too" in ran.err
+    assert "--drop-repeated leaves them out of U" in ran.err
+    assert "tuned out of bag" not in ran.err
+    assert "ROC area " not in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_dropping_rows_of_p_gives_the_model_of_a_u_without_them(problem, resvm, tmp_path):
+    both = (problem / "pos.svm").read_bytes() + (problem / "unl.svm").read_bytes()
+    (tmp_path / "both.svm").write_bytes(both)
+    options = ["-P", problem / "pos.svm", "--n-models", 5, "-q"]
+    dropped, plain = tmp_path / "dropped", tmp_path / "plain"
+    ran = resvm("train", *options, "-U", tmp_path / "both.svm", "--drop-repeated", "-o", dropped)
+    assert ran.code == 0, ran.err
+    assert "30 rows of U repeat rows of P and are left out" in ran.err
+    assert resvm("train", *options, "-U", problem / "unl.svm", "-o", plain).code == 0
+    for path in sorted(plain.rglob("*")):
+        if path.is_file():
+            assert (dropped / path.relative_to(plain)).read_bytes() == path.read_bytes()
+    ranked = ["rank", "-P", problem / "pos.svm", "-U", tmp_path / "both.svm", "--model", dropped]
+    ran = resvm(*ranked, "--drop-repeated", "-q")
+    assert ran.code == 0, ran.err
+    ids = [line.split(b"\t")[1] for line in ran.out.splitlines()[1:]]
+    assert sorted(map(int, ids)) == list(range(31, 131))
+    assert resvm(*ranked, "-q").code == 4

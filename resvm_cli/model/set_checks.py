@@ -1,0 +1,202 @@
+"""Signs that P and U are not what they should be: swapped, overlapping, or prepared differently.
+
+Each check returns a note or None. Sound data must pass: natural duplicates, sets that are easy to
+separate, and tight clusters of positives are no signs of misuse.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+
+from resvm_cli.errors import Message, Text
+from resvm_cli.rows import BoolArray, Columns, FloatArray, Hashes, IntArray, Rows, distinct, median
+
+SWAPPED_RATIO = 10  # P this many times as large as U
+EMPTY_FRACTION = 0.5  # of the rows of P
+REFERENCE_ROWS = 2000  # rows of U whose duplicates show how common equal rows are
+# Rows of P that are in U: this many, and this fraction, or the second one and twice the usual
+# fraction of duplicates if the data has duplicates at all.
+MIN_REPEATED, FRACTION_REPEATED, FRACTION_BEYOND_USUAL = 3, 0.01, 0.25
+SCALE_RATIO = 10.0  # between the standard deviations of most features in P and in U
+MIN_ROWS, MIN_FEATURES = 10, 3  # to tell how a set was scaled
+MOST_FEATURES = 0.8
+NEGATIVE_FRACTION = 0.1  # of the rows of a set whose features were centered
+EXACT = 1e-4  # standard deviations by which means differ from 0 after rounding
+
+
+def swapped_note(
+    highest_label_pos: float, lowest_label_unl: float, n_pos: int, n_unl: int
+) -> Text | None:
+    """Return a note if labels or sizes suggest that P and U are swapped; nan is no label."""
+    if highest_label_pos <= 0 < lowest_label_unl:
+        return Message(
+            "the rows of P have labels up to {p:g}, those of U from {u:g}: are {positives} and"
+            " {unlabeled} swapped?",
+            p=highest_label_pos,
+            u=lowest_label_unl,
+        )
+    if n_pos >= SWAPPED_RATIO * n_unl:
+        return Message(
+            "P has {n_pos_rows:,} rows and U only {n_unl_rows:,}, but U is usually the larger set:"
+            " are {positives} and {unlabeled} swapped?",
+            n_pos_rows=n_pos,
+            n_unl_rows=n_unl,
+        )
+    return None
+
+
+def empty_note(positives: Rows) -> Text | None:
+    """Return a note if most rows of P have no features."""
+    n_empty = int((positives.without_zeros().lengths == 0).sum())
+    if not n_empty or n_empty < EMPTY_FRACTION * len(positives):
+        return None
+    return (
+        f"{n_empty:,} of {len(positives):,} rows of P have no features: a model cannot learn from"
+        " them; was the file converted with the wrong columns?"
+    )
+
+
+class RepeatedRows:
+    """Which rows of U have the content of a row of P; rows without features do not count.
+
+    In some data, equal rows are common. So the same is counted for a few rows of U.
+    """
+
+    def __init__(self, positives: Rows) -> None:
+        hashes = positives.content_hashes()
+        self._n_own = len(hashes)
+        self._known = distinct(hashes[hashes != 0])
+        self._copies = np.bincount(_look_up(hashes, self._known)[1], minlength=len(self._known))
+        self._found = np.zeros(len(self._known), bool)
+        self._reference: Hashes | None = None
+        self._sightings = np.zeros(0, np.int64)
+        self.n_repeated = 0  # rows of U
+
+    def add(self, rows: Rows) -> BoolArray:
+        """Add a block of U; return which of its rows are in P."""
+        hashes = rows.content_hashes()
+        if self._reference is None:
+            first = hashes[:REFERENCE_ROWS]
+            self._reference = distinct(first[first != 0])
+            self._sightings = np.zeros(len(self._reference), np.int64)
+        repeated, places = _look_up(hashes, self._known)
+        self._found[places] = True
+        self.n_repeated += int(np.count_nonzero(repeated))
+        np.add.at(self._sightings, _look_up(hashes, self._reference)[1], 1)
+        return repeated
+
+    def note(self, advice: Text) -> Text | None:
+        """Return a note if more rows of P are in U than duplicates in the data explain."""
+        n_own, n_found = self._n_own, int(self._copies[self._found].sum())
+        if n_found < max(MIN_REPEATED, FRACTION_REPEATED * n_own):
+            return None
+        usual = max(_fraction_repeated(self._copies), _fraction_repeated(self._sightings))
+        if usual and n_found / n_own <= 2 * usual + FRACTION_BEYOND_USUAL:
+            return None
+        return Message(
+            "{found:,} of {own:,} rows of P are in U too, as {repeated:,} rows: known positives are"
+            " then trained on as unlabeled and lead the ranking; {advice}",
+            found=n_found,
+            own=n_own,
+            repeated=self.n_repeated,
+            advice=advice,
+        )
+
+
+def _look_up(hashes: Hashes, known: Hashes) -> tuple[BoolArray, IntArray]:
+    """Return which hashes are among the known ones, and the places of those that are."""
+    if not len(known):
+        return np.zeros(len(hashes), bool), np.zeros(0, np.int64)
+    places = np.searchsorted(known, hashes)
+    places[places == len(known)] = 0
+    found = known[places] == hashes
+    return found, places[found]
+
+
+def _fraction_repeated(copies: IntArray) -> float:
+    """Return the fraction of rows that have a duplicate, given the number of rows per content."""
+    return float(copies[copies > 1].sum() / max(1, copies.sum()))
+
+
+def preparation_note(positives: Rows, unlabeled: Rows) -> Text | None:
+    """Return a note if P and U seem to be scaled or encoded differently.
+
+    That the sets are easy to separate is no sign of it: P may be far away or a tight cluster. Most
+    features must vary on another scale, or most entries of P be features that U does not have.
+    """
+    question = "are P and U encoded and scaled alike?"
+    if min(len(positives), len(unlabeled)) < MIN_ROWS:
+        return None
+    positives, unlabeled = positives.without_zeros(), unlabeled.without_zeros()
+    if not len(positives.values) or not len(unlabeled.values):
+        return None
+    columns = Columns(np.concatenate([positives.indices, unlabeled.indices]))
+    own, other = _Spreads(positives, columns), _Spreads(unlabeled, columns)
+    if how := own.scaled_alone(unlabeled, columns):
+        return f"in P alone, {how}, as if its file had been scaled without that of U; {question}"
+    absent = float((other.counts[columns.places(positives.indices)] == 0).mean())
+    if absent > 0.5:
+        return f"{100 * absent:.0f} % of the entries of P are features that U lacks; {question}"
+    both = (own.deviations > 0) & (other.deviations > 0)
+    if not both.any():
+        return None
+    for (name, one), (other_name, two) in permutations((("P", own), ("U", other))):
+        centered = one.n_negative[both] > NEGATIVE_FRACTION * one.n_rows
+        if _are_most(centered & (two.n_negative[both] == 0)):
+            return f"most features are often negative in {name}, never in {other_name}; {question}"
+    ratio = 10 ** median(np.log10(own.deviations[both] / other.deviations[both]))
+    if 1 / SCALE_RATIO < ratio < SCALE_RATIO:
+        return None
+    larger, smaller = ("P", "U") if ratio > 1 else ("U", "P")
+    return (
+        f"most features vary {max(ratio, 1 / ratio):,.0f} times as much in {larger} as in"
+        f" {smaller}; {question}"
+    )
+
+
+def _are_most(features: BoolArray) -> bool:
+    enough = len(features) >= MIN_FEATURES
+    return enough and bool(features.mean() >= MOST_FEATURES)
+
+
+class _Spreads:
+    """The mean, standard deviation and largest value of each feature in a set."""
+
+    def __init__(self, rows: Rows, columns: Columns) -> None:
+        place, n_rows = columns.places(rows.indices), len(rows)
+        self.n_rows = n_rows
+        self.counts = np.bincount(place, minlength=len(columns))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.means = self._sums(place, rows.values) / n_rows
+            squares = self._sums(place, (rows.values - self.means[place]) ** 2)
+            squares += (n_rows - self.counts) * self.means**2
+            self.deviations = np.sqrt(squares / n_rows)
+        self.n_negative = np.bincount(place[rows.values < 0], minlength=len(columns))
+        self._largest = np.full(len(columns), -np.inf)
+        np.maximum.at(self._largest, place, rows.values)
+        self._n_largest = np.bincount(
+            place[rows.values == self._largest[place]], minlength=len(columns)
+        )
+
+    def _sums(self, place: IntArray, values: FloatArray) -> FloatArray:
+        return np.bincount(place, weights=values, minlength=len(self.counts)).astype(np.float64)
+
+    def scaled_alone(self, others: Rows, columns: Columns) -> str | None:
+        """Return what shows that the set was scaled by its own values, as no subset would be.
+
+        Features with few levels, such as counts, say nothing: other rows have the same maximum.
+        """
+        place = columns.places(others.indices)
+        n_equal = np.bincount(place[others.values == self._largest[place]], minlength=len(columns))
+        varied = (self.counts >= MIN_ROWS) & (self.deviations > 0)
+        means, deviations = self.means[varied], self.deviations[varied]
+        centered = (np.abs(means) < EXACT * deviations) & (np.abs(deviations - 1) < 0.01)
+        if _are_most(centered):
+            return f"{centered.sum():,} features have mean 0 and standard deviation 1"
+        largest = self._largest[varied & (self._n_largest == 1) & (n_equal <= 1)]
+        same = largest == (median(largest) if len(largest) else 0.0)
+        if _are_most(same):
+            return f"{same.sum():,} features have the same largest value, {largest[same][0]:g}"
+        return None
