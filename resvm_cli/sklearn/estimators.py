@@ -37,11 +37,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from resvm_cli import api
 from resvm_cli.api.matrices import PathName, refuse_lossy
 from resvm_cli.errors import ModelError, ParameterError
-from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
+from resvm_cli.sklearn.scoring import pu_roc_auc
 from resvm_cli.training import best_json
 
 MAX_SEED = 2**31 - 1
@@ -181,6 +181,16 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def predict_votes(self, X: Any) -> FloatArray:
         """Return the fraction of members that predict each row positive."""
         return self._decisions(X).votes
+
+    def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the ROC AUC of known positives against unlabeled rows: ``pu_roc_auc``.
+
+        Accuracy, the score of other classifiers, would reward a model for predicting that
+        unlabeled positives are negative. This area needs no threshold, unlike ``pu_score``, and
+        the model with the best area on P and U is expected to be the best on positives and
+        negatives.
+        """
+        return pu_roc_auc(self, X, y, sample_weight=sample_weight)
 
     def save(self, path: PathName, *, force: bool = False) -> None:
         """Write the model directory that the commands read."""
@@ -342,29 +352,6 @@ class _Chosen(dict[str, Any]):
             if isinstance(value, (int, float, str)) and name not in ("kind", "format", "seed")
         ]
         return f"<tuned: {', '.join(chosen)}>"
-
-
-def pu_score(estimator: Any, X: Any, y: npt.ArrayLike, *, positive_label: Any = None) -> float:
-    """Score without negatives: recall² of known positives / fraction predicted positive.
-
-    The positive label is by default the ``positive_label`` of the estimator, or of the one inside
-    a pipeline, search or calibration; if that is not set, the larger label.
-    """
-    labels, chosen = estimator.classes_.tolist(), [positive_label]
-    if positive_label is None:
-        chosen = [
-            value
-            for name, value in estimator.get_params().items()
-            if name.rpartition("__")[2] == "positive_label" and value is not None
-        ] or [labels[1]]
-    if chosen[0] not in labels or any(each != chosen[0] for each in chosen):
-        raise ParameterError(
-            "pu_score cannot tell which of {labels} is positive",
-            "set its {positive_label}, as in functools.partial(pu_score, positive_label=...)",
-            labels=" and ".join(map(repr, labels)),
-        )
-    known, predicted = np.asarray(y) == chosen[0], estimator.predict(X) == chosen[0]
-    return float(pu_score_of(predicted[known].mean(), predicted.mean())) if known.any() else np.nan
 
 
 def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
