@@ -2,11 +2,13 @@
 
 from resvm_cli.api.functions import fit, load, rank, read_svmlight, tune
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
+from resvm_cli.errors import ResultWarning
 
 __all__ = [
     "Model",
     "OutOfBagRows",
     "Ranking",
+    "ResultWarning",
     "SvmlightData",
     "Tuning",
     "fit",

@@ -26,7 +26,7 @@ from resvm_cli.api.matrices import (
 )
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
-from resvm_cli.errors import DataError, ParameterError, Text
+from resvm_cli.errors import DataError, Message, ParameterError, Text, warn_caller
 from resvm_cli.model.members import Part
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
@@ -81,7 +81,7 @@ def fit(
     progress : callable, optional
         Called with the stage, the number of steps done and their total (None while unknown).
     notice : callable, optional
-        Called with the text of each notice; ``Model.notes`` holds all of them.
+        Called with the text of each note; ``Model.notes`` holds all of them.
     **parameters
         Parameters of the method, such as ``kernel``, ``n_models`` or ``auto``, named like the
         options of ``resvm train``; see ``resvm_cli.parameters`` and docs/commands/train.md.
@@ -95,11 +95,37 @@ def fit(
     ValueError
         If a parameter or the data is invalid.
     """
+    run = run_for(jobs, progress, notice)
+    model = fit_on(
+        run,
+        X,
+        y,
+        groups=groups,
+        weights=weights,
+        positive_label=positive_label,
+        oob=oob,
+        **parameters,
+    )
+    warn_caller(run.concerns)
+    return model
+
+
+def fit_on(
+    run: Run,
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    groups: Sequence[Any] | None,
+    weights: npt.ArrayLike | None,
+    positive_label: Label | None,
+    oob: bool,
+    **parameters: Any,
+) -> Model:
+    """Do the work of ``fit`` without warnings; ``run.concerns`` has what they would say."""
     with parallel.inner_threads_held():
         _require_known(parameters, TRAINING_NAMES, "fit")
-        run = _run(jobs, progress, notice)
         choice, scale = training_choice(parameters)
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = _labeled(X, y, positive_label, run)
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
@@ -135,17 +161,16 @@ def tune(
     """
     with parallel.inner_threads_held():
         _require_known(parameters, TUNING_NAMES, "tune")
-        run = _run(jobs, progress, notice)
+        run = run_for(jobs, progress, notice)
         settings = TuningSettings(**tuning_settings(parameters))
         settings.check()
         scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
         scale = None if scale == "none" else scale
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = _labeled(X, y, positive_label, run)
         data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, run)
-        return Tuning(
-            found.params, [trial.record for trial in found.trials], found.outer, _notes(run)
-        )
+    warn_caller(run.concerns)
+    return Tuning(found.params, [trial.record for trial in found.trials], found.outer, _notes(run))
 
 
 def rank(
@@ -197,7 +222,7 @@ def rank(
     """
     with parallel.inner_threads_held():
         _require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
-        run = _run(jobs, progress, notice)
+        run = run_for(jobs, progress, notice)
         listed = {
             name: RANKING_TABLE[name].convert(value)
             for name, value in parameters.items()
@@ -219,7 +244,7 @@ def rank(
             **listed,
         )
         request.check_list()
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = _labeled(X, y, positive_label, run)
         if isinstance(model, Model) and model.columns is not None:
             model.columns.require(labeled.columns)
         names = checked_names("ids", ids, len(labeled.positive))
@@ -236,11 +261,29 @@ def rank(
             trusted = Rows.from_matrix(matrix, first)
         outcomes = None if tested is None else _outcomes(tested, names)
         found = rank_on(data, request, run, stored, trusted, outcomes=outcomes)
-        listing, estimate = found.listing, found.fdr_estimate
-        rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
-        if names is not None:
-            listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, _notes(run), estimate, found.reasons)
+    warn_caller(run.concerns)
+    listing, estimate = found.listing, found.fdr_estimate
+    rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
+    if names is not None:
+        listing = replace(listing, ids=[names[row] for row in rows.tolist()])
+    return Ranking(rows, listing, found.n_suspects, _notes(run), estimate, found.reasons)
+
+
+def _labeled(X: Matrix, y: npt.ArrayLike, positive_label: Label | None, run: Run) -> LabeledMatrix:
+    """Check rows and labels; without ``positive_label``, doubt a majority of known positives."""
+    labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+    n_pos = int(labeled.positive.sum())
+    n_unl = len(labeled.positive) - n_pos
+    if positive_label is None and n_pos > n_unl:
+        run.notice(
+            Message(
+                "{n_pos:,} rows have the label 1 of known positives, and only {n_unl:,} rows are"
+                " unlabeled: are the labels swapped? set {positive_label} to be sure",
+                n_pos=n_pos,
+                n_unl=n_unl,
+            )
+        )
+    return labeled
 
 
 def _outcomes(
@@ -309,8 +352,10 @@ def read_svmlight(
     return SvmlightData(matrix, block.labels, list(block.comments or ()))
 
 
-def _run(
-    jobs: int | None, on_progress: Progress | None, on_notice: Callable[[str], None] | None
+def run_for(
+    jobs: int | None,
+    on_progress: Progress | None = None,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Run:
     """Return the run for a call, with notices worded for Python."""
 

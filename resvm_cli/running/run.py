@@ -46,8 +46,9 @@ class Engine(Protocol):
 class Run:
     """Threads, memory, progress, notices and the cluster of one run.
 
-    ``notes`` holds every notice so far, so that results can repeat them; copies made by
-    ``dataclasses.replace`` share it. A Run never leaves its process.
+    ``notes`` holds every notice so far, so that results can repeat them, and ``concerns`` those
+    that the user should act on; copies made by ``dataclasses.replace`` share both. A Run never
+    leaves its process.
     """
 
     jobs: int | None = None  # threads; None: as many as the work justifies
@@ -58,6 +59,7 @@ class Run:
     on_announce: Callable[[Text], None] | None = None
     on_wait: Callable[[], None] | None = None  # called periodically while tasks run; may raise
     notes: list[Text] = field(default_factory=list)
+    concerns: list[Text] = field(default_factory=list)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Run cannot be pickled: its callbacks cannot be sent to another process")
@@ -72,19 +74,25 @@ class Run:
         if self.on_announce is not None:
             self.on_announce(text)
 
-    def notice(self, text: Text) -> None:
-        """Tell the user something about the result, and record it in ``notes``."""
+    def notice(self, text: Text, *, routine: bool = False) -> None:
+        """Tell the user something about the result, and record it in ``notes``.
+
+        A routine notice is about a sound result: Python does not warn of it.
+        """
         self.notes.append(text)
+        if not routine:
+            self.concerns.append(text)
         if self.on_notice is not None:
             self.on_notice(text)
 
     def with_own_notes(self) -> Run:
         """Return the same run for one of several results, with separate notices."""
-        return replace(self, notes=[])
+        return replace(self, notes=[], concerns=[])
 
     def silent(self) -> Run:
         """Return the same run without callbacks, for a step that should not report anything."""
-        return replace(self, on_progress=None, on_notice=None, on_announce=None, notes=[])
+        quiet = replace(self, on_progress=None, on_notice=None, on_announce=None)
+        return quiet.with_own_notes()
 
     @property
     def is_remote(self) -> bool:

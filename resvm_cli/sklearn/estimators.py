@@ -11,7 +11,6 @@ rows give a byte-for-byte identical model.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, TypeVar
@@ -35,14 +34,16 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
+from resvm_cli.api import functions
 from resvm_cli.api.matrices import PathName, refuse_lossy
-from resvm_cli.errors import ModelError, ParameterError
+from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
 from resvm_cli.rows import FloatArray
 from resvm_cli.sklearn.scoring import pu_roc_auc
 from resvm_cli.training import best_json
+from resvm_cli.training.train import unfinished_note
 
 MAX_SEED = 2**31 - 1
 # Estimator parameters that the engine does not have.
@@ -102,26 +103,24 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
-        model = api.fit(
+        run = functions.run_for(settings["jobs"])
+        model = functions.fit_on(
+            run,
             X,
             labels,
             positive_label=label,
             groups=groups,
             weights=weights,
             oob=bool(settings.get("oob", False)),
-            jobs=settings["jobs"],
             method=self.method,
             seed=self._seed(),
             **self._options(),
         )
         self._take(model)
-        if model.n_unconverged:
-            warnings.warn(
-                f"{model.n_unconverged} of {model.n_models} members stopped"
-                " at the solver's iteration limit: scale the features or lower c_unl",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        assert model.stored.plan is not None
+        unfinished = [*map(str, unfinished_note(model.stored.plan, model.n_unconverged))]
+        warn_caller(text for text in run.concerns if str(text) not in unfinished)
+        warn_caller(unfinished, ConvergenceWarning)
         return self
 
     def tune(
@@ -236,7 +235,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             self.oob_members_ = model.oob.members
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
-        """Return the rows, their labels, and the label of known positives."""
+        """Return the rows, their labels, and the label of known positives if it is needed."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
         refuse_lossy(y, "y")
@@ -249,6 +248,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         label = self.positive_label_ = self._positive_label()
+        given = self.get_params(deep=False)["positive_label"] is not None
+        if not given and self.classes_.tolist() in CLEAR_PAIRS:
+            return rows, labels, None
         if isinstance(label, (np.number, np.bool_, float, int)):
             return rows, labels, label.item() if hasattr(label, "item") else label
         return rows, np.where(labels == label, "1", "0"), "1"  # a manifest stores only numbers
@@ -258,12 +260,11 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         chosen, labels = self.get_params(deep=False)["positive_label"], self.classes_.tolist()
         if chosen is None:
             if labels not in CLEAR_PAIRS:
-                warnings.warn(
+                text = (
                     f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
-                    " that of unlabeled rows; set positive_label to be sure",
-                    UserWarning,
-                    stacklevel=4,
+                    " that of unlabeled rows; set positive_label to be sure"
                 )
+                warn_caller([text])
             return self.classes_[1]
         if chosen not in labels:
             raise ParameterError(

@@ -200,7 +200,8 @@ def _note_density(plan: ModelPlan, data: PUData, n_rows: int, run: Run) -> None:
                     "{scale:" + scaling.kind + "} shifts zeros, so rows become dense: about"
                     " {megabytes:,.0f} MB; maxabs would keep them sparse",
                     megabytes=megabytes,
-                )
+                ),
+                routine=True,
             )
 
 

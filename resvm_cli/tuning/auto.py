@@ -35,7 +35,8 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
         what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
     area = winner.trial.score("roc_auc_of_mean")
     run.notice(
-        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {area:.4f}, P against U (selected, so optimistic)",
+        routine=True,
     )
     decision = choice.decision or winner.params.get("decision", "votes")
     return replace(choice, settings=winner.settings, decision=decision, auto=None)
@@ -122,7 +123,8 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
             scaled=scores[0],
             plain=scores[1],
             what="they are scaled" if helps else "they are not scaled",
-        )
+        ),
+        routine=True,
     )
 
 

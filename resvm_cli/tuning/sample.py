@@ -162,7 +162,8 @@ class TuningSample:
                     " this number",
                     n=len(unlabeled),
                     n_unl=n_unl,
-                )
+                ),
+                routine=True,
             )
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])

@@ -23,6 +23,9 @@ from resvm_cli.model import members
 from tests.conftest import ROOT, write_svm
 from tests.programs import run, script_command
 
+# the rows of these tests are not scaled
+pytestmark = pytest.mark.filterwarnings("ignore::resvm_cli.ResultWarning")
+
 SMALL = {"n_models": 5}
 SPARSE_NAMES = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
