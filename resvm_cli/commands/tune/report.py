@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report.charts import COLORS, GRAY, STYLE, WINNER_COLOR, Kind, saved
-from resvm_cli.report.terminal import in_options, print_json, rendered, say
+from resvm_cli.report.console import rendered
+from resvm_cli.report.terminal import in_options, print_json, say
 from resvm_cli.running.run import Run, as_ranges
 from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
