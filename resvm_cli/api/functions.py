@@ -22,7 +22,7 @@ from resvm_cli.api.matrices import (
     Matrix,
     PathName,
     as_matrix,
-    checked_names,
+    row_index,
 )
 from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
@@ -40,9 +40,11 @@ from resvm_cli.tuning.auto import choose_settings
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.tune import tune_on
 
+MAX_SEED = 2**31 - 1  # of those drawn from a generator
 JOBS = Parameter(
     "integer", None, "Number of threads; does not affect the result.", low=1, name="jobs"
 )
+N_JOBS = replace(JOBS, name="n_jobs", low=-(2**31))
 
 
 def fit(
@@ -54,6 +56,8 @@ def fit(
     positive_label: Label | None = None,
     oob: bool = False,
     jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
@@ -95,7 +99,7 @@ def fit(
     ValueError
         If a parameter or the data is invalid.
     """
-    run = run_for(jobs, progress, notice)
+    run = run_for(jobs, n_jobs, progress, notice)
     model = fit_on(
         run,
         X,
@@ -104,7 +108,7 @@ def fit(
         weights=weights,
         positive_label=positive_label,
         oob=oob,
-        **parameters,
+        **_with_seed(parameters, random_state),
     )
     warn_caller(run.concerns)
     return model
@@ -140,6 +144,8 @@ def tune(
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
     jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
@@ -161,7 +167,8 @@ def tune(
     """
     with parallel.inner_threads_held():
         _require_known(parameters, TUNING_NAMES, "tune")
-        run = run_for(jobs, progress, notice)
+        parameters = _with_seed(parameters, random_state)
+        run = run_for(jobs, n_jobs, progress, notice)
         settings = TuningSettings(**tuning_settings(parameters))
         settings.check()
         scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
@@ -186,6 +193,8 @@ def rank(
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
     jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
@@ -199,7 +208,7 @@ def rank(
     X, y, groups, weights, positive_label, jobs, progress, notice
         As for ``fit``.
     ids : iterable, optional
-        One name per row of X. Default: row numbers, starting at 1.
+        One name per row of X. Default: the index of a DataFrame, or else row numbers from 0.
     model : Model or path, optional
         A model trained on the same rows. Default: train one.
     negatives : matrix, optional
@@ -222,7 +231,8 @@ def rank(
     """
     with parallel.inner_threads_held():
         _require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
-        run = run_for(jobs, progress, notice)
+        parameters = _with_seed(parameters, random_state)
+        run = run_for(jobs, n_jobs, progress, notice)
         listed = {
             name: RANKING_TABLE[name].convert(value)
             for name, value in parameters.items()
@@ -241,32 +251,37 @@ def rank(
             negatives=None if negatives is None else "negatives",
             tested=None if tested is None else "tested",
             intervals=intervals,
+            page=True,
             **listed,
         )
         request.check_list()
         labeled = _labeled(X, y, positive_label, run)
         if isinstance(model, Model) and model.columns is not None:
             model.columns.require(labeled.columns)
-        names = checked_names("ids", ids, len(labeled.positive))
+        index = row_index(X, ids, len(labeled.positive))
         kernel, zero_based = choice.params.kernel, False
         if stored is not None:
             request.check_method(stored.manifest["method"])
             kernel, zero_based = stored.ensemble.groups[0].kernel.name, stored.zero_based
-        data = labeled.data(groups, scale, kernel=kernel, zero_based=zero_based, weights=weights)
+        data = labeled.data(
+            groups,
+            scale,
+            kernel=kernel,
+            zero_based=zero_based,
+            weights=weights,
+            ids=[*map(str, index)],
+        )
         trusted = None
         if negatives is not None:
             matrix = as_matrix(negatives, "negatives")
             labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
             first = 0 if data.zero_based and kernel != "precomputed" else 1
             trusted = Rows.from_matrix(matrix, first)
-        outcomes = None if tested is None else _outcomes(tested, names)
+        outcomes = None if tested is None else _outcomes(tested)
         found = rank_on(data, request, run, stored, trusted, outcomes=outcomes)
     warn_caller(run.concerns)
-    listing, estimate = found.listing, found.fdr_estimate
-    rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
-    if names is not None:
-        listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-    return Ranking(rows, listing, found.n_suspects, _notes(run), estimate, found.reasons)
+    rows = labeled.order[found.listing.numbers]
+    return Ranking(rows, index[rows], replace(found, notes=_notes(run)))
 
 
 def _labeled(X: Matrix, y: npt.ArrayLike, positive_label: Label | None, run: Run) -> LabeledMatrix:
@@ -286,19 +301,15 @@ def _labeled(X: Matrix, y: npt.ArrayLike, positive_label: Label | None, run: Run
     return labeled
 
 
-def _outcomes(
-    tested: Mapping[Any, Any], names: Sequence[str] | None
-) -> dict[str, tuple[bool, str]]:
-    """Return outcomes by row number, as text, starting at 1."""
-    number_of = None if names is None else {name: str(row + 1) for row, name in enumerate(names)}
+def _outcomes(tested: Mapping[Any, Any]) -> dict[str, tuple[bool, str]]:
+    """Return outcomes by id."""
     found = {}
     for row_id, outcome in tested.items():
         if outcome not in (1, 0, -1):
             raise DataError(
                 f"tested: the outcome of '{row_id}' is {outcome!r}", "expected 1 or 0 for each id"
             )
-        number = str(row_id) if number_of is None else number_of.get(str(row_id), str(row_id))
-        found[number] = outcome == 1, "tested"
+        found[str(row_id)] = outcome == 1, "tested"
     return found
 
 
@@ -354,16 +365,61 @@ def read_svmlight(
 
 def run_for(
     jobs: int | None,
+    n_jobs: int | None = None,
     on_progress: Progress | None = None,
     on_notice: Callable[[str], None] | None = None,
 ) -> Run:
     """Return the run for a call, with notices worded for Python."""
+    jobs = None if jobs is None else JOBS.convert(jobs)
+    if n_jobs is not None:
+        threads = N_JOBS.convert(n_jobs)
+        if threads == 0:
+            raise ParameterError("{n_jobs} must not be 0")
+        if threads < 0:  # as in joblib, -1 is all cores, -2 all but one
+            threads = max(1, parallel.available_cores() + 1 + threads)
+        jobs = same("jobs", jobs, "n_jobs", threads)
 
     def notice(text: Text) -> None:
         if on_notice is not None:
             on_notice(str(text))
 
-    return Run(jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice)
+    return Run(jobs=jobs, on_progress=on_progress, on_notice=notice)
+
+
+def same(name: str, value: Any, other: str, other_value: Any) -> Any:
+    """Return the value of a parameter that has two names; reject two different values."""
+    if value is not None and value != other_value:
+        raise ParameterError(
+            "{" + name + "} is {value!r}, but {" + other + "} is {other_value!r}, and both mean the"
+            " same",
+            "give one of them",
+            value=value,
+            other_value=other_value,
+        )
+    return other_value
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a seed: an integer as it is, or one drawn from a generator of numpy."""
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ParameterError("{random_state} must be at least 0, got {n}", n=random_state)
+        return int(random_state)
+    for name in ("integers", "randint"):
+        if hasattr(random_state, name):
+            return int(getattr(random_state, name)(MAX_SEED))
+    raise ParameterError(
+        "{random_state} must be an integer or a random generator of numpy, got {value!r}",
+        value=random_state,
+    )
+
+
+def _with_seed(parameters: dict[str, Any], random_state: Any) -> dict[str, Any]:
+    """Return the parameters, with the seed that ``random_state`` gives."""
+    if random_state is None:
+        return parameters
+    seed = same("seed", parameters.get("seed"), "random_state", seed_from(random_state))
+    return {**parameters, "seed": seed}
 
 
 def _notes(run: Run) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,10 @@ import numpy.typing as npt
 from resvm_cli.api.matrices import SAME_COLUMNS, ColumnLayout, Matrix, PathName, as_matrix
 from resvm_cli.commands.rank.fdr import FdrEstimate
 from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
+from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
+from resvm_cli.files.streams import as_unicode
 from resvm_cli.model.decisions import Threshold
 from resvm_cli.model.ensemble import Decisions, Predictor
 from resvm_cli.model_files.directory import (
@@ -32,6 +35,9 @@ from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
 ROWS_AT_ONCE = 1 << 13
+HTML_ROWS = 10  # shown in a notebook
+HTML_COLUMNS = ("rank", "id", "known", "decision_value", "probability", "precision")
+ID_WIDTH = 40  # of an id in a repr
 # Manifest entries that describe its files, not the model.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
@@ -208,30 +214,92 @@ class Tuning:
         return f"<tuning: {len(self.trials):,} trials, the best in params>"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
     """Rows in order of rank; values are nan if every member has seen the row."""
 
     rows: IntArray  # row indices in X
-    listing: Listing
-    n_suspects: int | None  # known positives that look false
-    notes: tuple[str, ...]
-    promise: FdrEstimate | None = None  # contamination of P and U, precision of the list
-    reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows; ids are row numbers from 1
+    index: Any  # the labels of these rows
+    result: RankResult  # what the command prints
 
     def __len__(self) -> int:
         return len(self.listing)
 
     def __repr__(self) -> str:
-        first = ", ".join([*self.ids[:3], *(["..."] if len(self) > 3 else [])])
-        return f"<ranking of {len(self):,} rows: {first}>"
+        first = [repr(row_id)[1:-1] for row_id in self.ids[:3]]  # in one line whatever they hold
+        first = [one if len(one) <= ID_WIDTH else f"{one[:ID_WIDTH]}..." for one in first]
+        return f"<ranking of {len(self):,} rows: {', '.join(first)}{', ...' * (len(self) > 3)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for notebooks."""
+        columns = {
+            name: values
+            for name, values in _columns(self.listing.head(HTML_ROWS)).items()
+            if name in HTML_COLUMNS and any(value is not None for value in values)
+        }
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        lines = [
+            "".join(f"<td>{_cell(value)}</td>" for value in record)
+            for record in zip(*columns.values(), strict=True)
+        ]
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        left = len(self) - len(lines)
+        more = f"<p>{left:,} more rows: to_frame(), save_html(path)</p>" if left else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def to_frame(self) -> Any:
+        """Return the columns that ``resvm rank`` prints, as a DataFrame indexed by row labels."""
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            text = "to_frame needs pandas, which is not installed: pip install pandas"
+            raise ModuleNotFoundError(text, name="pandas") from None
+        columns = {
+            name: [np.nan if value is None else value for value in values]
+            for name, values in self.columns.items()
+            if name != "id"
+        }
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.index))
+        frame["known"] = self.known
+        return frame.rename_axis("id") if frame.index.names == [None] else frame
+
+    def save_html(self, path: PathName) -> None:
+        """Write the web page of ``resvm rank --html``."""
+        from resvm_cli.commands.rank.page import render_page
+        from resvm_cli.files.atomic import whole_file
+
+        with whole_file(os.fspath(path)) as file:
+            file.write(render_page(self.result))
+
+    @property
+    def listing(self) -> Listing:
+        """The rows and their columns."""
+        return self.result.listing
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about the result; those that need attention were also warnings."""
+        return tuple(map(str, self.result.notes))
+
+    @property
+    def n_suspects(self) -> int | None:
+        """How many known positives look false; None if unknown."""
+        return self.result.n_suspects
+
+    @property
+    def promise(self) -> FdrEstimate | None:
+        """The contamination of P and U, and the precision of the list."""
+        return self.result.fdr_estimate
+
+    @property
+    def reasons(self) -> tuple[Reasons, ...]:
+        """What counts for and against the first ``why`` rows."""
+        return self.result.reasons
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """The columns that ``resvm rank`` prints, for ``pandas.DataFrame(ranking.columns)``."""
-        records = list(self.listing.records())
-        names = enumerate(self.listing.columns)
-        return {name: [record[index] for record in records] for index, name in names}
+        """The columns that ``resvm rank`` prints, by name, with None for an empty cell."""
+        return _columns(self.listing)
 
     @property
     def ids(self) -> list[str]:
@@ -285,3 +353,15 @@ class Ranking:
     def text(self, form: RankingFormat = "tsv") -> str:
         """Return the text that ``resvm rank`` writes, as tsv, csv or jsonl."""
         return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")
+
+
+def _columns(listing: Listing) -> dict[str, list[Any]]:
+    records = list(listing.records())
+    names = enumerate(listing.columns)
+    return {name: [record[index] for record in records] for index, name in names}
+
+
+def _cell(value: Any) -> str:
+    """Return a value as HTML."""
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return escape(as_unicode(text))

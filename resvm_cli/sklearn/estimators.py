@@ -29,7 +29,6 @@ except ModuleNotFoundError as problem:
         name="sklearn",
     ) from None
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -45,9 +44,8 @@ from resvm_cli.sklearn.scoring import pu_roc_auc
 from resvm_cli.training import best_json
 from resvm_cli.training.train import unfinished_note
 
-MAX_SEED = 2**31 - 1
 # Estimator parameters that the engine does not have.
-ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label")
+ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", "positive_label")
 NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
     " set {positive_label} to 0 or 1"
@@ -65,7 +63,7 @@ def _constructor(method: MethodName, **more: Any) -> Any:
         if name not in ("method", "seed") and method not in parameter.unused
     }
     defaults |= {"scale": None, **more, "params": None}
-    defaults |= {"positive_label": None, "jobs": None, "random_state": 0}
+    defaults |= {"positive_label": None, "jobs": None, "n_jobs": None, "random_state": 0}
 
     def __init__(self: Any, **given: Any) -> None:
         for name in given:
@@ -103,7 +101,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
-        run = functions.run_for(settings["jobs"])
+        run = functions.run_for(settings["jobs"], settings["n_jobs"])
         model = functions.fit_on(
             run,
             X,
@@ -139,6 +137,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X, labels, label = self._validated(X, y)
         given = self._options()
         shared = {name: given[name] for name in (*SHARED_NAMES, "scale") if name in given}
+        jobs = {name: self.get_params(deep=False)[name] for name in ("jobs", "n_jobs")}
         tuning = api.tune(
             X,
             labels,
@@ -146,7 +145,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             groups=groups,
             weights=weights,
             method=self.method,
-            **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
+            **{"seed": self._seed(), **jobs, **shared, **options},
         )
         self.tuning_ = tuning
         return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
@@ -283,14 +282,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
-        if isinstance(state, (int, np.integer)):
-            if state < 0:
-                raise ParameterError("{random_state} must be at least 0, got {value}", value=state)
-            return int(state)
-        try:
-            return int(check_random_state(state).randint(MAX_SEED))
-        except ValueError as error:
-            raise ParameterError("{random_state}: {error}", error=error) from None
+        return functions.seed_from(np.random if state is None else state)
 
     def _options(self) -> dict[str, Any]:
         """Return the engine parameters that differ from their defaults."""
