@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -34,14 +34,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
 from resvm_cli.api import functions
+from resvm_cli.api.arguments import documented, entry, run_for, seed_from
 from resvm_cli.api.matrices import PathName, refuse_lossy
 from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.model.plan import Plan
-from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
+from resvm_cli.parameters import SHARED_NAMES, MethodName
 from resvm_cli.rows import FloatArray
+from resvm_cli.sklearn.constructors import (
+    OPTIONS,
+    ROWS,
+    TRAINING_ROWS,
+    TunedParameters,
+    constructor,
+    stored_parameters,
+    with_parameters,
+)
 from resvm_cli.sklearn.scoring import pu_roc_auc
-from resvm_cli.training import best_json
 from resvm_cli.training.train import unfinished_note
 
 # Estimator parameters that the engine does not have.
@@ -55,37 +63,12 @@ CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which 1 can only be the positive on
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
 
 
-def _constructor(method: MethodName, **more: Any) -> Any:
-    """Return the ``__init__`` of an estimator, with the method's parameters from the table."""
-    defaults = {
-        name: parameter.default
-        for name, parameter in METHOD_TABLE.items()
-        if name not in ("method", "seed") and method not in parameter.unused
-    }
-    defaults |= {"scale": None, **more, "params": None}
-    defaults |= {"positive_label": None, "jobs": None, "n_jobs": None, "random_state": 0}
-
-    def __init__(self: Any, **given: Any) -> None:
-        for name in given:
-            if name not in defaults:
-                raise TypeError(f"__init__() got an unexpected keyword argument '{name}'")
-        for name, default in defaults.items():
-            setattr(self, name, given.get(name, default))
-
-    keywords = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
-        for name, default in defaults.items()
-    ]
-    itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-    vars(__init__)["__signature__"] = Signature([itself, *keywords])
-    return __init__
-
-
 class _PUClassifier(ClassifierMixin, BaseEstimator):
     """Base class of the three estimators."""
 
     method: ClassVar[MethodName]
 
+    @documented(parameters=TRAINING_ROWS)
     def fit(
         self: Estimator,
         X: Any,
@@ -94,14 +77,30 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
-        """Learn from known positives and unlabeled rows; see ``resvm_cli.fit``.
+        """Learn from known positives and unlabeled rows.
 
-        Rows of one group are never split between a bag and the rows that it scores. ``weights``
-        gives the confidence in known positives, from 0 to 1, one number per row of X (resvm only).
+        {parameters}
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is invalid.
+
+        Warns
+        -----
+        ResultWarning
+            If the result needs attention; ``notes_`` has these and other notes.
+        ConvergenceWarning
+            If members stopped at the solver's iteration limit.
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
-        run = functions.run_for(settings["jobs"], settings["n_jobs"])
+        run = run_for(settings["jobs"], settings["n_jobs"])
         model = functions.fit_on(
             run,
             X,
@@ -121,6 +120,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         warn_caller(unfinished, ConvergenceWarning)
         return self
 
+    @documented(parameters=[*TRAINING_ROWS, entry("**options", *OPTIONS)])
     def tune(
         self: Estimator,
         X: Any,
@@ -132,7 +132,17 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     ) -> Estimator:
         """Choose parameters without negatives and set ``params`` to them, for ``fit`` to use.
 
-        ``options`` are the parameters of ``resvm_cli.tune``; ``tuning_`` holds the trials.
+        {parameters}
+
+        Returns
+        -------
+        self
+            The estimator, not fitted yet; ``tuning_`` holds the trials.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is invalid.
         """
         X, labels, label = self._validated(X, y)
         given = self._options()
@@ -148,13 +158,21 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             **{"seed": self._seed(), **jobs, **shared, **options},
         )
         self.tuning_ = tuning
-        return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
+        return self.set_params(params=TunedParameters(tuning.params))  # type: ignore[no-any-return]
 
+    @documented(parameters=ROWS)
     def decision_function(self, X: Any) -> FloatArray:
         """Return a number for each row, above 0 if it is predicted to be of ``classes_[1]``.
 
         It is the decision value minus the threshold, negated if ``positive_label_`` is
         ``classes_[0]``. To rank rows, use ``score_samples``.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            One number per row.
         """
         margins = self.decision_values(X) - self.threshold_
         if self.positive_label_ == self.classes_[1]:
@@ -162,22 +180,58 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         # a row at the threshold is not predicted positive, so it belongs to classes_[1]
         return np.where(margins == 0, np.finfo(float).tiny, -margins)
 
+    @documented(parameters=ROWS)
     def decision_values(self, X: Any) -> FloatArray:
-        """Return the decision values that ``resvm predict`` writes."""
+        """Return the decision values that ``resvm predict`` writes.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            Above ``threshold_`` where the row is predicted positive.
+        """
         return self._decisions(X).by(self.model_.decision)
 
+    @documented(parameters=ROWS)
     def score_samples(self, X: Any) -> FloatArray:
-        """Return the decision values: larger for likelier positives, whatever the labels."""
+        """Return the decision values: larger for likelier positives, whatever the labels.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            One number per row.
+        """
         return self.decision_values(X)
 
+    @documented(parameters=ROWS)
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return labels: ``positive_label_`` if the decision value exceeds the threshold."""
+        """Return labels: ``positive_label_`` if the decision value exceeds the threshold.
+
+        {parameters}
+
+        Returns
+        -------
+        array of labels
+            One of ``classes_`` per row.
+        """
         of_second = self.decision_function(X) > 0
         labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
         return labels
 
+    @documented(parameters=ROWS)
     def predict_votes(self, X: Any) -> FloatArray:
-        """Return the fraction of members that predict each row positive."""
+        """Return the fraction of members that predict each row positive.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            From 0 to 1.
+        """
         return self._decisions(X).votes
 
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
@@ -187,11 +241,40 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         unlabeled positives are negative. This area needs no threshold, unlike ``pu_score``, and
         the model with the best area on P and U is expected to be the best on positives and
         negatives.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame
+            Rows that the estimator was not fitted on.
+        y : array of labels
+            The two labels that the estimator was fitted with.
+        sample_weight : array, optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            From 0 to 1; 0.5 for a random order, nan if y has only one label.
         """
         return pu_roc_auc(self, X, y, sample_weight=sample_weight)
 
     def save(self, path: PathName, *, force: bool = False) -> None:
-        """Write the model directory that the commands read."""
+        """Write the model directory that the commands read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The directory to create.
+        force : bool, default=False
+            Replace a model that is already there.
+
+        Raises
+        ------
+        ValueError
+            If there is a model already.
+        FileError
+            If writing failed.
+        """
         check_is_fitted(self)
         self.model_.save(path, force=force)
 
@@ -199,8 +282,24 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
         """Load a model that ``save`` or ``resvm train`` wrote.
 
-        Models do not store labels: ``classes`` gives the label of unlabeled rows, then that of
-        positives. Fitting the estimator again on the same rows gives the same model.
+        Fitting the estimator again on the same rows gives the same model.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The model directory.
+        classes : sequence of two labels, default=(-1, 1)
+            The label of unlabeled rows, then that of positives, which models do not store.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator of this class.
+
+        Raises
+        ------
+        ModelError
+            If there is no such model, it is damaged, or it is of another method.
         """
         model = api.load(path)
         if model.method != cls.method:
@@ -208,7 +307,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             raise ModelError(
                 f"{os.fspath(path)}: holds a {fitting[model.method]}, not a {cls.__name__}"
             )
-        found = cls(**_stored_parameters(cls, model))
+        found = cls(**stored_parameters(cls, model))
         found.classes_ = np.unique(classes)
         if len(classes) != 2 or len(found.classes_) != 2:
             raise ParameterError(
@@ -282,7 +381,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
-        return functions.seed_from(np.random if state is None else state)
+        return seed_from(np.random if state is None else state)
 
     def _options(self) -> dict[str, Any]:
         """Return the engine parameters that differ from their defaults."""
@@ -304,76 +403,76 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+@with_parameters
 class RESVMClassifier(_PUClassifier):
     """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
 
-    The parameters are those of ``resvm train``, plus ``auto`` (True to score settings out of bag
-    and pool the best, or "single" to use only the best one; parameters that differ from their
-    defaults are not changed), ``params`` (the result of ``tune``), ``oob`` (whether to set
-    ``oob_decision_values_`` and ``oob_members_``), ``positive_label``, ``jobs`` and
-    ``random_state``.
+    {parameters}
+
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resvm_cli.sklearn import RESVMClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2  # the positives
+    >>> y = (np.arange(300) < 40).astype(int)  # those of them that are known
+    >>> estimator = RESVMClassifier(n_models=20).fit(X, y)
+    >>> estimator.predict([[2, 2], [0, 0]])
+    array([1, 0])
+    >>> best = np.flatnonzero(y == 0)[np.argsort(-estimator.oob_decision_values_[y == 0])]
+    >>> int((best[:50] < 100).sum())  # positives among the 50 best unlabeled rows
+    46
     """
 
     method: ClassVar[MethodName] = "resvm"
-    __init__ = _constructor("resvm", decision=None, auto=False, oob=True)
+    __init__ = constructor("resvm", decision=None, auto=False, oob=True)
 
 
+@with_parameters
 class BaggingSVMClassifier(_PUClassifier):
     """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
 
     No row of P is out of bag, so ``oob_decision_values_`` is nan for known positives.
+
+    {parameters}
+
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resvm_cli.sklearn import BaggingSVMClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = (np.arange(300) < 40).astype(int)
+    >>> BaggingSVMClassifier(n_models=20).fit(X, y).predict([[2, 2], [0, 0]])
+    array([1, 0])
     """
 
     method: ClassVar[MethodName] = "bagging"
-    __init__ = _constructor("bagging", decision=None, oob=True)
+    __init__ = constructor("bagging", decision=None, oob=True)
 
 
+@with_parameters
 class ClassWeightedSVMClassifier(_PUClassifier):
-    """Class-weighted SVM: one model trained on all of P and U, with a penalty for each class."""
+    """Class-weighted SVM: one model trained on all of P and U, with a penalty for each class.
+
+    {parameters}
+
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resvm_cli.sklearn import ClassWeightedSVMClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = (np.arange(300) < 40).astype(int)
+    >>> ClassWeightedSVMClassifier(w_pos=2).fit(X, y).predict([[2, 2], [0, 0]])
+    array([1, 0])
+    """
 
     method: ClassVar[MethodName] = "cwsvm"
-    __init__ = _constructor("cwsvm")
-
-
-class _Chosen(dict[str, Any]):
-    """Parameters chosen by ``tune``, with a short repr that leaves out digests."""
-
-    def __repr__(self) -> str:
-        chosen = [
-            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in self.items()
-            if isinstance(value, (int, float, str)) and name not in ("kind", "format", "seed")
-        ]
-        return f"<tuned: {', '.join(chosen)}>"
-
-
-def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
-    """Return the parameters with which this estimator class would fit the same model again."""
-    plan = model.stored.plan
-    if plan is None:
-        return {}
-    # quantiles can be used alongside another scaling of the data
-    scale = next((kind for kind in plan.scalings if kind != "quantile"), "quantile")
-    settings = [
-        Setting(_planned_parameters(each), weight, None if each.scale == scale else each.scale)
-        for each, weight in zip(plan.plans, plan.weights, strict=True)
-    ]
-    found: dict[str, Any] = {"random_state": plan.seed, "decision": model.decision}
-    found |= {name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias")}
-    if len(settings) == 1:
-        found |= {"scale": scale or "none", **vars(settings[0].params)}
-    else:
-        found["params"] = best_json.described(settings, model.decision, scale, {}, {})
-    declared = signature(kind.__init__).parameters
-    return {name: value for name, value in found.items() if name in declared}
-
-
-def _planned_parameters(plan: Plan) -> MethodParameters:
-    """Return the parameters of one setting of a model, except its seed and cache size."""
-    values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
-    values["feature_weights"] = plan.feature_weights
-    values["gamma"] = plan.kernel.gamma or "scale"  # linear members have none
-    if plan.w_pos is not None:
-        del values["c_pos"]
-    names = [name for name in METHOD_TABLE if name in values and name not in ("seed", "cache_mb")]
-    return MethodParameters(**{name: values[name] for name in names})
+    __init__ = constructor("cwsvm")

@@ -179,10 +179,10 @@ class PUStratifiedKFold(StratifiedGroupKFold):
     ...     X[order],
     ...     y[order],
     ...     cv=PUStratifiedKFold(3),
-    ...     train_sizes=[0.2, 1.0],
+    ...     train_sizes=[0.5, 1.0],
     ... )
     >>> sizes, scores.mean(axis=1).round(2)
-    (array([ 40, 200]), array([0.85, 0.85]))
+    (array([100, 200]), array([0.85, 0.85]))
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = 0) -> None:

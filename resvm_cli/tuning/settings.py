@@ -33,7 +33,7 @@ from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 DEFAULT_MEMBERS = 50
 SCREENING_MEMBERS = 8  # with which an informed candidate is scored
-METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
+METHOD = Parameter("choice", "resvm", "The method.", choices=(*METHOD_NAMES, "all"), name="method")
 TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
 
