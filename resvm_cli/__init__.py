@@ -6,10 +6,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from resvm_cli.api import Model, Ranking, Tuning, fit, load, rank, read_svmlight, tune
+    from resvm_cli.api import (
+        Model,
+        OutOfBagRows,
+        Ranking,
+        ResultWarning,
+        SvmlightData,
+        Tuning,
+        fit,
+        load,
+        rank,
+        read_svmlight,
+        tune,
+    )
 
 __version__ = "0.2.0"
-__all__ = ["Model", "Ranking", "Tuning", "fit", "load", "rank", "read_svmlight", "tune"]
+__all__ = [
+    "Model",
+    "OutOfBagRows",
+    "Ranking",
+    "ResultWarning",
+    "SvmlightData",
+    "Tuning",
+    "fit",
+    "load",
+    "rank",
+    "read_svmlight",
+    "tune",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,10 @@
-"""Every error that is not a bug, with its exit code."""
+"""Every error that is not a bug, with its exit code, and the warning of the Python API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 PYTHON_NAMES = {"output": "path"}  # where Python's keyword differs from the command line's
@@ -144,6 +146,23 @@ class ClusterError(ResvmError):
     """A cluster that cannot be reached, was lost, or has incompatible workers."""
 
     exit_code = 5
+
+
+class ResultWarning(UserWarning):
+    """A result that may not be what was meant: the warning says why, and what to try.
+
+    ``warnings.simplefilter("ignore", resvm_cli.ResultWarning)`` silences all of them. The result's
+    notes repeat them.
+    """
+
+
+def warn_caller(texts: Iterable[Text], category: type[Warning] = ResultWarning) -> None:
+    """Issue warnings about the line that called the package, through whichever modules."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_globals.get("__name__", "").startswith("resvm_cli.") and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    for text in texts:
+        warnings.warn(str(text), category, stacklevel=level)
 
 
 class ClosedPipe(Exception):

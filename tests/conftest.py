@@ -29,9 +29,13 @@ settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("untimed")
 
 # They start no program either, and take seconds: make test runs them.
-THOROUGH = ("api/test_functions.py", "metrics/test_contamination_correction.py")
+THOROUGH = (
+    "api/test_functions.py",
+    "api/test_warnings.py",
+    "metrics/test_contamination_correction.py",
+)
 THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "training/test_parts.py")
-THOROUGH += ("training/test_expected_performance.py", "test_sklearn.py")
+THOROUGH += ("training/test_expected_performance.py", "test_sklearn.py", "test_sklearn_scoring.py")
 STARTS_OR_MEASURES = re.compile(
     r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|(perf|studies)\b)", re.MULTILINE
 )

@@ -38,6 +38,7 @@ SOUND = {
     "contamination_unl": (0,),
     "seed": (0,),
     "random_state": (0,),
+    "n_jobs": (-1,),
     "positive_label": (0,),
     "max_extensions": (0,),
     "outer": (0,),
@@ -84,7 +85,9 @@ def assert_refused(call, name, value):
     assert not OPTION.search(text), text
 
 
-@pytest.mark.parametrize("name", [*TRAINING_NAMES, "groups", "positive_label", "jobs"])
+@pytest.mark.parametrize(
+    "name", [*TRAINING_NAMES, "groups", "positive_label", "jobs", "n_jobs", "random_state"]
+)
 def test_fit_refuses_bad_values_by_name(rows, name):
     for value in bad_values(name):
         chosen = {"n_models": 2} if name != "c_pos" else {}
@@ -92,7 +95,7 @@ def test_fit_refuses_bad_values_by_name(rows, name):
         assert_refused(lambda chosen=chosen: resvm_cli.fit(*rows, **chosen), name, value)
 
 
-@pytest.mark.parametrize("name", [*TUNING_NAMES, "groups", "jobs"])
+@pytest.mark.parametrize("name", [*TUNING_NAMES, "groups", "jobs", "n_jobs", "random_state"])
 def test_tune_refuses_bad_values_by_name(rows, name):
     if name == "oob":
         pytest.skip("every value is true or false")

@@ -15,6 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli.api.arguments import (
+    documented,
+    range_entries,
+    require_known,
+    run_for,
+    shared_entries,
+    table_entries,
+    with_seed,
+)
 from resvm_cli.api.matrices import (
     ColumnLayout,
     Label,
@@ -22,28 +31,45 @@ from resvm_cli.api.matrices import (
     Matrix,
     PathName,
     as_matrix,
-    checked_names,
+    row_index,
 )
-from resvm_cli.api.results import Model, OutOfBagRows, Ranking, SvmlightData, Tuning
+from resvm_cli.api.rankings import Ranking
+from resvm_cli.api.reading import load
+from resvm_cli.api.results import Model, OutOfBagRows, Tuning
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
-from resvm_cli.errors import DataError, ParameterError, Text
+from resvm_cli.errors import DataError, Message, ParameterError, warn_caller
 from resvm_cli.model.members import Part
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
-from resvm_cli.parameters import RANKING_TABLE, TRAINING_TABLE, Parameter
+from resvm_cli.model_files.directory import StoredModel
+from resvm_cli.parameters import (
+    METHOD_TABLE,
+    RANKING_TABLE,
+    SHARED_NAMES,
+    TRAINING_TABLE,
+    TUNING_TABLE,
+    Parameter,
+)
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_choice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
+from resvm_cli.tuning.settings import METHOD, TUNING_NAMES, TuningSettings, tuning_settings
+from resvm_cli.tuning.space import AXIS_NAMES
 from resvm_cli.tuning.tune import choose_settings, tune_on
 
-JOBS = Parameter(
-    "integer", None, "Number of threads; does not affect the result.", low=1, name="jobs"
+CALLING = ("jobs", "n_jobs", "random_state", "progress", "notice")
+DATA = ("X", "y", "groups", "weights", "positive_label")
+TRAINING = {**METHOD_TABLE, **TRAINING_TABLE}
+TUNING = {**METHOD_TABLE, **TUNING_TABLE, "scale": TRAINING_TABLE["scale"], "method": METHOD}
+
+
+@documented(
+    parameters=[
+        *shared_entries(*DATA, "oob", *CALLING),
+        *table_entries(TRAINING, TRAINING_NAMES),
+    ]
 )
-
-
 def fit(
     X: Matrix,
     y: npt.ArrayLike,
@@ -53,58 +79,92 @@ def fit(
     positive_label: Label | None = None,
     oob: bool = False,
     jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Model:
     """Learn from known positives and unlabeled rows.
 
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame of numbers
-        One row per example.
-    y : array of labels
-        Rows with ``positive_label`` are known positives, all others are unlabeled.
-    groups : sequence, optional
-        One group name per row. Rows of one group are never split between a bag and the rows that
-        it scores.
-    weights : array, optional
-        Confidence in each known positive, from 0 to 1. One number per row of X; numbers of
-        unlabeled rows are ignored. Bags draw rows of P in proportion to it.
-    positive_label : number or str, optional
-        The label of known positives. Default: 1, if all other labels are 0, or all are -1.
-    oob : bool, default=False
-        Keep the out-of-bag decision values of the training rows in ``Model.oob``.
-    jobs : int, optional
-        Number of threads; does not affect the result. Default: as many as the work can use.
-    progress : callable, optional
-        Called with the stage, the number of steps done and their total (None while unknown).
-    notice : callable, optional
-        Called with the text of each notice; ``Model.notes`` holds all of them.
-    **parameters
-        Parameters of the method, such as ``kernel``, ``n_models`` or ``auto``, named like the
-        options of ``resvm train``; see ``resvm_cli.parameters`` and docs/commands/train.md.
+    The model is byte-for-byte identical to the one that ``resvm train --data`` writes for the same
+    rows, parameters and seed.
+
+    {parameters}
 
     Returns
     -------
     Model
+        The trained ensemble.
 
     Raises
     ------
     ValueError
         If a parameter or the data is invalid.
+
+    Warns
+    -----
+    ResultWarning
+        If the result needs attention, for example because features are on different scales.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2  # the positives
+    >>> y = np.arange(300) < 40  # those of them that are known
+    >>> model = resvm_cli.fit(X, y, n_models=20)
+    >>> model
+    <resvm model: 20 members, 2 features, positive above 0.4853 by votes>
+    >>> model.predict([[2, 2], [0, 0]])
+    array([ 1, -1])
     """
+    run = run_for(jobs, n_jobs, progress, notice)
+    model = fit_on(
+        run,
+        X,
+        y,
+        groups=groups,
+        weights=weights,
+        positive_label=positive_label,
+        oob=oob,
+        **with_seed(parameters, random_state),
+    )
+    warn_caller(run.concerns)
+    return model
+
+
+def fit_on(
+    run: Run,
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    groups: Sequence[Any] | None,
+    weights: npt.ArrayLike | None,
+    positive_label: Label | None,
+    oob: bool,
+    **parameters: Any,
+) -> Model:
+    """Do the work of ``fit`` without warnings; ``run.concerns`` has what they would say."""
     with parallel.inner_threads_held():
-        _require_known(parameters, TRAINING_NAMES, "fit")
-        run = _run(jobs, progress, notice)
+        require_known(parameters, TRAINING_NAMES, "fit")
         choice, scale = training_choice(parameters)
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = _labeled(X, y, positive_label, run)
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
         return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs, labeled.columns)
 
 
+@documented(
+    parameters=[
+        *shared_entries(*DATA, *CALLING),
+        *table_entries(TUNING, ("method", *SHARED_NAMES, "scale")),
+        *range_entries(AXIS_NAMES),
+        *table_entries(TUNING, TUNING_TABLE),
+    ]
+)
 def tune(
     X: Matrix,
     y: npt.ArrayLike,
@@ -113,40 +173,70 @@ def tune(
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
     jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
     """Choose hyperparameters without negatives; ``fit(X, y, params=tuning)`` uses them.
 
-    Parameters
-    ----------
-    X, y, groups, weights, positive_label, jobs, progress, notice
-        As for ``fit``.
-    **parameters
-        How to search, named like the options of ``resvm tune``; see
-        ``resvm_cli.parameters.TuningParameters`` and docs/commands/tune.md. Ranges are numbers,
-        lists of numbers, or strings such as ``"1..100:log"``.
+    {parameters}
 
     Returns
     -------
     Tuning
+        The best parameters, and all trials.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data is invalid.
+
+    Warns
+    -----
+    ResultWarning
+        If the result needs attention, for example because the best value is on the edge of a range.
+
+    Notes
+    -----
+    A range is a number, a list of numbers, or a string such as ``"1..100:log"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = np.arange(300) < 40
+    >>> tuning = resvm_cli.tune(X, y)
+    >>> tuning
+    <tuning: 15 trials, the best in params>
+    >>> resvm_cli.fit(X, y, params=tuning)
+    <resvm model: 90 members, 2 features, positive above 0.546 by mean>
     """
     with parallel.inner_threads_held():
-        _require_known(parameters, TUNING_NAMES, "tune")
-        run = _run(jobs, progress, notice)
+        require_known(parameters, TUNING_NAMES, "tune")
+        parameters = with_seed(parameters, random_state)
+        run = run_for(jobs, n_jobs, progress, notice)
         settings = TuningSettings(**tuning_settings(parameters))
         settings.check()
         scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
         scale = None if scale == "none" else scale
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = _labeled(X, y, positive_label, run)
         data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, run)
-        return Tuning(
-            found.params, [trial.record for trial in found.trials], found.outer, _notes(run)
-        )
+    warn_caller(run.concerns)
+    return Tuning(found.params, [trial.record for trial in found.trials], found.outer, _notes(run))
 
 
+@documented(
+    parameters=[
+        *shared_entries(*DATA, "ids", "model", "negatives", "tested", "intervals", *CALLING),
+        *table_entries(RANKING_TABLE, RANKING_TABLE),
+        *table_entries(TRAINING, TRAINING_NAMES, {"decision": None}),
+    ]
+)
 def rank(
     X: Matrix,
     y: npt.ArrayLike,
@@ -160,43 +250,54 @@ def rank(
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
     jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Ranking:
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
-    Each row is scored only by members of the ensemble that have not seen it.
+    Each row is scored only by members of the ensemble that have not seen it. Without ``model``,
+    settings are searched for as with ``auto=True``, unless parameters of the ensemble or
+    ``auto=False`` are given.
 
-    Parameters
-    ----------
-    X, y, groups, weights, positive_label, jobs, progress, notice
-        As for ``fit``.
-    ids : iterable, optional
-        One name per row of X. Default: row numbers, starting at 1.
-    model : Model or path, optional
-        A model trained on the same rows. Default: train one.
-    negatives : matrix, optional
-        Trusted negatives. They are scored but not trained on, and add conformal p-values.
-    tested : mapping, optional
-        The outcomes (1 or 0) of tested rows of U, by id: a random sample of U, or all of the first
-        rows. Estimates of precision then agree with them.
-    intervals : bool, default=True
-        Whether to resample members to compute ``rank_low`` and ``rank_high``.
-    **parameters
-        ``audit``, ``with_known``, ``top``, ``fdr``, ``why``, ``contamination_pos`` and
-        ``contamination_unl`` (see ``resvm_cli.parameters.RankingParameters`` and
-        docs/commands/rank.md); without ``model``, also the parameters of ``fit``. Settings are
-        searched for as with ``auto=True``, unless parameters of the ensemble or ``auto=False`` are
-        given.
+    {parameters}
 
     Returns
     -------
     Ranking
+        The rows in order, with values, chances and expected precision.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data is invalid.
+    ModelError
+        If ``model`` was trained on other rows.
+
+    Warns
+    -----
+    ResultWarning
+        If the result needs attention, for example because some rows are in every bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = np.arange(300) < 40
+    >>> ranking = resvm_cli.rank(X, y, n_models=20)
+    >>> ranking
+    <ranking of 260 rows: 56, 92, 75, ...>
+    >>> int((ranking.rows[:50] < 100).sum())  # positives among the first 50
+    46
     """
     with parallel.inner_threads_held():
-        _require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
-        run = _run(jobs, progress, notice)
+        require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
+        parameters = with_seed(parameters, random_state)
+        run = run_for(jobs, n_jobs, progress, notice)
         listed = {
             name: RANKING_TABLE[name].convert(value)
             for name, value in parameters.items()
@@ -215,123 +316,71 @@ def rank(
             negatives=None if negatives is None else "negatives",
             tested=None if tested is None else "tested",
             intervals=intervals,
+            page=True,
             **listed,
         )
         request.check_list()
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = _labeled(X, y, positive_label, run)
         if isinstance(model, Model) and model.columns is not None:
             model.columns.require(labeled.columns)
-        names = checked_names("ids", ids, len(labeled.positive))
+        index = row_index(X, ids, len(labeled.positive))
         kernel, zero_based = choice.params.kernel, False
         if stored is not None:
             request.check_method(stored.manifest["method"])
             kernel, zero_based = stored.ensemble.groups[0].kernel.name, stored.zero_based
-        data = labeled.data(groups, scale, kernel=kernel, zero_based=zero_based, weights=weights)
+        data = labeled.data(
+            groups,
+            scale,
+            kernel=kernel,
+            zero_based=zero_based,
+            weights=weights,
+            ids=[*map(str, index)],
+        )
         trusted = None
         if negatives is not None:
             matrix = as_matrix(negatives, "negatives")
             labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
             first = 0 if data.zero_based and kernel != "precomputed" else 1
             trusted = Rows.from_matrix(matrix, first)
-        outcomes = None if tested is None else _outcomes(tested, names)
+        outcomes = None if tested is None else _outcomes(tested)
         found = rank_on(data, request, run, stored, trusted, outcomes=outcomes)
-        listing, estimate = found.listing, found.fdr_estimate
-        rows = np.array([int(number) - 1 for number in listing.ids], np.int64)
-        if names is not None:
-            listing = replace(listing, ids=[names[row] for row in rows.tolist()])
-        return Ranking(rows, listing, found.n_suspects, _notes(run), estimate, found.reasons)
+    warn_caller(run.concerns)
+    rows = labeled.order[found.listing.numbers]
+    return Ranking(rows, index[rows], replace(found, notes=_notes(run)))
 
 
-def _outcomes(
-    tested: Mapping[Any, Any], names: Sequence[str] | None
-) -> dict[str, tuple[bool, str]]:
-    """Return outcomes by row number, as text, starting at 1."""
-    number_of = None if names is None else {name: str(row + 1) for row, name in enumerate(names)}
+def _labeled(X: Matrix, y: npt.ArrayLike, positive_label: Label | None, run: Run) -> LabeledMatrix:
+    """Check rows and labels; without ``positive_label``, doubt a majority of known positives."""
+    labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+    n_pos = int(labeled.positive.sum())
+    n_unl = len(labeled.positive) - n_pos
+    if positive_label is None and n_pos > n_unl:
+        run.notice(
+            Message(
+                "{n_pos:,} rows have the label 1 of known positives, and only {n_unl:,} rows are"
+                " unlabeled: are the labels swapped? set {positive_label} to be sure",
+                n_pos=n_pos,
+                n_unl=n_unl,
+            )
+        )
+    return labeled
+
+
+def _outcomes(tested: Mapping[Any, Any]) -> dict[str, tuple[bool, str]]:
+    """Return outcomes by id."""
     found = {}
     for row_id, outcome in tested.items():
         if outcome not in (1, 0, -1):
             raise DataError(
                 f"tested: the outcome of '{row_id}' is {outcome!r}", "expected 1 or 0 for each id"
             )
-        number = str(row_id) if number_of is None else number_of.get(str(row_id), str(row_id))
-        found[number] = outcome == 1, "tested"
+        found[str(row_id)] = outcome == 1, "tested"
     return found
-
-
-def load(path: PathName) -> Model:
-    """Load a model that ``resvm train`` or ``Model.save`` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The model directory.
-
-    Returns
-    -------
-    Model
-    """
-    return Model(*load_with_out_of_bag(os.fspath(path), required=False))
-
-
-def read_svmlight(
-    path: PathName, *, zero_based: bool = False, features: int | None = None
-) -> SvmlightData:
-    """Read an svmlight file, plain or compressed.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    zero_based : bool, default=False
-        Whether features are numbered from 0.
-    features : int, optional
-        Number of columns. Default: the largest feature index in the file.
-
-    Returns
-    -------
-    SvmlightData
-        ``X`` (a CSR matrix), ``y`` (labels) and ``ids`` (trailing comments).
-    """
-    from scipy.sparse import csr_matrix
-
-    from resvm_cli.files.svmlight import read_file
-
-    block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
-    rows = block.rows
-    first = 0 if zero_based else 1
-    width = rows.max_index + 1 - first if features is None else features
-    if rows.max_index - first >= width:
-        raise DataError(f"{path}: has feature {rows.max_index}, more than features={features}")
-    matrix = csr_matrix(
-        (rows.values, rows.indices - first, rows.indptr), shape=(len(rows), max(0, width))
-    )
-    return SvmlightData(matrix, block.labels, list(block.comments or ()))
-
-
-def _run(
-    jobs: int | None, on_progress: Progress | None, on_notice: Callable[[str], None] | None
-) -> Run:
-    """Return the run for a call, with notices worded for Python."""
-
-    def notice(text: Text) -> None:
-        if on_notice is not None:
-            on_notice(str(text))
-
-    return Run(
-        jobs=_converted(JOBS, jobs), on_progress=on_progress, on_notice=notice, on_remark=notice
-    )
 
 
 def _notes(run: Run) -> tuple[str, ...]:
     """Return all notices of a run, worded for Python."""
     return tuple(str(text) for text in run.notes)
-
-
-def _require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
-    """Reject unknown parameters with the same message as Python."""
-    for name in given:
-        if name not in known:
-            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
 
 
 def _converted(parameter: Parameter, value: Any) -> Any:

@@ -168,6 +168,15 @@ def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
     )
 
 
+def row_index(X: Matrix, ids: Any, n_rows: int) -> Any:
+    """Return the labels of the rows of X: ``ids``, or the index of a DataFrame, or 0, 1, ..."""
+    if ids is not None:
+        checked_names("ids", ids, n_rows)
+        return np.fromiter(ids, object, n_rows)
+    has_index = hasattr(X, "iloc") and hasattr(X, "index")
+    return X.index if has_index else np.arange(n_rows)
+
+
 @dataclass(frozen=True, eq=False)
 class LabeledMatrix:
     """A matrix, and which of its rows are known positives."""
@@ -215,8 +224,9 @@ class LabeledMatrix:
         kernel: KernelName = "rbf",
         zero_based: bool = False,
         weights: npt.ArrayLike | None = None,
+        ids: Sequence[str] | None = None,
     ) -> MemoryData:
-        """Return P and U for the engine."""
+        """Return P and U for the engine; ``ids`` name the rows of X."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
         n_rows, n_columns = self.matrix.shape
         if source.precomputed and n_rows != n_columns:
@@ -238,7 +248,7 @@ class LabeledMatrix:
             self.positive,
             groups=of_rows,
             weights=weights,
-            ids=[str(row + 1) for row in self.order.tolist()],
+            ids=None if ids is None else [ids[row] for row in self.order.tolist()],
             scale=source.scale,
             precomputed=source.precomputed,
             zero_based=source.zero_based,

@@ -1,4 +1,4 @@
-"""Results of the API functions: models, tuning results, rankings and file contents."""
+"""Models and tuning results of the API functions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.api.matrices import SAME_COLUMNS, ColumnLayout, Matrix, PathName, as_matrix
-from resvm_cli.commands.rank.fdr import FdrEstimate
-from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
-from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
 from resvm_cli.model.ensemble import Decisions, Predictor
@@ -36,32 +32,62 @@ ROWS_AT_ONCE = 1 << 13
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
 
-class SvmlightData(NamedTuple):
-    """The contents of an svmlight file."""
-
-    X: Any  # scipy's CSR matrix
-    y: FloatArray  # nan if a line has no label
-    ids: list[str]  # trailing comments, empty if there is none
-
-
 @dataclass(frozen=True, eq=False)
 class OutOfBagRows:
-    """Decision values of the training rows by members that have not seen them."""
+    """Decision values of the training rows by members that have not seen them.
 
-    decision_values: FloatArray  # nan if every member has seen the row
-    members: IntArray  # how many members have not seen the row
+    Attributes
+    ----------
+    decision_values : array of float
+        One per row of X; nan if every member has seen the row.
+    members : array of int
+        How many members have not seen each row.
+    """
+
+    decision_values: FloatArray
+    members: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained ensemble, which predicts rows and can be saved for the command line."""
+    """A trained ensemble, which predicts rows and can be saved for the command line.
+
+    ``fit`` and ``load`` return models.
+
+    Attributes
+    ----------
+    oob : OutOfBagRows or None
+        Out-of-bag decision values of the training rows; None unless ``fit`` was asked for them.
+    notes : tuple of str
+        Notes about the training; those that need attention were also warnings.
+    jobs : int or None
+        Number of threads for predictions. None: as many as there are cores.
+    columns : ColumnLayout or None
+        The number and names of the training columns; None if the model was loaded.
+    stored : StoredModel
+        The model as the commands have it.
+    table : OutOfBag or None
+        Out-of-bag values that are saved with the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2  # the positives
+    >>> model = resvm_cli.fit(X, np.arange(300) < 40, n_models=20, decision="mean")
+    >>> model.method, model.n_models, round(model.threshold.value, 2)
+    ('resvm', 20, -0.1)
+    >>> model.decision_values([[2, 2], [0, 0]]).round(1)
+    array([ 1.1, -1.6])
+    """
 
     stored: StoredModel
-    table: OutOfBag | None  # saved with the model
+    table: OutOfBag | None
     oob: OutOfBagRows | None = None
     notes: tuple[str, ...] = ()
     jobs: int | None = None
-    columns: ColumnLayout | None = None  # of the training rows; None if the model was loaded
+    columns: ColumnLayout | None = None
 
     def __repr__(self) -> str:
         members = "1 member" if self.n_models == 1 else f"{self.n_models:,} members"
@@ -76,6 +102,7 @@ class Model:
 
     @property
     def method(self) -> MethodName:
+        """The method: resvm, bagging or cwsvm."""
         method: MethodName = self.stored.manifest["method"]
         return method
 
@@ -146,7 +173,23 @@ class Model:
             )
 
     def decisions(self, X: Matrix) -> Decisions:
-        """Return the votes, sums, decision values and means of each row."""
+        """Return the votes, sums, decision values and means of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table
+            Rows with the columns of the training rows, in the same order.
+
+        Returns
+        -------
+        Decisions
+            Its arrays ``votes``, ``sums``, ``values`` and ``means`` have one number per row.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of the training rows, or a value is not finite.
+        """
         parts = self._each_block(X, self._predictor.decisions)
         names = ("votes", "sums", "values", "means", "n_members")
         joined = Decisions(
@@ -161,24 +204,112 @@ class Model:
         return joined
 
     def decision_values(self, X: Matrix) -> FloatArray:
-        """Return decision values by the model's rule, as ``resvm predict`` writes them."""
+        """Return decision values by the model's rule, as ``resvm predict`` writes them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table
+            Rows with the columns of the training rows, in the same order.
+
+        Returns
+        -------
+        array of float
+            Larger for likelier positives.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of the training rows, or a value is not finite.
+        """
         return self.decisions(X).by(self.decision)
 
     def predict(self, X: Matrix, threshold: float | None = None) -> IntArray:
-        """Return 1 if the decision value exceeds the threshold (default: the model's), else -1."""
+        """Return 1 if the decision value exceeds the threshold (default: the model's), else -1.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table
+            Rows with the columns of the training rows, in the same order.
+        threshold : float, optional
+            Rows with a larger decision value are predicted positive. Default: that of the model.
+
+        Returns
+        -------
+        array of int
+            1 or -1 per row.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of the training rows, or a value is not finite.
+        """
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
 
     def votes(self, X: Matrix) -> FloatArray:
-        """Return the fraction of members that predict each row positive."""
+        """Return the fraction of members that predict each row positive.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table
+            Rows with the columns of the training rows, in the same order.
+
+        Returns
+        -------
+        array of float
+            From 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of the training rows, or a value is not finite.
+        """
         return self.decisions(X).votes
 
     def member_values(self, X: Matrix) -> FloatArray:
-        """Return the decision value of each member: rows x members."""
+        """Return the decision value of each member: rows x members.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table
+            Rows with the columns of the training rows, in the same order.
+
+        Returns
+        -------
+        array of float
+            One row per row of X, one column per member.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of the training rows, or a value is not finite.
+        """
         return np.concatenate(self._each_block(X, self._predictor.member_values))
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
-        """Write a model directory for the commands and return its manifest."""
+        """Write a model directory, which ``load`` and the commands read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The directory to create.
+        force : bool, default=False
+            Replace a model that is already there.
+
+        Returns
+        -------
+        dict
+            The manifest.
+
+        Raises
+        ------
+        ValueError
+            If there is a model already.
+        ModelError
+            If the model was loaded from format 1, which this version does not write.
+        FileError
+            If writing failed.
+        """
         if self.stored.manifest.get("format") == 1:
             raise ModelError(
                 "the model has format 1, but this version writes"
@@ -197,91 +328,24 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """The result of a search; ``fit(X, y, params=tuning)`` uses it."""
+    """The result of ``tune``; ``fit(X, y, params=tuning)`` uses it.
 
-    params: dict[str, Any]  # as in best.json
-    trials: list[dict[str, Any]]  # as in trials.jsonl
-    outer: tuple[float, ...]  # the metric on each outer fold
+    Attributes
+    ----------
+    params : dict
+        The chosen parameters, as in best.json.
+    trials : list of dict
+        What was tried, and its scores, as in trials.jsonl.
+    outer : tuple of float
+        The metric on each outer fold; empty without nested cross-validation.
+    notes : tuple of str
+        Notes about the search; those that need attention were also warnings.
+    """
+
+    params: dict[str, Any]
+    trials: list[dict[str, Any]]
+    outer: tuple[float, ...]
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<tuning: {len(self.trials):,} trials, the best in params>"
-
-
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """Rows in order of rank; values are nan if every member has seen the row."""
-
-    rows: IntArray  # row indices in X
-    listing: Listing
-    n_suspects: int | None  # known positives that look false
-    notes: tuple[str, ...]
-    promise: FdrEstimate | None = None  # contamination of P and U, precision of the list
-    reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows; ids are row numbers from 1
-
-    def __len__(self) -> int:
-        return len(self.listing)
-
-    def __repr__(self) -> str:
-        first = ", ".join([*self.ids[:3], *(["..."] if len(self) > 3 else [])])
-        return f"<ranking of {len(self):,} rows: {first}>"
-
-    @property
-    def columns(self) -> dict[str, list[Any]]:
-        """The columns that ``resvm rank`` prints, for ``pandas.DataFrame(ranking.columns)``."""
-        records = list(self.listing.records())
-        names = enumerate(self.listing.columns)
-        return {name: [record[index] for record in records] for index, name in names}
-
-    @property
-    def ids(self) -> list[str]:
-        return self.listing.ids
-
-    @property
-    def known(self) -> npt.NDArray[np.bool_]:
-        return self.listing.known
-
-    @property
-    def decision_values(self) -> FloatArray:
-        return self.listing.values
-
-    @property
-    def votes(self) -> FloatArray:
-        return self.listing.votes
-
-    @property
-    def members(self) -> IntArray:
-        """How many members scored each row."""
-        return self.listing.n_members
-
-    @property
-    def rank_low(self) -> IntArray | None:
-        return self.listing.low
-
-    @property
-    def rank_high(self) -> IntArray | None:
-        return self.listing.high
-
-    @property
-    def expected_false(self) -> FloatArray | None:
-        """The expected number of false positives down to each row; None unless ``audit``."""
-        return self.listing.expected_false
-
-    @property
-    def precision(self) -> FloatArray | None:
-        """The expected fraction of positives down to each row; None for an audit."""
-        return self.listing.further.get("precision")
-
-    @property
-    def probability(self) -> FloatArray | None:
-        """The chance that each row of U is positive; nan if unknown, None for an audit."""
-        return self.listing.further.get("probability")
-
-    @property
-    def further(self) -> dict[str, FloatArray]:
-        """Additional columns by name, as in ``resvm rank``: estimates, bounds, p- and q-values."""
-        return dict(self.listing.further)
-
-    def text(self, form: RankingFormat = "tsv") -> str:
-        """Return the text that ``resvm rank`` writes, as tsv, csv or jsonl."""
-        return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")

@@ -15,7 +15,8 @@ import typer
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
 from resvm_cli.options.running import Json, output_option
 from resvm_cli.options.training import data_option
-from resvm_cli.report.terminal import print_data, print_json, rendered
+from resvm_cli.report.console import rendered
+from resvm_cli.report.terminal import print_data, print_json
 
 if TYPE_CHECKING:
     from resvm_cli.model.ensemble import Ensemble

@@ -46,8 +46,9 @@ class Engine(Protocol):
 class Run:
     """Threads, memory, progress, notices and the cluster of one run.
 
-    ``notes`` holds every notice and remark so far, so that results can repeat them; copies made by
-    ``dataclasses.replace`` share it. A Run never leaves its process.
+    ``notes`` holds every notice and remark so far, so that results can repeat them, and
+    ``concerns`` the notices alone; copies made by ``dataclasses.replace`` share both. A Run never
+    leaves its process.
     """
 
     jobs: int | None = None  # threads; None: as many as the work justifies
@@ -59,6 +60,7 @@ class Run:
     on_announce: Callable[[Text], None] | None = None
     on_wait: Callable[[], None] | None = None  # called periodically while tasks run; may raise
     notes: list[Text] = field(default_factory=list)
+    concerns: list[Text] = field(default_factory=list)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Run cannot be pickled: its callbacks cannot be sent to another process")
@@ -76,6 +78,7 @@ class Run:
     def notice(self, text: Text) -> None:
         """Warn the user about the data or the result, and record it in ``notes``."""
         self.notes.append(text)
+        self.concerns.append(text)
         if self.on_notice is not None:
             self.on_notice(text)
 
@@ -87,13 +90,12 @@ class Run:
 
     def with_own_notes(self) -> Run:
         """Return the same run for one of several results, with separate notices."""
-        return replace(self, notes=[])
+        return replace(self, notes=[], concerns=[])
 
     def silent(self) -> Run:
         """Return the same run without callbacks, for a step that should not report anything."""
-        return replace(
-            self, on_progress=None, on_notice=None, on_remark=None, on_announce=None, notes=[]
-        )
+        quiet = replace(self, on_progress=None, on_notice=None, on_remark=None, on_announce=None)
+        return quiet.with_own_notes()
 
     @property
     def is_remote(self) -> bool:

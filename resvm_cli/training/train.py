@@ -196,7 +196,7 @@ def _note_density(plan: ModelPlan, data: PUData, n_rows: int, run: Run) -> None:
             continue
         megabytes = n_rows * len(scaling.indices) * DENSE_BYTES / 1e6
         if megabytes >= 1:
-            run.notice(
+            run.remark(
                 Message(
                     "{scale:" + scaling.kind + "} shifts zeros, so rows become dense: about"
                     " {megabytes:,.0f} MB; maxabs would keep them sparse",

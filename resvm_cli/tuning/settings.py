@@ -35,7 +35,7 @@ INFORMED: dict[str, Any] = {
     "max_unl": 1500,
     "gram_mb": 150.0,
 }
-METHOD = Parameter("choice", "resvm", "", choices=(*METHOD_NAMES, "all"), name="method")
+METHOD = Parameter("choice", "resvm", "The method.", choices=(*METHOD_NAMES, "all"), name="method")
 TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
 

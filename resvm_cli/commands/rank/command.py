@@ -215,12 +215,13 @@ def _write(
 
     from resvm_cli.commands.rank import report
     from resvm_cli.commands.rank.listing import format_ranking
+    from resvm_cli.commands.rank.page import render_page
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.report import terminal
 
     if listing.html is not None:
         with output_file(listing.html) as write:
-            write(report.render_page(result, request.source, terminal.command_line()))
+            write(render_page(result, request.source, terminal.command_line()))
     if listing.why_out is not None:
         with output_file(listing.why_out) as write:
             write(report.reason_lines(result.reasons))

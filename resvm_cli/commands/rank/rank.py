@@ -210,7 +210,7 @@ def rank_on(
         trusted, notes = scored_negatives(negatives, scorer, data.unlabeled())
         scorer = replace(scorer, negatives=trusted)
         for note in notes:
-            run.notice(note)
+            run.remark(note)
     result = _ranked(request, data, plan, scorer, run, tested)
     if request.why is not None:
         reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)

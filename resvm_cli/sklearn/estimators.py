@@ -11,9 +11,8 @@ rows give a byte-for-byte identical model.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -30,23 +29,31 @@ except ModuleNotFoundError as problem:
         name="sklearn",
     ) from None
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
+from resvm_cli.api import functions
+from resvm_cli.api.arguments import documented, entry, run_for, seed_from
 from resvm_cli.api.matrices import PathName, refuse_lossy
-from resvm_cli.errors import ModelError, ParameterError
-from resvm_cli.metrics.ranking import pu_score as pu_score_of
+from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.model.plan import Plan
-from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
+from resvm_cli.parameters import SHARED_NAMES, MethodName
 from resvm_cli.rows import FloatArray
-from resvm_cli.training.choice import best_json
+from resvm_cli.sklearn.constructors import (
+    OPTIONS,
+    ROWS,
+    TRAINING_ROWS,
+    TunedParameters,
+    constructor,
+    stored_parameters,
+    with_parameters,
+)
+from resvm_cli.sklearn.scoring import pu_roc_auc
+from resvm_cli.training.train import unfinished_note
 
-MAX_SEED = 2**31 - 1
 # Estimator parameters that the engine does not have.
-ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label")
+ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", "positive_label")
 NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
     " set {positive_label} to 0 or 1"
@@ -56,37 +63,12 @@ CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which 1 can only be the positive on
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
 
 
-def _constructor(method: MethodName, **more: Any) -> Any:
-    """Return the ``__init__`` of an estimator, with the method's parameters from the table."""
-    defaults = {
-        name: parameter.default
-        for name, parameter in METHOD_TABLE.items()
-        if name not in ("method", "seed") and method not in parameter.unused
-    }
-    defaults |= {"scale": None, **more, "params": None}
-    defaults |= {"positive_label": None, "jobs": None, "random_state": 0}
-
-    def __init__(self: Any, **given: Any) -> None:
-        for name in given:
-            if name not in defaults:
-                raise TypeError(f"__init__() got an unexpected keyword argument '{name}'")
-        for name, default in defaults.items():
-            setattr(self, name, given.get(name, default))
-
-    keywords = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
-        for name, default in defaults.items()
-    ]
-    itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-    vars(__init__)["__signature__"] = Signature([itself, *keywords])
-    return __init__
-
-
 class _PUClassifier(ClassifierMixin, BaseEstimator):
     """Base class of the three estimators."""
 
     method: ClassVar[MethodName]
 
+    @documented(parameters=TRAINING_ROWS)
     def fit(
         self: Estimator,
         X: Any,
@@ -95,35 +77,50 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
-        """Learn from known positives and unlabeled rows; see ``resvm_cli.fit``.
+        """Learn from known positives and unlabeled rows.
 
-        Rows of one group are never split between a bag and the rows that it scores. ``weights``
-        gives the confidence in known positives, from 0 to 1, one number per row of X (resvm only).
+        {parameters}
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is invalid.
+
+        Warns
+        -----
+        ResultWarning
+            If the result needs attention; ``notes_`` has these and other notes.
+        ConvergenceWarning
+            If members stopped at the solver's iteration limit.
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
-        model = api.fit(
+        run = run_for(settings["jobs"], settings["n_jobs"])
+        model = functions.fit_on(
+            run,
             X,
             labels,
             positive_label=label,
             groups=groups,
             weights=weights,
             oob=bool(settings.get("oob", False)),
-            jobs=settings["jobs"],
             method=self.method,
             seed=self._seed(),
             **self._options(),
         )
         self._take(model)
-        if model.n_unconverged:
-            warnings.warn(
-                f"{model.n_unconverged} of {model.n_models} members stopped"
-                " at the solver's iteration limit: scale the features or lower c_unl",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        assert model.stored.plan is not None
+        unfinished = [*map(str, unfinished_note(model.stored.plan, model.n_unconverged))]
+        warn_caller(text for text in run.concerns if str(text) not in unfinished)
+        warn_caller(unfinished, ConvergenceWarning)
         return self
 
+    @documented(parameters=[*TRAINING_ROWS, entry("**options", *OPTIONS)])
     def tune(
         self: Estimator,
         X: Any,
@@ -135,11 +132,22 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     ) -> Estimator:
         """Choose parameters without negatives and set ``params`` to them, for ``fit`` to use.
 
-        ``options`` are the parameters of ``resvm_cli.tune``; ``tuning_`` holds the trials.
+        {parameters}
+
+        Returns
+        -------
+        self
+            The estimator, not fitted yet; ``tuning_`` holds the trials.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is invalid.
         """
         X, labels, label = self._validated(X, y)
         given = self._options()
         shared = {name: given[name] for name in (*SHARED_NAMES, "scale") if name in given}
+        jobs = {name: self.get_params(deep=False)[name] for name in ("jobs", "n_jobs")}
         tuning = api.tune(
             X,
             labels,
@@ -147,16 +155,24 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             groups=groups,
             weights=weights,
             method=self.method,
-            **{"seed": self._seed(), "jobs": self.get_params()["jobs"], **shared, **options},
+            **{"seed": self._seed(), **jobs, **shared, **options},
         )
         self.tuning_ = tuning
-        return self.set_params(params=_Chosen(tuning.params))  # type: ignore[no-any-return]
+        return self.set_params(params=TunedParameters(tuning.params))  # type: ignore[no-any-return]
 
+    @documented(parameters=ROWS)
     def decision_function(self, X: Any) -> FloatArray:
         """Return a number for each row, above 0 if it is predicted to be of ``classes_[1]``.
 
         It is the decision value minus the threshold, negated if ``positive_label_`` is
         ``classes_[0]``. To rank rows, use ``score_samples``.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            One number per row.
         """
         margins = self.decision_values(X) - self.threshold_
         if self.positive_label_ == self.classes_[1]:
@@ -164,26 +180,101 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         # a row at the threshold is not predicted positive, so it belongs to classes_[1]
         return np.where(margins == 0, np.finfo(float).tiny, -margins)
 
+    @documented(parameters=ROWS)
     def decision_values(self, X: Any) -> FloatArray:
-        """Return the decision values that ``resvm predict`` writes."""
+        """Return the decision values that ``resvm predict`` writes.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            Above ``threshold_`` where the row is predicted positive.
+        """
         return self._decisions(X).by(self.model_.decision)
 
+    @documented(parameters=ROWS)
     def score_samples(self, X: Any) -> FloatArray:
-        """Return the decision values: larger for likelier positives, whatever the labels."""
+        """Return the decision values: larger for likelier positives, whatever the labels.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            One number per row.
+        """
         return self.decision_values(X)
 
+    @documented(parameters=ROWS)
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return labels: ``positive_label_`` if the decision value exceeds the threshold."""
+        """Return labels: ``positive_label_`` if the decision value exceeds the threshold.
+
+        {parameters}
+
+        Returns
+        -------
+        array of labels
+            One of ``classes_`` per row.
+        """
         of_second = self.decision_function(X) > 0
         labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
         return labels
 
+    @documented(parameters=ROWS)
     def predict_votes(self, X: Any) -> FloatArray:
-        """Return the fraction of members that predict each row positive."""
+        """Return the fraction of members that predict each row positive.
+
+        {parameters}
+
+        Returns
+        -------
+        array of float
+            From 0 to 1.
+        """
         return self._decisions(X).votes
 
+    def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the ROC AUC of known positives against unlabeled rows: ``pu_roc_auc``.
+
+        Accuracy, the score of other classifiers, would reward a model for predicting that
+        unlabeled positives are negative. This area needs no threshold, unlike ``pu_score``, and
+        the model with the best area on P and U is expected to be the best on positives and
+        negatives.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame
+            Rows that the estimator was not fitted on.
+        y : array of labels
+            The two labels that the estimator was fitted with.
+        sample_weight : array, optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            From 0 to 1; 0.5 for a random order, nan if y has only one label.
+        """
+        return pu_roc_auc(self, X, y, sample_weight=sample_weight)
+
     def save(self, path: PathName, *, force: bool = False) -> None:
-        """Write the model directory that the commands read."""
+        """Write the model directory that the commands read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The directory to create.
+        force : bool, default=False
+            Replace a model that is already there.
+
+        Raises
+        ------
+        ValueError
+            If there is a model already.
+        FileError
+            If writing failed.
+        """
         check_is_fitted(self)
         self.model_.save(path, force=force)
 
@@ -191,8 +282,24 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
         """Load a model that ``save`` or ``resvm train`` wrote.
 
-        Models do not store labels: ``classes`` gives the label of unlabeled rows, then that of
-        positives. Fitting the estimator again on the same rows gives the same model.
+        Fitting the estimator again on the same rows gives the same model.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The model directory.
+        classes : sequence of two labels, default=(-1, 1)
+            The label of unlabeled rows, then that of positives, which models do not store.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator of this class.
+
+        Raises
+        ------
+        ModelError
+            If there is no such model, it is damaged, or it is of another method.
         """
         model = api.load(path)
         if model.method != cls.method:
@@ -200,7 +307,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             raise ModelError(
                 f"{os.fspath(path)}: holds a {fitting[model.method]}, not a {cls.__name__}"
             )
-        found = cls(**_stored_parameters(cls, model))
+        found = cls(**stored_parameters(cls, model))
         found.classes_ = np.unique(classes)
         if len(classes) != 2 or len(found.classes_) != 2:
             raise ParameterError(
@@ -226,7 +333,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             self.oob_members_ = model.oob.members
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
-        """Return the rows, their labels, and the label of known positives."""
+        """Return the rows, their labels, and the label of known positives if it is needed."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
         refuse_lossy(y, "y")
@@ -239,6 +346,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         label = self.positive_label_ = self._positive_label()
+        given = self.get_params(deep=False)["positive_label"] is not None
+        if not given and self.classes_.tolist() in CLEAR_PAIRS:
+            return rows, labels, None
         if isinstance(label, (np.number, np.bool_, float, int)):
             return rows, labels, label.item() if hasattr(label, "item") else label
         return rows, np.where(labels == label, "1", "0"), "1"  # a manifest stores only numbers
@@ -248,12 +358,11 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         chosen, labels = self.get_params(deep=False)["positive_label"], self.classes_.tolist()
         if chosen is None:
             if labels not in CLEAR_PAIRS:
-                warnings.warn(
+                text = (
                     f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
-                    " that of unlabeled rows; set positive_label to be sure",
-                    UserWarning,
-                    stacklevel=4,
+                    " that of unlabeled rows; set positive_label to be sure"
                 )
+                warn_caller([text])
             return self.classes_[1]
         if chosen not in labels:
             raise ParameterError(
@@ -272,14 +381,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
-        if isinstance(state, (int, np.integer)):
-            if state < 0:
-                raise ParameterError("{random_state} must be at least 0, got {value}", value=state)
-            return int(state)
-        try:
-            return int(check_random_state(state).randint(MAX_SEED))
-        except ValueError as error:
-            raise ParameterError("{random_state}: {error}", error=error) from None
+        return seed_from(np.random if state is None else state)
 
     def _options(self) -> dict[str, Any]:
         """Return the engine parameters that differ from their defaults."""
@@ -301,99 +403,76 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+@with_parameters
 class RESVMClassifier(_PUClassifier):
     """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
 
-    The parameters are those of ``resvm train``, plus ``auto`` (True to score settings out of bag
-    and pool the best, or "single" to use only the best one; parameters that differ from their
-    defaults are not changed), ``params`` (the result of ``tune``), ``oob`` (whether to set
-    ``oob_decision_values_`` and ``oob_members_``), ``positive_label``, ``jobs`` and
-    ``random_state``.
+    {parameters}
+
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resvm_cli.sklearn import RESVMClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2  # the positives
+    >>> y = (np.arange(300) < 40).astype(int)  # those of them that are known
+    >>> estimator = RESVMClassifier(n_models=20).fit(X, y)
+    >>> estimator.predict([[2, 2], [0, 0]])
+    array([1, 0])
+    >>> best = np.flatnonzero(y == 0)[np.argsort(-estimator.oob_decision_values_[y == 0])]
+    >>> int((best[:50] < 100).sum())  # positives among the 50 best unlabeled rows
+    46
     """
 
     method: ClassVar[MethodName] = "resvm"
-    __init__ = _constructor("resvm", decision=None, auto=False, oob=True)
+    __init__ = constructor("resvm", decision=None, auto=False, oob=True)
 
 
+@with_parameters
 class BaggingSVMClassifier(_PUClassifier):
     """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
 
     No row of P is out of bag, so ``oob_decision_values_`` is nan for known positives.
+
+    {parameters}
+
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resvm_cli.sklearn import BaggingSVMClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = (np.arange(300) < 40).astype(int)
+    >>> BaggingSVMClassifier(n_models=20).fit(X, y).predict([[2, 2], [0, 0]])
+    array([1, 0])
     """
 
     method: ClassVar[MethodName] = "bagging"
-    __init__ = _constructor("bagging", decision=None, oob=True)
+    __init__ = constructor("bagging", decision=None, oob=True)
 
 
+@with_parameters
 class ClassWeightedSVMClassifier(_PUClassifier):
-    """Class-weighted SVM: one model trained on all of P and U, with a penalty for each class."""
+    """Class-weighted SVM: one model trained on all of P and U, with a penalty for each class.
+
+    {parameters}
+
+    {attributes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from resvm_cli.sklearn import ClassWeightedSVMClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = (np.arange(300) < 40).astype(int)
+    >>> ClassWeightedSVMClassifier(w_pos=2).fit(X, y).predict([[2, 2], [0, 0]])
+    array([1, 0])
+    """
 
     method: ClassVar[MethodName] = "cwsvm"
-    __init__ = _constructor("cwsvm")
-
-
-class _Chosen(dict[str, Any]):
-    """Parameters chosen by ``tune``, with a short repr that leaves out digests."""
-
-    def __repr__(self) -> str:
-        chosen = [
-            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in self.items()
-            if isinstance(value, (int, float, str)) and name not in ("kind", "format", "seed")
-        ]
-        return f"<tuned: {', '.join(chosen)}>"
-
-
-def pu_score(estimator: Any, X: Any, y: npt.ArrayLike, *, positive_label: Any = None) -> float:
-    """Score without negatives: recall² of known positives / fraction predicted positive.
-
-    The positive label is by default the ``positive_label`` of the estimator, or of the one inside
-    a pipeline, search or calibration; if that is not set, the larger label.
-    """
-    labels, chosen = estimator.classes_.tolist(), [positive_label]
-    if positive_label is None:
-        chosen = [
-            value
-            for name, value in estimator.get_params().items()
-            if name.rpartition("__")[2] == "positive_label" and value is not None
-        ] or [labels[1]]
-    if chosen[0] not in labels or any(each != chosen[0] for each in chosen):
-        raise ParameterError(
-            "pu_score cannot tell which of {labels} is positive",
-            "set its {positive_label}, as in functools.partial(pu_score, positive_label=...)",
-            labels=" and ".join(map(repr, labels)),
-        )
-    known, predicted = np.asarray(y) == chosen[0], estimator.predict(X) == chosen[0]
-    return float(pu_score_of(predicted[known].mean(), predicted.mean())) if known.any() else np.nan
-
-
-def _stored_parameters(kind: type[_PUClassifier], model: api.Model) -> dict[str, Any]:
-    """Return the parameters with which this estimator class would fit the same model again."""
-    plan = model.stored.plan
-    if plan is None:
-        return {}
-    # quantiles can be used alongside another scaling of the data
-    scale = next((kind for kind in plan.scalings if kind != "quantile"), "quantile")
-    settings = [
-        Setting(_planned_parameters(each), weight, None if each.scale == scale else each.scale)
-        for each, weight in zip(plan.plans, plan.weights, strict=True)
-    ]
-    found: dict[str, Any] = {"random_state": plan.seed, "decision": model.decision}
-    found |= {name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias")}
-    if len(settings) == 1:
-        found |= {"scale": scale or "none", **vars(settings[0].params)}
-    else:
-        found["params"] = best_json(settings, model.decision, scale, {}, {})
-    declared = signature(kind.__init__).parameters
-    return {name: value for name, value in found.items() if name in declared}
-
-
-def _planned_parameters(plan: Plan) -> MethodParameters:
-    """Return the parameters of one setting of a model, except its seed and cache size."""
-    values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
-    values["feature_weights"] = plan.feature_weights
-    values["gamma"] = plan.kernel.gamma or "scale"  # linear members have none
-    if plan.w_pos is not None:
-        del values["c_pos"]
-    names = [name for name in METHOD_TABLE if name in values and name not in ("seed", "cache_mb")]
-    return MethodParameters(**{name: values[name] for name in names})
+    __init__ = constructor("cwsvm")

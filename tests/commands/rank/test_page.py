@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from resvm_cli.commands.rank import report
+from resvm_cli.commands.rank import page
 from resvm_cli.commands.rank.fdr import FdrEstimate, WhatIf
 from resvm_cli.commands.rank.listing import Listing, Recovery
+from resvm_cli.commands.rank.page import render_page
 from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.metrics.intervals import Interval
@@ -65,7 +66,7 @@ def content(page):
 
 
 def test_columns_hold_the_list_with_nothing_for_nan(result):
-    data = content(report.render_page(result))
+    data = content(render_page(result))
     assert data["list"]["value"] == [1.12346, 0.5, 0.25, None]
     assert data["list"]["members"] == [7, 7, 7, 0]
     assert data["list"]["kind"] is None
@@ -75,14 +76,14 @@ def test_columns_hold_the_list_with_nothing_for_nan(result):
 
 
 def test_names_cannot_end_the_script_and_need_not_be_utf8(result):
-    page = report.render_page(result)
+    page = render_page(result)
     assert page.count(b"</script>") == 2
     assert content(page)["list"]["id"][0] == "</script><b>&0\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
-    monkeypatch.setattr(report, "MAX_PAGE_ROWS", 2)
-    data = content(report.render_page(result))
+    monkeypatch.setattr(page, "MAX_PAGE_ROWS", 2)
+    data = content(render_page(result))
     assert len(data["list"]["id"]) == 2
     assert any("first 2 rows" in told for told in data["made"])
 
@@ -104,7 +105,7 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
     ],
 )
 def test_the_page_names_its_data_and_the_command(result, source, heading, said):
-    page = report.render_page(result, source, "resvm rank -P 'my hits.svm'")
+    page = render_page(result, source, "resvm rank -P 'my hits.svm'")
     data = content(page)
     assert (data["heading"], data["data"]) == (heading, said)
     assert data["command"] == "resvm rank -P 'my hits.svm'"
@@ -113,7 +114,7 @@ def test_the_page_names_its_data_and_the_command(result, source, heading, said):
 
 def test_an_audit_is_of_the_known_positives(result):
     audit = replace(result, audit=True)
-    data = content(report.render_page(audit, TrainingInput("hits.svm", "library.svm")))
+    data = content(render_page(audit, TrainingInput("hits.svm", "library.svm")))
     assert data["heading"] == "Known positives of hits.svm, most suspicious first"
 
 
@@ -121,7 +122,7 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
     unknown = Interval(float("nan"), 0.0, 0.444)
     cases = (WhatIf(0.05, 10, 4.2), WhatIf(0.1, 10, 7.6))
     estimate = FdrEstimate(unknown, unknown, False, False, None, cases=cases)
-    data = content(report.render_page(replace(result, n_suspects=None, fdr_estimate=estimate)))
+    data = content(render_page(replace(result, n_suspects=None, fdr_estimate=estimate)))
     assert ["positives in U, estimated (at most 45 %)", "unknown"] in data["tiles"]
     told = " ".join(data["made"])
     assert "if 5 % of U are positive: 4 of the first 10; if 10 %: 8." in told

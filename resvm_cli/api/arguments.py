@@ -1,0 +1,233 @@
+"""Arguments that functions and estimators share: what they mean, threads and seeds.
+
+The docstrings of functions that take the parameters of a method are completed from the parameter
+table, so that each parameter is described once.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from resvm_cli.errors import Message, ParameterError, Text
+from resvm_cli.parameters import RANGE_HELP, Parameter
+from resvm_cli.running import parallel
+from resvm_cli.running.run import Progress, Run
+
+MAX_SEED = 2**31 - 1  # of those drawn from a generator
+DOC_WIDTH = 90
+JOBS = Parameter("integer", None, "", low=1, name="jobs")
+N_JOBS = replace(JOBS, name="n_jobs", low=-(2**31))
+TYPES = {"integer": "int", "number": "float", "words": "str", "text": "str", "flag": "bool"}
+# Arguments that are not in the parameter table: type and meaning.
+SHARED = {
+    "X": ("array, sparse matrix, DataFrame or Arrow table", "Numbers, one row per example."),
+    "y": (
+        "array of labels",
+        "Rows with ``positive_label`` are known positives, all others are unlabeled.",
+    ),
+    "groups": (
+        "sequence, optional",
+        "One group name per row. Rows of one group are never split between a bag and the rows that"
+        " it scores.",
+    ),
+    "weights": (
+        "array, optional",
+        "Confidence in each known positive, from 0 to 1. One number per row of X; numbers of"
+        " unlabeled rows are ignored. Bags draw rows of P in proportion to it (resvm only).",
+    ),
+    "positive_label": (
+        "label, optional",
+        "The label of known positives. Default: 1, if all other labels are 0, or all are -1.",
+    ),
+    "oob": (
+        "bool, default=False",
+        "Keep the out-of-bag decision values of the training rows in ``Model.oob``.",
+    ),
+    "ids": (
+        "iterable, optional",
+        "One name per row of X. Default: the index of a DataFrame, or else row numbers from 0.",
+    ),
+    "model": (
+        "Model or path, optional",
+        "A model trained on the same rows. Default: train one.",
+    ),
+    "negatives": (
+        "matrix, optional",
+        "Trusted negatives. They are scored but not trained on, and add conformal p-values.",
+    ),
+    "tested": (
+        "mapping, optional",
+        "The outcomes (1 or 0) of tested rows of U, by id: a random sample of U, or all of the"
+        " first rows. Estimates of precision then agree with them.",
+    ),
+    "intervals": (
+        "bool, default=True",
+        "Whether to resample members to compute ``rank_low`` and ``rank_high``.",
+    ),
+    "jobs": (
+        "int, optional",
+        "Number of threads; does not affect the result. Default: as many as the work can use.",
+    ),
+    "n_jobs": ("int, optional", "The same as ``jobs``; -1 means all cores, -2 all but one."),
+    "random_state": (
+        "int, RandomState or Generator, optional",
+        "The same as ``seed``; a generator draws one.",
+    ),
+    "progress": (
+        "callable, optional",
+        "Called with the stage, the number of steps done and their total (None while unknown).",
+    ),
+    "notice": (
+        "callable, optional",
+        "Called with the text of each note as soon as it is known.",
+    ),
+}
+# What is different in Python from the command line.
+PYTHON_TYPES = {"params": "Tuning, dict or path", "auto": "bool or {'committee', 'single'}"}
+PYTHON_HELP = {
+    "params": "Parameters chosen by ``tune``, or the path of a best.json. Explicit parameters take"
+    " precedence.",
+    "auto": "Score up to 15 settings out of bag (takes seconds), then pool the best, or with"
+    " 'single' use only the best one. Parameters that differ from their defaults are not changed.",
+    "kernel": "For fingerprints, 'tanimoto' (bits) or 'minmax' (counts). If 'precomputed', X is the"
+    " square matrix of kernel values.",
+    "scale": "How to scale features: 'quantile' uses each value's rank, 'auto' scales if ``resvm"
+    " check`` would advise it and out-of-bag scores confirm it. The scaling is learned from P and U"
+    " and applied to the rows of predictions.",
+}
+
+Documented = TypeVar("Documented", bound="Callable[..., Any] | type")
+
+
+def documented(**sections: Sequence[str]) -> Callable[[Documented], Documented]:
+    """Replace lines such as ``{parameters}`` of a docstring by sections in numpydoc's format."""
+
+    def complete(target: Documented) -> Documented:
+        for name, entries in sections.items():
+            before, marker, after = (target.__doc__ or "").partition("{" + name + "}")
+            if marker:
+                indent = before.rpartition("\n")[2]  # none if the compiler has removed it
+                title = [name.capitalize(), "-" * len(name)]
+                section = textwrap.indent("\n".join([*title, *entries]), indent)
+                target.__doc__ = before + section.lstrip() + after
+        return target
+
+    return complete
+
+
+def shared_entries(*names: str) -> list[str]:
+    """Return the entries of arguments that are not in the parameter table."""
+    return [entry(name, *SHARED[name]) for name in names]
+
+
+def table_entries(
+    table: Mapping[str, Parameter], names: Iterable[str], defaults: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return the entries of parameters of the table, with these defaults."""
+    found = []
+    for name in names:
+        parameter = table[name]
+        default = (defaults or {}).get(name, parameter.default)
+        kind = PYTHON_TYPES.get(name) or _type_of(parameter)
+        explained = parameter.shown is not None and default == parameter.default
+        kind += ", optional" if explained or default is None else f", default={default!r}"
+        text = PYTHON_HELP.get(name) or str(Message(parameter.help))
+        if explained and parameter.shown is not None:
+            text += f" Default: {Message(parameter.shown)}."
+        found.append(entry(name, kind, text))
+    return found
+
+
+def range_entries(names: Iterable[str]) -> list[str]:
+    """Return the entries of parameters of which ``tune`` searches a range."""
+    return [
+        entry(
+            name, "number, list of numbers or str, optional", f"Values to try. {RANGE_HELP[name]}"
+        )
+        for name in names
+    ]
+
+
+def _type_of(parameter: Parameter) -> str:
+    choices = "{" + ", ".join(map(repr, parameter.choices)) + "}"
+    if parameter.kind == "choice":
+        return choices
+    return TYPES[parameter.kind] + (f" or {choices}" if parameter.choices else "")
+
+
+def entry(name: str, kind: str, text: str) -> str:
+    """Return an entry of a section: a name, its type and its meaning."""
+    wrapped = textwrap.fill(text, DOC_WIDTH, break_on_hyphens=False, break_long_words=False)
+    heading = f"{name} : {kind}" if kind else name
+    return f"{heading}\n{textwrap.indent(wrapped, '    ')}"
+
+
+def require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
+    """Reject unknown parameters with the same message as Python."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+
+
+def run_for(
+    jobs: int | None,
+    n_jobs: int | None = None,
+    on_progress: Progress | None = None,
+    on_notice: Callable[[str], None] | None = None,
+) -> Run:
+    """Return the run for a call, with notices worded for Python."""
+    jobs = None if jobs is None else JOBS.convert(jobs)
+    if n_jobs is not None:
+        threads = N_JOBS.convert(n_jobs)
+        if threads == 0:
+            raise ParameterError("{n_jobs} must not be 0")
+        if threads < 0:  # as in joblib
+            threads = max(1, parallel.available_cores() + 1 + threads)
+        jobs = _same("jobs", jobs, "n_jobs", threads)
+
+    def notice(text: Text) -> None:
+        if on_notice is not None:
+            on_notice(str(text))
+
+    return Run(jobs=jobs, on_progress=on_progress, on_notice=notice, on_remark=notice)
+
+
+def with_seed(parameters: dict[str, Any], random_state: Any) -> dict[str, Any]:
+    """Return the parameters, with the seed that ``random_state`` gives."""
+    if random_state is None:
+        return parameters
+    seed = _same("seed", parameters.get("seed"), "random_state", seed_from(random_state))
+    return {**parameters, "seed": seed}
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a seed: an integer as it is, or one drawn from a generator of numpy."""
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ParameterError("{random_state} must be at least 0, got {n}", n=random_state)
+        return int(random_state)
+    for name in ("integers", "randint"):
+        if hasattr(random_state, name):
+            return int(getattr(random_state, name)(MAX_SEED))
+    raise ParameterError(
+        "{random_state} must be an integer or a random generator of numpy, got {value!r}",
+        value=random_state,
+    )
+
+
+def _same(name: str, value: Any, other: str, other_value: Any) -> Any:
+    """Return the value of a parameter that has two names; reject two different values."""
+    if value is not None and value != other_value:
+        raise ParameterError(
+            "{" + name + "} is {value!r}, but {" + other + "} is {other_value!r}, and both mean the"
+            " same",
+            "give one of them",
+            value=value,
+            other_value=other_value,
+        )
+    return other_value

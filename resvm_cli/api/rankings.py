@@ -1,0 +1,243 @@
+"""The result of ``rank``, for Python, notebooks and files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.api.matrices import PathName
+from resvm_cli.commands.rank.fdr import FdrEstimate
+from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
+from resvm_cli.commands.rank.rank import RankResult
+from resvm_cli.commands.rank.reasons import Reasons
+from resvm_cli.files.streams import as_unicode
+from resvm_cli.rows import FloatArray, IntArray
+
+HTML_ROWS = 10  # shown in a notebook
+HTML_COLUMNS = ("rank", "id", "known", "decision_value", "probability", "precision")
+ID_WIDTH = 40  # of an id in a repr
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """The result of ``rank``: rows in order; values are nan if every member has seen the row.
+
+    Attributes
+    ----------
+    rows : array of int
+        The row numbers in X, from 0.
+    index : array or pandas.Index
+        The labels of these rows: the ids, or the index of a DataFrame, or row numbers.
+    result : RankResult
+        The ranking as the command has it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2  # the positives
+    >>> genes = pandas.DataFrame(X, index=[f"gene-{number}" for number in range(300)])
+    >>> ranking = resvm_cli.rank(genes, np.arange(300) < 40, n_models=20)
+    >>> ranking
+    <ranking of 260 rows: gene-56, gene-92, gene-75, ...>
+    >>> ranking.to_frame().loc[["gene-92", "gene-75"], ["rank", "known"]]
+             rank  known
+    id
+    gene-92     2  False
+    gene-75     3  False
+    >>> ranking.save_html("example-ranking.html")
+    """
+
+    rows: IntArray
+    index: Any
+    result: RankResult
+
+    def __len__(self) -> int:
+        return len(self.listing)
+
+    def __repr__(self) -> str:
+        first = [repr(row_id)[1:-1] for row_id in self.ids[:3]]  # in one line whatever they hold
+        first = [one if len(one) <= ID_WIDTH else f"{one[:ID_WIDTH]}..." for one in first]
+        return f"<ranking of {len(self):,} rows: {', '.join(first)}{', ...' * (len(self) > 3)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for notebooks."""
+        columns = {
+            name: values
+            for name, values in _columns(self.listing.head(HTML_ROWS)).items()
+            if name in HTML_COLUMNS and any(value is not None for value in values)
+        }
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        lines = [
+            "".join(f"<td>{_cell(value)}</td>" for value in record)
+            for record in zip(*columns.values(), strict=True)
+        ]
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        left = len(self) - len(lines)
+        more = f"<p>{left:,} more rows: to_frame(), save_html(path)</p>" if left else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def to_frame(self) -> Any:
+        """Return the columns that ``resvm rank`` prints, as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per ranked row, indexed by ``index``, so that it joins the ranked DataFrame.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            text = "to_frame needs pandas, which is not installed: pip install pandas"
+            raise ModuleNotFoundError(text, name="pandas") from None
+        columns = {
+            name: [np.nan if value is None else value for value in values]
+            for name, values in self.columns.items()
+            if name != "id"
+        }
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.index))
+        frame["known"] = self.known
+        return frame.rename_axis("id") if frame.index.names == [None] else frame
+
+    def save_html(self, path: PathName) -> None:
+        """Write the web page of ``resvm rank --html``: charts, and a table to search and sort.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, which is replaced if it exists.
+
+        Raises
+        ------
+        FileError
+            If writing failed.
+        """
+        from resvm_cli.commands.rank.page import render_page
+        from resvm_cli.files.atomic import whole_file
+
+        with whole_file(os.fspath(path)) as file:
+            file.write(render_page(self.result))
+
+    @property
+    def listing(self) -> Listing:
+        """The rows and their columns."""
+        return self.result.listing
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about the result; those that need attention were also warnings."""
+        return tuple(map(str, self.result.notes))
+
+    @property
+    def n_suspects(self) -> int | None:
+        """How many known positives look false; None if unknown."""
+        return self.result.n_suspects
+
+    @property
+    def promise(self) -> FdrEstimate | None:
+        """The contamination of P and U, and the precision of the list."""
+        return self.result.fdr_estimate
+
+    @property
+    def reasons(self) -> tuple[Reasons, ...]:
+        """What counts for and against the first ``why`` rows."""
+        return self.result.reasons
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns that ``resvm rank`` prints, by name, with None for an empty cell."""
+        return _columns(self.listing)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the rows, as text."""
+        return self.listing.ids
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Whether each row is a known positive."""
+        return self.listing.known
+
+    @property
+    def decision_values(self) -> FloatArray:
+        """Out-of-bag decision values."""
+        return self.listing.values
+
+    @property
+    def votes(self) -> FloatArray:
+        """The fraction of votes for each row, by members that have not seen it."""
+        return self.listing.votes
+
+    @property
+    def members(self) -> IntArray:
+        """How many members scored each row."""
+        return self.listing.n_members
+
+    @property
+    def rank_low(self) -> IntArray | None:
+        """Lower ends of the 95 % intervals of ranks; None without intervals."""
+        return self.listing.low
+
+    @property
+    def rank_high(self) -> IntArray | None:
+        """Upper ends of the 95 % intervals of ranks; None without intervals."""
+        return self.listing.high
+
+    @property
+    def expected_false(self) -> FloatArray | None:
+        """The expected number of false positives down to each row; None unless ``audit``."""
+        return self.listing.expected_false
+
+    @property
+    def precision(self) -> FloatArray | None:
+        """The expected fraction of positives down to each row; None for an audit."""
+        return self.listing.further.get("precision")
+
+    @property
+    def probability(self) -> FloatArray | None:
+        """The chance that each row of U is positive; nan if unknown, None for an audit."""
+        return self.listing.further.get("probability")
+
+    @property
+    def further(self) -> dict[str, FloatArray]:
+        """Additional columns by name, as in ``resvm rank``: estimates, bounds, p- and q-values."""
+        return dict(self.listing.further)
+
+    def text(self, form: RankingFormat = "tsv") -> str:
+        """Return the text that ``resvm rank`` writes.
+
+        Parameters
+        ----------
+        form : {'tsv', 'csv', 'jsonl'}, default='tsv'
+            The format.
+
+        Returns
+        -------
+        str
+            A header and one line per row; without a header for jsonl.
+        """
+        return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")
+
+
+def _columns(listing: Listing) -> dict[str, list[Any]]:
+    records = list(listing.records())
+    names = enumerate(listing.columns)
+    return {name: [record[index] for record in records] for index, name in names}
+
+
+def _cell(value: Any) -> str:
+    """Return a value as HTML."""
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return escape(as_unicode(text))

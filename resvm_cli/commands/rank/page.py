@@ -1,0 +1,230 @@
+"""The HTML page of a ranking, for the command and for Python; it needs neither typer nor rich."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from resvm_cli import __version__
+from resvm_cli.files.streams import name_of
+from resvm_cli.report.charts import page
+from resvm_cli.report.training import bags_of
+
+if TYPE_CHECKING:
+    from resvm_cli.commands.rank.fdr import FdrEstimate
+    from resvm_cli.commands.rank.listing import Listing
+    from resvm_cli.commands.rank.rank import RankResult
+    from resvm_cli.commands.rank.reasons import Reasons
+    from resvm_cli.metrics.intervals import Interval
+    from resvm_cli.rows import FloatArray
+    from resvm_cli.training.input import TrainingInput
+
+UNCOUNTED = "ranked, but not counted, because P and U overlap"
+RECOVERED_FRACTIONS = (0.5, 0.9)  # of known positives, whose ranks are reported
+SHOWN_DEPTH = 50  # of the cases in the summary
+MAX_PAGE_ROWS = 200_000  # a page of 10 MB
+DRAWN_POINTS = 1500
+
+
+def render_page(
+    result: RankResult, source: TrainingInput | None = None, command: str = ""
+) -> bytes:
+    """Return the HTML page, with the names of the data files and the command if known."""
+    curve: dict[str, Any] | None = None
+    if (recovery := result.recovery) is not None:
+        found = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
+        drawn = np.unique(np.linspace(0, len(found) - 1, DRAWN_POINTS).astype(int))
+        curve = {"rank": recovery.depths[drawn].tolist(), "share": _rounded(found[drawn])}
+    histogram = result.histogram
+    data = {
+        "heading": _heading(result, source),
+        "data": _data(result, source),
+        "command": command,
+        "audit": result.audit,
+        "tiles": list(_tiles(result)),
+        "n_unl": result.plan.rows_unl,
+        "notes": list(result.notes),
+        "made": _made(result),
+        "list": _columns(result.listing, result),
+        "why": _page_reasons(result.reasons),
+        "known": None if result.audit or result.known is None else _columns(result.known, result),
+        "recovery": curve,
+        "histogram": histogram
+        and {
+            "edges": _rounded(histogram.edges),
+            "positive": histogram.positive.tolist(),
+            "other": histogram.other.tolist(),
+        },
+    }
+    return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
+
+
+def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
+    """Yield the figures at the top of the page: a label, the figure and perhaps its interval."""
+    yield listed_rows(result) + " ranked", result.n_listed
+    yield "members", result.plan.n_models
+    if result.recovery is not None:
+        for fraction in RECOVERED_FRACTIONS:
+            name = f"{100 * fraction:.0f} % of known positives found by rank"
+            yield name, result.recovery.depth_of(fraction)
+    if (estimate := result.fdr_estimate) is not None:
+        if estimate.contamination_unl is not None:
+            name = "positives in U, estimated"
+            unl = estimate.contamination_unl
+            if estimate.claimed:
+                bounds = f"{100 * unl.low:.1f} to {100 * unl.high:.1f} %"
+                yield name, f"{100 * unl.value:.1f} %", *((bounds,) if result.resamples else ())
+            else:
+                yield name + f" (at most {ceiling(unl)})", "unknown"
+        if estimate.fdr is not None:
+            name = f"rows listed at a false discovery rate of {estimate.fdr:g}"
+            yield name, estimate.n_listed or 0
+        if estimate.n_unlike is not None:
+            yield "trusted negatives unlike the rows of P and U", estimate.n_unlike
+    if result.n_suspects is not None:
+        yield "suspects among known positives", result.n_suspects
+    if result.n_unscored:
+        yield "rows without a value", result.n_unscored
+
+
+def _heading(result: RankResult, source: TrainingInput | None) -> str:
+    """Return a heading that says what is listed, and from which file."""
+    path = None
+    if source is not None:
+        path = source.data or (source.positives if result.audit else source.unlabeled)
+    of = "" if path is None else f" of {name_of(path)}"
+    return f"Known positives{of}, most suspicious first" if result.audit else f"Ranking{of}"
+
+
+def _data(result: RankResult, source: TrainingInput | None) -> str:
+    plan = result.plan
+    of_p = of_u = whole = ""
+    if source is not None and source.data is not None:
+        whole = f", of {name_of(source.data)}"
+        if source.positive_ids is not None:
+            of_p = f" (ids of {name_of(source.positive_ids)})"
+    elif source is not None and source.positives is not None and source.unlabeled is not None:
+        of_p, of_u = f" of {name_of(source.positives)}", f" of {name_of(source.unlabeled)}"
+    return f"{plan.rows_pos:,} known positives{of_p}, {plan.rows_unl:,} unlabeled rows{of_u}{whole}"
+
+
+def _made(result: RankResult) -> list[str]:
+    plan = result.plan
+    notes = [
+        f"Made by resvm {__version__}: {plan.method}, {plan.kernel_names} kernel,"
+        f" {plan.n_models} members, each of {bags_of(plan.plans)}, by {result.rule},"
+        f" seed {plan.seed}.",
+        "Each row is scored only by members that have not seen the row itself, any row of its"
+        " group, or any identical row.",
+    ]
+    if result.resamples:
+        notes.append(
+            f"95 % intervals of ranks come from {result.resamples} resamples of the members. They"
+            " show how much the order depends on the random bags, not on the choice of the data."
+        )
+    if result.n_suspects is not None:
+        notes.append(
+            "Suspects are the known positives with the lowest values. Their number is the number"
+            " of false positives expected from the given or estimated contamination of P."
+        )
+    elif result.recovery is not None:
+        notes.append(f"Suspects among the known positives are {UNCOUNTED}.")
+    else:
+        notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
+    if result.fdr_estimate is not None:
+        for _, text in case_rows(result.fdr_estimate):
+            notes.append(f"Precision is unknown, because P and U overlap. Positives, {text}.")
+    if result.reasons:
+        notes.append(
+            "Reasons show the terms that add up to a row's mean value over the members that have"
+            " not seen it. Click an id."
+        )
+    if len(result.listing) > MAX_PAGE_ROWS:
+        notes.append(f"The table shows only the first {MAX_PAGE_ROWS:,} rows.")
+    return notes
+
+
+def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
+    """Return the list by columns, which is more compact than by rows."""
+    shown = listing.head(MAX_PAGE_ROWS)
+    kind = shown.known.astype(int)
+    if result.n_suspects and result.known is not None:
+        highest = result.known.values[result.n_suspects - 1]
+        kind[shown.known & (shown.values <= highest)] = 2
+    columns: dict[str, Any] = {
+        "id": [_printable(name) for name in shown.ids],
+        "kind": kind.tolist() if kind.any() else None,
+        "value": _rounded(shown.values),
+        "votes": _rounded(shown.votes, 3),
+        "members": shown.n_members.tolist(),
+        "low": None if shown.low is None else shown.low.tolist(),
+        "high": None if shown.high is None else shown.high.tolist(),
+        "further": {name: _rounded(column, 4) for name, column in shown.further.items()},
+    }
+    if shown.ranks is not None:
+        columns["rank"] = shown.ranks.tolist()
+    return columns
+
+
+def _printable(name: str) -> str:
+    """Return a name for the page, with bytes that are not UTF-8 replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
+    return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]
+
+
+def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:
+    """Return names and amounts in the order in which the page shows them."""
+    return [
+        {
+            "sums": [[name, float(f"{amount:.4g}")] for name, amount in sums(one)],
+            "lists": [
+                [name, [[each.name, float(f"{each.amount:.4g}")] for each in found]]
+                for name, found in (
+                    ("known positives that support it", one.positives),
+                    ("rows of U that count against it", one.unlabeled),
+                    ("features with the largest weight", one.features),
+                )
+                if found
+            ],
+        }
+        for one in reasons
+    ]
+
+
+def sums(reasons: Reasons) -> Iterator[tuple[str, float]]:
+    """Yield the terms that add up to the value."""
+    for name, amount in (
+        ("known positives", reasons.of_positives),
+        ("rows of U", reasons.of_unlabeled),
+        ("features", reasons.of_features),
+        ("constant", reasons.constant),
+    ):
+        if amount is not None:
+            yield name, amount
+
+
+def listed_rows(result: RankResult) -> str:
+    if result.with_known:
+        return "rows of P and U"
+    return "known positives" if result.audit else "rows of U"
+
+
+def case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
+    """Return a line about the first rows if certain fractions of U were positive."""
+    depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
+    cases = [case for case in estimate.cases if case.n_first == depth]
+    texts = [f"if {100 * case.contamination_unl:.0f} %: {case.n_positive:.0f}" for case in cases]
+    if not texts:
+        return []
+    texts[0] = texts[0].replace(":", " of U are positive:") + f" of the first {depth}"
+    return [("expected", "; ".join(texts))]
+
+
+def ceiling(fraction: Interval) -> str:
+    return f"{math.ceil(100 * fraction.high)} %"

@@ -1,0 +1,243 @@
+"""Scorers that need no negatives, and folds that each have known positives.
+
+``pu_roc_auc`` is the default because it needs no threshold and keeps the order of models: if the
+known positives are a random sample of all positives, the expected ROC AUC of P against U is
+``1/2 + (1 - b) (AUC - 1/2)``, where AUC is that of positives against negatives and b is the
+fraction of positives in U.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils import check_random_state
+
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.metrics.ranking import pu_score as pu_score_of
+from resvm_cli.rows import IntArray
+
+_area = make_scorer(roc_auc_score, response_method=("decision_function", "predict_proba"))
+
+
+def pu_roc_auc(
+    estimator: Any, X: Any, y: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> float:
+    """Score a fitted classifier by its ROC AUC of known positives against unlabeled rows.
+
+    This is the chance that a known positive has a larger decision value than an unlabeled row. It
+    needs no negatives and no threshold. Positives among the unlabeled rows pull it toward 1/2 for
+    every model alike, so the best model is still the best one, but the figure understates how well
+    positives and negatives are told apart. Pass it as ``scoring`` to any tool of scikit-learn.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Any classifier with ``decision_function`` or ``predict_proba``.
+    X : array, sparse matrix or DataFrame
+        One row per example, none of which the estimator was fitted on.
+    y : array of labels
+        The two labels that the estimator was fitted with. The area is the same whichever of them
+        marks known positives.
+    sample_weight : array, optional
+        Weight of each row. The area is then a chance over pairs of rows drawn by weight.
+
+    Returns
+    -------
+    float
+        From 0 to 1; 0.5 for a random order, nan if y has only one label.
+
+    See Also
+    --------
+    pu_score : A score of the predicted labels, which also depends on the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from resvm_cli.sklearn import PUStratifiedKFold, RESVMClassifier, pu_roc_auc
+    >>> X, positive = make_blobs([200, 100], centers=[[0, 0], [2, 2]], random_state=0)
+    >>> y = positive * (np.arange(300) % 3 == 0)  # a third of the positives are labeled
+    >>> areas = cross_val_score(
+    ...     RESVMClassifier(n_models=10), X, y, scoring=pu_roc_auc, cv=PUStratifiedKFold(3)
+    ... )
+    >>> areas.round(2)
+    array([0.83, 0.86, 0.86])
+    """
+    return float(_area(estimator, X, y, sample_weight=sample_weight))
+
+
+def pu_score(
+    estimator: Any,
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    positive_label: Any = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Score predicted labels without negatives: recall² / fraction predicted positive.
+
+    Recall is that of known positives. The score has no upper bound, and it is proportional to
+    precision x recall if the known positives are a random sample of all positives. It depends on
+    the threshold, so it suits the choice of one; to compare models by their order, use
+    ``pu_roc_auc``. Pass it as ``scoring`` to any tool of scikit-learn.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Any classifier with two labels.
+    X : array, sparse matrix or DataFrame
+        One row per example, none of which the estimator was fitted on.
+    y : array of labels
+        The two labels that the estimator was fitted with.
+    positive_label : label, optional
+        The label of known positives. Default: the ``positive_label`` of the estimator, or of the
+        one inside a pipeline, search or calibration; if that is not set, the larger label.
+    sample_weight : array, optional
+        Weight of each row, in the recall and in the fraction.
+
+    Returns
+    -------
+    float
+        At least 0; nan if y has no known positives.
+
+    Raises
+    ------
+    ValueError
+        If it is unknown which label is positive, as in a ``StackingClassifier``. Then use
+        ``functools.partial(pu_score, positive_label=...)``.
+
+    See Also
+    --------
+    pu_roc_auc : A score of decision values, which does not depend on the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from resvm_cli.sklearn import RESVMClassifier, pu_score
+    >>> X, positive = make_blobs([200, 100], centers=[[0, 0], [2, 2]], random_state=0)
+    >>> y = positive * (np.arange(300) % 3 == 0)
+    >>> fitted = RESVMClassifier(n_models=10).fit(X[::2], y[::2])
+    >>> round(pu_score(fitted, X[1::2], y[1::2]), 2)
+    2.12
+    """
+    labels, chosen = estimator.classes_.tolist(), [positive_label]
+    if positive_label is None:
+        chosen = [
+            value
+            for name, value in estimator.get_params().items()
+            if name.rpartition("__")[2] == "positive_label" and value is not None
+        ] or [labels[1]]
+    if chosen[0] not in labels or any(each != chosen[0] for each in chosen):
+        raise ParameterError(
+            "pu_score cannot tell which of {labels} is positive",
+            "set its {positive_label}, as in functools.partial(pu_score, positive_label=...)",
+            labels=" and ".join(map(repr, labels)),
+        )
+    known, predicted = np.asarray(y) == chosen[0], estimator.predict(X) == chosen[0]
+    weights = np.ones(len(known)) if sample_weight is None else np.asarray(sample_weight, float)
+    if not weights[known].sum():
+        return float("nan")
+    recall = np.average(predicted[known], weights=weights[known])
+    return float(pu_score_of(recall, np.average(predicted, weights=weights)))
+
+
+class PUStratifiedKFold(StratifiedGroupKFold):
+    """Folds with the same fraction of known positives, in a random order that has a fixed seed.
+
+    Unlike ``StratifiedKFold`` it shuffles rows by default, because P often precedes U; refuses more
+    folds than there are known positives, because a fold without any has no score; keeps groups
+    together if they are given; and lists the rows of a training set so that the first n of them
+    have the same fraction of known positives too, which ``learning_curve`` relies on.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=True
+        Whether to assign rows to folds at random.
+    random_state : int, RandomState or None, default=0
+        The seed of the folds. None gives different folds every time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.model_selection import learning_curve
+    >>> from resvm_cli.sklearn import PUStratifiedKFold, RESVMClassifier
+    >>> X, positive = make_blobs([200, 100], centers=[[0, 0], [2, 2]], random_state=0)
+    >>> y = positive * (np.arange(300) % 3 == 0)
+    >>> order = np.argsort(-y, kind="stable")  # P before U
+    >>> sizes, _, scores = learning_curve(
+    ...     RESVMClassifier(n_models=10),
+    ...     X[order],
+    ...     y[order],
+    ...     cv=PUStratifiedKFold(3),
+    ...     train_sizes=[0.5, 1.0],
+    ... )
+    >>> sizes, scores.mean(axis=1).round(2)
+    (array([100, 200]), array([0.85, 0.85]))
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = 0) -> None:
+        state = random_state if shuffle else None
+        super().__init__(n_splits=n_splits, shuffle=shuffle, random_state=state)
+        self.random_state = random_state
+
+    def split(
+        self, X: Any, y: npt.ArrayLike, groups: npt.ArrayLike | None = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield the indices of the training rows and of the test rows of each fold.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame
+            One row per example; only their number matters.
+        y : array of labels
+            Two labels, that of known positives and that of unlabeled rows.
+        groups : array, optional
+            One group per row. Rows of one group are never in the training set and in the test set.
+
+        Yields
+        ------
+        train, test : arrays of int
+            Indices of rows.
+
+        Raises
+        ------
+        ValueError
+            If a label has fewer rows, or rows of fewer groups, than there are folds.
+        """
+        names, labels = np.unique(np.asarray(y), return_inverse=True)
+        units = np.arange(len(labels)) if groups is None else np.asarray(groups)
+        for label, name in enumerate(names.tolist()):
+            n_units = len(np.unique(units[labels == label]))
+            if n_units < self.n_splits:
+                what = "rows" if groups is None else "groups of rows"
+                raise DataError(
+                    f"{n_units} {what} have the label {name!r}, too few for {self.n_splits} folds",
+                    "use fewer folds, or label more rows",
+                )
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        seed = self.random_state if self.shuffle else None
+        folds = kind(self.n_splits, shuffle=self.shuffle, random_state=seed)
+        rng = check_random_state(seed) if self.shuffle else None
+        for train, test in folds.split(np.zeros(len(labels)), labels, groups):
+            yield _interleaved(train, labels[train], rng), test
+
+
+def _interleaved(rows: IntArray, labels: IntArray, rng: Any) -> IntArray:
+    """Return the rows in an order whose beginnings have the same fractions of the labels."""
+    place = np.empty(len(rows))
+    for label in np.unique(labels):
+        (at,) = np.nonzero(labels == label)
+        at = at if rng is None else rng.permutation(at)
+        place[at] = (np.arange(len(at)) + 0.5) / len(at)
+    order: IntArray = rows[np.argsort(place, kind="stable")]
+    return order
