@@ -31,6 +31,7 @@ except ModuleNotFoundError as problem:
     ) from None
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -40,13 +41,22 @@ from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.model.plan import Plan
-from resvm_cli.parameters import METHOD_TABLE, SHARED_NAMES, MethodName, MethodParameters, Setting
+from resvm_cli.parameters import (
+    METHOD_TABLE,
+    SHARED_NAMES,
+    MethodName,
+    MethodParameters,
+    Setting,
+    check_contamination,
+)
 from resvm_cli.rows import FloatArray
 from resvm_cli.training import best_json
 
 MAX_SEED = 2**31 - 1
 # Estimator parameters that the engine does not have.
-ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label")
+FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
+ESTIMATOR_PARAMETERS = ("random_state", "jobs", "oob", "positive_label", *FRACTIONS)
+ESTIMATE = "estimate"
 NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
     " set {positive_label} to 0 or 1"
@@ -54,6 +64,22 @@ NUMBERED = (
 CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which 1 can only be the positive one
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
+
+
+def _has_fractions(estimator: _PUClassifier) -> bool:
+    """Tell scikit-learn whether predict_proba is available; else say why not."""
+    settings = estimator.get_params(deep=False)
+    if FRACTIONS[1] not in settings:
+        raise AttributeError(
+            f"{estimator.method} trains every member on all of P, so nothing tells how likely a row"
+            " is positive: use RESVMClassifier"
+        )
+    if settings[FRACTIONS[1]] is None:
+        raise AttributeError(
+            "predict_proba needs contamination_unl: set it to the fraction of unlabeled rows that"
+            f" are positive, or to {ESTIMATE!r}"
+        )
+    return True
 
 
 def _constructor(method: MethodName, **more: Any) -> Any:
@@ -102,6 +128,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
+        self._fractions()
         model = api.fit(
             X,
             labels,
@@ -177,6 +204,18 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         of_second = self.decision_function(X) > 0
         labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
         return labels
+
+    @available_if(_has_fractions)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the chance of each of ``classes_``, for new rows like the unlabeled ones.
+
+        ``contamination_unl`` must be set. The larger chance need not be that of the predicted
+        label, because the threshold is not chosen by it. If P and U overlap too much to estimate
+        the chance, it is an error.
+        """
+        rows = self._rows(X)
+        chances: FloatArray = self.model_.predict_proba(rows, **self._fractions())
+        return chances if self.positive_label_ == self.classes_[1] else chances[:, ::-1]
 
     def predict_votes(self, X: Any) -> FloatArray:
         """Return the fraction of members that predict each row positive."""
@@ -265,10 +304,22 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[labels.index(chosen)]
 
     def _decisions(self, X: Any) -> Decisions:
+        rows = self._rows(X)
+        return self.model_.decisions(rows)
+
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         refuse_lossy(X, "X")
-        return self.model_.decisions(rows)
+        return rows
+
+    def _fractions(self) -> dict[str, float | None]:
+        """Return contamination_pos and contamination_unl, None if they are to be estimated."""
+        settings = self.get_params(deep=False)
+        values = {name: settings.get(name) for name in FRACTIONS}
+        found = {name: None if each == ESTIMATE else each for name, each in values.items()}
+        check_contamination(*found.values())
+        return found
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
@@ -308,11 +359,15 @@ class RESVMClassifier(_PUClassifier):
     and pool the best, or "single" to use only the best one; parameters that differ from their
     defaults are not changed), ``params`` (the result of ``tune``), ``oob`` (whether to set
     ``oob_decision_values_`` and ``oob_members_``), ``positive_label``, ``jobs`` and
-    ``random_state``.
+    ``random_state``. ``contamination_unl``, the fraction of U that is positive or "estimate", makes
+    ``predict_proba`` available; ``contamination_pos``, the fraction of P that is negative, is
+    estimated by default.
     """
 
     method: ClassVar[MethodName] = "resvm"
-    __init__ = _constructor("resvm", decision=None, auto=False, oob=True)
+    __init__ = _constructor(
+        "resvm", decision=None, auto=False, oob=True, contamination_pos=None, contamination_unl=None
+    )
 
 
 class BaggingSVMClassifier(_PUClassifier):
