@@ -537,11 +537,19 @@ class RankingParameters:
             raise ParameterError("{fdr} selects rows of U, but " + other + " known positives")
         if self.fdr is not None and self.top is not None:
             raise ParameterError("{fdr} and {top} each set the length of the list: choose one")
-        if (self.contamination_pos or 0.0) + (self.contamination_unl or 0.0) >= 1:
-            raise ParameterError(
-                "{contamination_pos} and {contamination_unl} add up to 1 or more: P would be no"
-                " richer in positives than U"
-            )
+        check_contamination(self.contamination_pos, self.contamination_unl)
+
+
+def check_contamination(of_pos: float | None, of_unl: float | None) -> None:
+    """Reject fractions that are out of range, or together leave P no richer than U."""
+    for name, value in (("contamination_pos", of_pos), ("contamination_unl", of_unl)):
+        if value is not None:
+            RANKING_TABLE[name].convert(value)
+    if (of_pos or 0.0) + (of_unl or 0.0) >= 1:
+        raise ParameterError(
+            "{contamination_pos} and {contamination_unl} add up to 1 or more: P would be no"
+            " richer in positives than U"
+        )
 
 
 METHOD_TABLE = table(MethodParameters)

@@ -105,7 +105,7 @@ def outcome(path: Path) -> Outcome | None:
         fitted = ClassMixture.fit(known, unlabeled, tested=rows)
         assert fitted is not None
         tested.append(stated(fitted.precision(size), true))
-    chance, truly = given.probability(size), truth[order]
+    chance, truly = given.probability(unlabeled[order]), truth[order]
     bins = np.array_split(np.arange(size), 10)
     gaps = [len(some) * abs(chance[some].mean() - truly[some].mean()) for some in bins]
     share, n_false = mixture.contamination_unl, mixture.n_false()

@@ -322,8 +322,8 @@ def test_a_model_of_another_method_is_not_loaded(rows, tmp_path):
     assert BaggingSVMClassifier.load(tmp_path / "m").classes_.tolist() == [-1, 1]
 
 
-def test_parameters_are_the_options_of_train(resvm):
-    shown = resvm("train", "--help").out.decode()
+def test_parameters_are_the_options_of_train_and_predict(resvm):
+    shown = resvm("train", "--help").out.decode() + resvm("predict", "--help").out.decode()
     for kind in ESTIMATORS:
         for name in set(kind().get_params()) - {"random_state", "n_jobs", "oob"}:
             assert f"--{name.replace('_', '-')}" in shown, name
@@ -367,6 +367,50 @@ def test_classes_are_sorted_whichever_label_is_positive(rows, kind, positive, ot
         predicted == positive, fitted.score_samples(X) > fitted.threshold_
     )
     np.testing.assert_array_equal(predicted == fitted.classes_[1], above)
+
+
+@each_label_as_the_positive_one
+def test_probabilities_are_in_the_order_of_the_classes(rows, positive, other):
+    X, y = rows
+    labels = named(y, positive, other)
+    settings = {"positive_label": positive, "n_models": 9}
+    fitted = RESVMClassifier(contamination_unl=0.2, **settings).fit(X, labels)
+    chances = fitted.predict_proba(X)
+    column = fitted.classes_.tolist().index(positive)
+    expected = fitted.model_.predict_proba(X, contamination_unl=0.2)
+    np.testing.assert_array_equal(chances[:, [1 - column, column]], expected)
+    estimated = clone(fitted).set_params(contamination_unl="estimate").fit(X, labels)
+    own = fitted.model_.predict_proba(X)
+    np.testing.assert_array_equal(estimated.predict_proba(X)[:, column], own[:, 1])
+    assert roc_auc_score(y, chances[:, column]) > 0.8
+
+
+def test_probabilities_are_offered_only_if_the_fraction_is_given(rows):
+    X, y = rows
+    fitted = RESVMClassifier(n_models=9).fit(X, y)
+    for estimator in (RESVMClassifier(), fitted, BaggingSVMClassifier()):
+        assert not hasattr(estimator, "predict_proba")
+    with pytest.raises(AttributeError) as caught:
+        _ = fitted.predict_proba
+    assert "set it to the fraction of unlabeled rows" in str(caught.value.__cause__)
+    assert hasattr(RESVMClassifier(contamination_unl=0.1), "predict_proba")
+    for wrong in (1.5, "many"):
+        with pytest.raises(ValueError, match="contamination_unl must be"):
+            RESVMClassifier(contamination_unl=wrong).fit(X, y)
+    mixed = np.random.default_rng(1).standard_normal(X.shape)
+    with pytest.raises(ModelError, match="give contamination_unl"):
+        RESVMClassifier(contamination_unl="estimate", n_models=9).fit(mixed, y).predict_proba(X)
+
+
+def test_stacking_and_calibration_use_probabilities_if_they_are_offered(rows):
+    X, y = rows
+    estimator = RESVMClassifier(n_models=9, contamination_unl=0.2)
+    stacked = StackingClassifier([("pu", estimator)], cv=2).fit(X, y)
+    assert stacked.stack_method_ == ["predict_proba"]
+    plain = StackingClassifier([("pu", RESVMClassifier(n_models=9))], cv=2).fit(X, y)
+    assert plain.stack_method_ == ["decision_function"]
+    for fitted in (stacked, plain, CalibratedClassifierCV(estimator, cv=2).fit(X, y)):
+        assert roc_auc_score(y, fitted.predict_proba(X)[:, 1]) > 0.8
 
 
 @each_label_as_the_positive_one

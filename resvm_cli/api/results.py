@@ -22,8 +22,12 @@ from resvm_cli.model_files.directory import (
     save_model,
 )
 from resvm_cli.model_files.members import format_members
-from resvm_cli.model_files.out_of_bag_table import OutOfBag
-from resvm_cli.parameters import MethodName, RuleName
+from resvm_cli.model_files.out_of_bag_table import (
+    OutOfBag,
+    fitted_classes,
+    unknown_probability,
+)
+from resvm_cli.parameters import MethodName, RuleName, check_contamination
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
@@ -245,6 +249,47 @@ class Model:
         """
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
+
+    def predict_proba(
+        self,
+        X: Matrix,
+        *,
+        contamination_pos: float | None = None,
+        contamination_unl: float | None = None,
+    ) -> FloatArray:
+        """Return the chance that each row is negative and that it is positive, as two columns.
+
+        It is the ``probability`` of ``rank``, for new rows drawn like those of U, from the
+        out-of-bag values stored with the model. It never falls as the decision value rises.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of numbers
+            Rows with the columns of the training rows.
+        contamination_pos : float, optional
+            Fraction of P that is negative. Default: estimated.
+        contamination_unl : float, optional
+            Fraction of U that is positive. Default: estimated.
+
+        Returns
+        -------
+        array, rows x 2
+            The columns belong to the labels -1 and 1 of ``predict``.
+
+        Raises
+        ------
+        ModelError
+            If the chance is unknown: P and U overlap and ``contamination_unl`` is not given, or the
+            model has no out-of-bag values of P (bagging, cwsvm, models of older versions).
+        """
+        fractions = contamination_pos, contamination_unl
+        check_contamination(*fractions)
+        classes = fitted_classes(self.table, self.method, self.decision, *fractions)
+        if unknown := unknown_probability(classes):
+            raise unknown
+        assert classes is not None
+        chances = classes.probability(self.decision_values(X))
+        return np.column_stack([1 - chances, chances])
 
     def votes(self, X: Matrix) -> FloatArray:
         """Return the fraction of members that predict each row positive.

@@ -60,6 +60,7 @@ class PredictionBlock:
     votes: FloatArray | None
     member_values: FloatArray | None
     ids: list[str] | None
+    probability: FloatArray | None = None  # nan if unknown
 
 
 def format_header(form: FormatName, block: PredictionBlock) -> bytes:
@@ -72,6 +73,8 @@ def format_header(form: FormatName, block: PredictionBlock) -> bytes:
         names.append("votes")
     if block.member_values is not None:
         names += [f"member_{number}" for number in range(block.member_values.shape[1])]
+    if block.probability is not None:
+        names.append("probability")
     return _encoded(line_writer(SEPARATORS[form])(names))
 
 
@@ -84,9 +87,15 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
         columns.append(block.votes)
     if block.member_values is not None:
         columns.append(block.member_values)
+    unknown = block.probability is not None and bool(np.isnan(block.probability).any())
+    if block.probability is not None and not unknown:
+        columns.append(block.probability)
     table = np.ascontiguousarray(np.column_stack(columns))
     labels = np.ascontiguousarray(block.labels, np.int64)
     text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
+    if unknown:  # of all rows or none: an empty last cell, but a word where blanks separate
+        cell = SEPARATORS[form] + ("nan" if form == "text" else "")
+        text = text.replace(b"\n", f"{cell}\n".encode("ascii"))
     if block.ids is None:
         return text
     lines = zip(block.ids, text.decode("ascii").splitlines(), strict=True)
@@ -102,6 +111,7 @@ def _format_json(block: PredictionBlock) -> bytes:
     records = []
     members = None if block.member_values is None else block.member_values.tolist()
     votes = None if block.votes is None else block.votes.tolist()
+    chances = None if block.probability is None else block.probability.tolist()
     for number, (label, value) in enumerate(
         zip(block.labels.tolist(), block.decision_values.tolist(), strict=True)
     ):
@@ -113,6 +123,8 @@ def _format_json(block: PredictionBlock) -> bytes:
             record["votes"] = votes[number]
         if members is not None:
             record["member_values"] = members[number]
+        if chances is not None:
+            record["probability"] = None if math.isnan(chances[number]) else chances[number]
         records.append(json.dumps(record))
     return _encoded("\n".join(records) + "\n")
 
@@ -142,7 +154,8 @@ class BlockSpool:
         names = "" if block.ids is None else "\n".join(block.ids)
         text = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
         try:
-            for array in (block.decision_values, block.votes, block.member_values):
+            columns = (block.decision_values, block.votes, block.probability, block.member_values)
+            for array in columns:
                 np.save(self._file, _NOTHING if array is None else array, allow_pickle=False)
             np.save(self._file, np.array([block.ids is not None]), allow_pickle=False)
             np.save(self._file, text, allow_pickle=False)
@@ -154,8 +167,8 @@ class BlockSpool:
         self._file.seek(0)
         for _ in range(self._n_blocks):
             try:
-                values, votes, members, named, text = (
-                    np.load(self._file, allow_pickle=False) for _ in range(5)
+                values, votes, chances, members, named, text = (
+                    np.load(self._file, allow_pickle=False) for _ in range(6)
                 )
             except OSError as error:
                 raise cannot_spool(error) from None
@@ -166,6 +179,7 @@ class BlockSpool:
                 votes=votes if len(votes) else None,
                 member_values=members if members.ndim == 2 else None,
                 ids=ids if named[0] else None,
+                probability=chances if len(chances) else None,
             )
 
 

@@ -310,13 +310,12 @@ class ClassMixture:
         shrunk: FloatArray = value + min(1.0, 0.5 * self.spread) * ((self.b or 0.0) - value)
         return shrunk
 
-    def probability(self, n_listed: int) -> FloatArray:
-        """Return the chance that the first, second, ... row of U is positive; nan if unknown."""
+    def probability(self, values: FloatArray) -> FloatArray:
+        """Return the chance that rows of U with these values are positive; nan if unknown."""
         if not self.claims:
-            return np.full(n_listed, np.nan)
-        return np.repeat(self._bin_probabilities, self.binned.unlabeled[::-1].astype(int))[
-            :n_listed
-        ]
+            return np.full(len(values), np.nan)
+        bins = np.searchsorted(self.binned.edges, values, "right")
+        return self._bin_probabilities[::-1][bins]
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
         """Return the fraction of positives in the top 1, 2, ... rows of U; nan if unknown."""

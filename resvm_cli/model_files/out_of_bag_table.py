@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.parameters import RuleName
+from resvm_cli.errors import Message, ModelError
+from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.rows import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from resvm_cli.metrics.class_mixture import ClassMixture
 
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"
 HEADER_1 = "row\tdecision_value\tmembers"  # format 1: only known positives, and no mean values
@@ -68,6 +73,46 @@ class OutOfBag:
             numbers[:, 1] if lines[0] == HEADER else None,
             np.array([_count(row[4]) for row in fields], np.int64),
         )
+
+
+def fitted_classes(
+    table: OutOfBag | None,
+    method: MethodName,
+    rule: RuleName,
+    contamination_pos: float | None,
+    contamination_unl: float | None,
+) -> ClassMixture | None:
+    """Model the classes of P and U by a model's out-of-bag values; None if there are too few."""
+    values = None if table is None else table.by(rule)
+    if values is None:
+        why = f"{method} trains every member on all of P"
+        hint = "use {method:resvm}"
+        if method == "resvm":
+            why, hint = "an older version of resvm wrote it", "train it again with the same seed"
+        raise ModelError(
+            f"the model cannot say how likely a row is positive: {why}, so it has no out-of-bag"
+            " values",
+            Message(hint),
+        )
+    from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which takes long
+
+    known, unlabeled = values
+    return ClassMixture.fit(known, unlabeled, contamination_pos, contamination_unl, n_replicates=0)
+
+
+def unknown_probability(classes: ClassMixture | None) -> ModelError | None:
+    """Return an error that says why these classes give no probability; None if they do."""
+    if classes is None:
+        return ModelError(
+            "too few rows of P or U are out of bag to say how likely a row is positive",
+            Message("train on more rows, or with smaller bags ({n_pos}, {n_unl})"),
+        )
+    if classes.claims:
+        return None
+    return ModelError(
+        "P and U overlap too much to say how likely a row is positive",
+        Message("give {contamination_unl}, the fraction of U that is positive"),
+    )
 
 
 def _count(text: str) -> int:

@@ -29,6 +29,14 @@ OWN = {
         "The label of known positives. Default: the larger of the two labels, with a warning unless"
         " they are 1 and 0, or 1 and -1.",
     ),
+    "contamination_pos": (
+        "float, optional",
+        "Fraction of known positives that are negative, for ``predict_proba``. Default: estimated.",
+    ),
+    "contamination_unl": (
+        "float or 'estimate', optional",
+        "Fraction of unlabeled rows that are positive; makes ``predict_proba`` available.",
+    ),
     "jobs": SHARED["jobs"],
     "n_jobs": SHARED["n_jobs"],
     "random_state": (

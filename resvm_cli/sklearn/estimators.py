@@ -29,6 +29,7 @@ except ModuleNotFoundError as problem:
         name="sklearn",
     ) from None
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,7 +39,7 @@ from resvm_cli.api.arguments import documented, entry, run_for, seed_from
 from resvm_cli.api.matrices import PathName, refuse_lossy
 from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.model.ensemble import Decisions
-from resvm_cli.parameters import SHARED_NAMES, MethodName
+from resvm_cli.parameters import SHARED_NAMES, MethodName, check_contamination
 from resvm_cli.rows import FloatArray
 from resvm_cli.sklearn.constructors import (
     OPTIONS,
@@ -53,7 +54,9 @@ from resvm_cli.sklearn.scoring import pu_roc_auc
 from resvm_cli.training.train import unfinished_note
 
 # Estimator parameters that the engine does not have.
-ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", "positive_label")
+FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
+ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", "positive_label", *FRACTIONS)
+ESTIMATE = "estimate"
 NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
     " set {positive_label} to 0 or 1"
@@ -61,6 +64,22 @@ NUMBERED = (
 CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which 1 can only be the positive one
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
+
+
+def _has_fractions(estimator: _PUClassifier) -> bool:
+    """Tell scikit-learn whether predict_proba is available; else say why not."""
+    settings = estimator.get_params(deep=False)
+    if FRACTIONS[1] not in settings:
+        raise AttributeError(
+            f"{estimator.method} trains every member on all of P, so nothing tells how likely a row"
+            " is positive: use RESVMClassifier"
+        )
+    if settings[FRACTIONS[1]] is None:
+        raise AttributeError(
+            "predict_proba needs contamination_unl: set it to the fraction of unlabeled rows that"
+            f" are positive, or to {ESTIMATE!r}"
+        )
+    return True
 
 
 class _PUClassifier(ClassifierMixin, BaseEstimator):
@@ -100,6 +119,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X, labels, label = self._validated(X, y)
         settings = self.get_params(deep=False)
+        self._fractions()
         run = run_for(settings["jobs"], settings["n_jobs"])
         model = functions.fit_on(
             run,
@@ -220,6 +240,30 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         of_second = self.decision_function(X) > 0
         labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
         return labels
+
+    @available_if(_has_fractions)  # type: ignore[untyped-decorator]
+    @documented(parameters=ROWS)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the chance of each of ``classes_``, for new rows like the unlabeled ones.
+
+        ``contamination_unl`` must be set. The larger chance need not be that of the predicted
+        label, because the threshold is not chosen by it.
+
+        {parameters}
+
+        Returns
+        -------
+        array, rows x 2
+            The columns belong to ``classes_``.
+
+        Raises
+        ------
+        ModelError
+            If P and U overlap too much to estimate the chance.
+        """
+        rows = self._rows(X)
+        chances: FloatArray = self.model_.predict_proba(rows, **self._fractions())
+        return chances if self.positive_label_ == self.classes_[1] else chances[:, ::-1]
 
     @documented(parameters=ROWS)
     def predict_votes(self, X: Any) -> FloatArray:
@@ -374,10 +418,22 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[labels.index(chosen)]
 
     def _decisions(self, X: Any) -> Decisions:
+        rows = self._rows(X)
+        return self.model_.decisions(rows)
+
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         refuse_lossy(X, "X")
-        return self.model_.decisions(rows)
+        return rows
+
+    def _fractions(self) -> dict[str, float | None]:
+        """Return contamination_pos and contamination_unl, None if they are to be estimated."""
+        settings = self.get_params(deep=False)
+        values = {name: settings.get(name) for name in FRACTIONS}
+        found = {name: None if each == ESTIMATE else each for name, each in values.items()}
+        check_contamination(*found.values())
+        return found
 
     def _seed(self) -> int:
         state = self.get_params(deep=False)["random_state"]
@@ -427,7 +483,9 @@ class RESVMClassifier(_PUClassifier):
     """
 
     method: ClassVar[MethodName] = "resvm"
-    __init__ = constructor("resvm", decision=None, auto=False, oob=True)
+    __init__ = constructor(
+        "resvm", decision=None, auto=False, oob=True, contamination_pos=None, contamination_unl=None
+    )
 
 
 @with_parameters

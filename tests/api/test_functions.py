@@ -156,6 +156,33 @@ def test_predictions_are_those_of_predict(labelled, decision, resvm, tmp_path):
     assert (model.predict(labelled.X, threshold=np.inf) == -1).all()
 
 
+def test_probabilities_are_those_of_predict(labelled, resvm, tmp_path):
+    X, y = labelled.X, labelled.y
+    model = resvm_cli.fit(X, y, n_models=9)
+    model.save(tmp_path / "m")
+    found = model.predict_proba(X, contamination_unl=0.2)
+    assert found.sum(axis=1) == pytest.approx(1)
+    told = ["--probability", "--contamination-unl", 0.2]
+    out = resvm("predict", tmp_path / "m", labelled.path, *told).out.split()
+    assert found[:, 1].tolist() == [float(text) for text in out[2::3]]
+    with pytest.raises(ValueError, match="contamination_unl must be below 1"):
+        model.predict_proba(X, contamination_unl=2)
+
+
+def test_unknown_probabilities_are_an_error_that_says_what_to_give():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((200, 3)), np.arange(200) < 40
+    model = resvm_cli.fit(X, y.astype(int), n_models=9)
+    with pytest.raises(ModelError, match="give contamination_unl"):
+        model.predict_proba(X)
+    assert model.predict_proba(X, contamination_unl=0.1).shape == (200, 2)
+    with pytest.raises(ModelError, match='use method="resvm"'):
+        resvm_cli.fit(X, y.astype(int), method="cwsvm").predict_proba(X)
+    few = resvm_cli.fit(X[32:], y[32:].astype(int), n_models=9)
+    with pytest.raises(ModelError, match="too few rows"):
+        few.predict_proba(X, contamination_unl=0.1)
+
+
 def test_rows_are_judged_alike_in_blocks_of_any_size(labelled, monkeypatch):
     model = resvm_cli.fit(labelled.X, labelled.y, **SMALL)
     whole = model.decision_values(labelled.X)

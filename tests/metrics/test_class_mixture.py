@@ -252,13 +252,13 @@ def test_probability_never_rises_down_the_list_and_adds_up_to_precision():
     drawn = Drawn(0.0, 0.2, n_pos=100, n_unl=1000)
     for known in ({}, {"b": 0.2}, {"tested": outcomes(drawn, np.arange(150, 250))}):
         mixture = drawn.fitted(**known)
-        chances = mixture.probability(1000)
+        chances = mixture.probability(np.sort(drawn.unlabeled)[::-1])
         assert (np.diff(chances) <= 1e-12).all()
         assert 0 <= chances.min() <= chances.max() <= 1
         if "tested" not in known:
             means = np.cumsum(chances) / np.arange(1, 1001)
             assert means == pytest.approx(mixture.precision(1000).value)
-    assert np.isnan(Drawn(0.1, 0.3, apart=0.7).fitted().probability(10)).all()
+    assert np.isnan(Drawn(0.1, 0.3, apart=0.7).fitted().probability(np.arange(10.0))).all()
 
 
 def test_bounds_widen_where_counts_of_known_positives_disagree_with_the_curve():

@@ -12,6 +12,7 @@ from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task, output_option
 from resvm_cli.options.training import ZeroBased, method_option
 from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
+from resvm_cli.parameters import check_contamination
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
 from resvm_cli.running.run import Share, done_when
 
@@ -59,6 +60,14 @@ def predict(
     member_values: Annotated[
         bool, output_option("--member-values", help="Add each member's decision value.")
     ] = False,
+    probability: Annotated[
+        bool,
+        output_option(
+            "--probability",
+            help="Add the chance that a row is positive, for rows like those of U; empty if"
+            " unknown.",
+        ),
+    ] = False,
     ids: Annotated[
         bool,
         output_option("--ids", help="Copy each row's trailing comment (# name) to the output."),
@@ -85,11 +94,21 @@ def predict(
         ),
     ] = None,
     contamination_pos: Annotated[
-        float,
+        float | None,
         method_option(
-            metavar="A", help="With -T recall: the fraction of known positives that is mislabeled."
+            metavar="A",
+            help="Fraction of P that is negative, for -T recall and --probability.",
+            show_default="0; --probability: estimated",
         ),
-    ] = 0.0,
+    ] = None,
+    contamination_unl: Annotated[
+        float | None,
+        method_option(
+            metavar="B",
+            help="Fraction of U that is positive, for --probability.",
+            show_default="estimated",
+        ),
+    ] = None,
     break_ties: Annotated[
         bool,
         method_option(
@@ -115,12 +134,11 @@ def predict(
     format_name = parse_choice("--format", form, formats)
     level = None if threshold is None else _threshold(threshold)
     rule = None if decision is None else parse_choice("--decision", decision, RULES)
-    if contamination_pos and not (threshold or "").startswith("recall="):
-        raise CommandLineError("--contamination-pos goes with -T recall=R")
-    if not 0 <= contamination_pos < 1:
-        raise CommandLineError(
-            f"--contamination-pos is {contamination_pos:g}; a number in [0, 1) was expected"
-        )
+    if contamination_pos and not (probability or (threshold or "").startswith("recall=")):
+        raise CommandLineError("--contamination-pos goes with -T recall=R or --probability")
+    if contamination_unl is not None and not probability:
+        raise CommandLineError("--contamination-unl goes with --probability")
+    check_contamination(contamination_pos, contamination_unl)
     if json and output == "-" and out_dir is None:
         raise CommandLineError(
             "--json prints a summary on stdout, where the predictions go already",
@@ -140,9 +158,11 @@ def predict(
         threshold=level,
         decision=rule,
         contamination_pos=contamination_pos,
+        contamination_unl=contamination_unl,
         break_ties=break_ties,
         votes=votes,
         member_values=member_values,
+        probability=probability,
         ids=ids,
         zero_based=zero_based,
     )

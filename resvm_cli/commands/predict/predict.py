@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,10 +30,14 @@ from resvm_cli.files.streams import STDIN, file_digest, name_of
 from resvm_cli.files.svmlight import Block, map_blocks
 from resvm_cli.model.decisions import are_unlike, threshold_for_recall
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
+from resvm_cli.model_files.out_of_bag_table import fitted_classes, unknown_probability
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, RowDigest
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
+
+if TYPE_CHECKING:
+    from resvm_cli.metrics.class_mixture import ClassMixture
 
 # A few rows with features unseen in training do not mean that the data is different.
 FRACTION_NEW = 0.01
@@ -132,7 +136,10 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
     elif rule is not None and rule.kind == "recall":
         threshold = _threshold_for_recall(request, model, decision, rule.amount, run)
         rule = None
-    scorer = BlockScorer.for_model(request, model, decision, threshold, formatted=rule is None)
+    classes = _classes(request, model, decision, run) if request.probability else None
+    scorer = BlockScorer.for_model(
+        request, model, decision, threshold, formatted=rule is None, classes=classes
+    )
     job = _Pass(scorer, run)
     with parallel.inner_threads_held(), output(request.target) as write:
         if rule is None:
@@ -268,7 +275,8 @@ def _threshold_for_recall(
             Message("train it again, or use {decision:votes}"),
         )
     known, unlabeled = values
-    if request.contamination_pos and not len(unlabeled):
+    mislabeled = request.contamination_pos or 0.0
+    if mislabeled and not len(unlabeled):
         raise ModelError(
             Message(
                 "{model}: has no out-of-bag values of U, which {contamination_pos} needs",
@@ -276,13 +284,27 @@ def _threshold_for_recall(
             ),
             "train it again",
         )
-    threshold = threshold_for_recall(known, unlabeled, recall, request.contamination_pos)
+    threshold = threshold_for_recall(known, unlabeled, recall, mislabeled)
     above = round((threshold.recall or 0.0) * len(known))
     run.remark(
         f"T = {threshold.value:.6g}: {above:,} of {len(known):,} known positives score above it"
         " out of bag"
     )
     return threshold.value
+
+
+def _classes(
+    request: PredictRequest, model: StoredModel, decision: RuleName, run: Run
+) -> ClassMixture | None:
+    """Return the classes that give the probability of a row; warn if it is unknown."""
+    fractions = request.contamination_pos, request.contamination_unl
+    classes = fitted_classes(model.out_of_bag, model.manifest["method"], decision, *fractions)
+    unknown = unknown_probability(classes)
+    if unknown is not None:
+        run.notice(
+            Message("{probability:True}: {why}; {hint}", why=unknown.message, hint=unknown.hint)
+        )
+    return classes
 
 
 def _predict_top(

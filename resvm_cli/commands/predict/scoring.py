@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
+
+if TYPE_CHECKING:
+    from resvm_cli.metrics.class_mixture import ClassMixture
 
 # A row is far away if all support vectors together add less than this fraction of the constant.
 NEGLIGIBLE = 1e-3
@@ -41,10 +44,12 @@ class PredictRequest:
     form: FormatName = "text"
     threshold: float | ThresholdRule | None = None  # None: the model's own
     decision: RuleName | None = None  # None: the model's own
-    contamination_pos: float = 0.0  # with a recall: the fraction of P that is mislabeled
+    contamination_pos: float | None = None  # None: 0 with a recall, else estimated
+    contamination_unl: float | None = None  # for probability; None: estimated
     break_ties: bool = False
     votes: bool = False
     member_values: bool = False
+    probability: bool = False
     ids: bool = False
     zero_based: bool = False
 
@@ -71,6 +76,7 @@ class BlockScorer:
     threshold: float
     formatted: bool
     usual: tuple[float, float] | None  # range of out-of-bag mean values, without the tails
+    classes: ClassMixture | None = None  # for the column probability
 
     @classmethod
     def for_model(
@@ -81,13 +87,14 @@ class BlockScorer:
         threshold: float,
         *,
         formatted: bool,
+        classes: ClassMixture | None = None,
     ) -> BlockScorer:
         """Make a scorer for a model, with the usual range from its out-of-bag table."""
         usual = None
         if model.out_of_bag is not None and not model.ensemble.single:
             means = model.out_of_bag.by("mean")
             usual = None if means is None else usual_range(*means)
-        return cls(request, model, decision, threshold, formatted, usual)
+        return cls(request, model, decision, threshold, formatted, usual, classes)
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -152,6 +159,11 @@ class BlockScorer:
         self, decisions: Decisions, member_values: FloatArray, block: Block
     ) -> PredictionBlock:
         request, values = self.request, decisions.by(self.decision)
+        chances = None
+        if request.probability:
+            chances = np.full(len(values), np.nan)
+            if self.classes is not None:
+                chances = self.classes.probability(values)
         # means and a single SVM's values have no ties
         if request.break_ties and self.decision == "votes" and not self.model.ensemble.single:
             values = decisions.values_without_ties()
@@ -161,4 +173,5 @@ class BlockScorer:
             votes=decisions.votes if request.votes else None,
             member_values=member_values if request.member_values else None,
             ids=block.comments,
+            probability=chances,
         )

@@ -163,7 +163,7 @@ def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
     n_unl = int(of_unl.sum())
     chances = np.full(len(listing), np.nan)
     if classes is not None:
-        chances[of_unl] = classes.probability(n_unl)
+        chances[of_unl] = classes.probability(listing.values[of_unl])
     listing = replace(listing, further={PROBABILITY: chances, **listing.further})
     fraction = None if classes is None else classes.precision(n_unl)
     return _with_figure(listing, PRECISION, fraction, np.where(scored, np.cumsum(of_unl), 0))

@@ -24,7 +24,7 @@ from resvm_cli.commands.predict import scoring
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files import directory
+from resvm_cli.model_files import directory, out_of_bag_table
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
@@ -462,6 +462,94 @@ def test_a_recall_of_true_positives_leaves_wrong_ones_out(model, problem, resvm)
     for arguments in (("-T", 0.5, "--contamination-pos", 0.2), ("--contamination-pos", 1)):
         assert resvm("predict", model, problem / "test.svm", *arguments).code == 2
     assert resvm("predict", model, problem / "test.svm", "--decision", "most").code == 2
+
+
+@pytest.fixture(scope="module")
+def model_of_means(problem, resvm):
+    path = problem / "means"
+    sizes = ["--n-models", 9, "--decision", "mean", "-o", path]
+    assert resvm(*train_arguments(problem), *sizes).code == 0
+    return path
+
+
+def test_probability_comes_last_and_changes_no_other_column(model, problem, resvm):
+    plain = resvm("predict", model, problem / "test.svm", "--votes", "--member-values").out
+    for form in ("text", "tsv", "csv", "jsonl"):
+        options = ["--votes", "--member-values", "--ids", "--format", form]
+        before = resvm("predict", model, problem / "test.svm", *options).out.splitlines()
+        told = ["--probability", "--contamination-unl", 0.2]
+        out = resvm("predict", model, problem / "test.svm", *options, *told).out.splitlines()
+        if form == "jsonl":
+            records = [json.loads(line) for line in out]
+            chances = [record.pop("probability") for record in records]
+            assert records == [json.loads(line) for line in before]
+        else:
+            separator = {"text": b" ", "tsv": b"\t", "csv": b","}[form]
+            named = [line.partition(b" #")[0] for line in out]
+            rest, last = zip(*(line.rsplit(separator, 1) for line in named), strict=True)
+            assert [*rest] == [line.partition(b" #")[0] for line in before]
+            assert form == "text" or last[0] == b"probability"
+            chances = [float(text) for text in last[form != "text" :]]
+        values = columns(plain)[:, 1]
+        assert (np.diff(np.array(chances)[np.argsort(values, kind="stable")]) >= 0).all()
+        assert 0 <= min(chances) < 0.2 < 0.7 < max(chances) <= 1
+
+
+def test_probability_is_that_of_rank(model_of_means, problem, resvm):
+    given = ["--contamination-unl", 0.25, "--contamination-pos", 0.05]
+    sets = ["-P", problem / "pos.svm", "-U", problem / "unl.svm"]
+    ran = resvm("rank", "--model", model_of_means, *sets, *given, "--format", "jsonl")
+    records = [json.loads(line) for line in ran.out.splitlines()]
+    ranked = {int(record["id"]): record["probability"] for record in records}
+    table = resvm_cli.load(model_of_means).table
+    classes = out_of_bag_table.fitted_classes(table, "resvm", "mean", 0.05, 0.25)
+    chances = classes.probability(table.means[~table.positive]).round(4)  # as rank prints them
+    assert dict(zip(table.rows[~table.positive].tolist(), chances, strict=True)) == ranked
+    out = columns(
+        resvm("predict", model_of_means, problem / "test.svm", "--probability", *given).out
+    )
+    assert out[:, 2].tolist() == classes.probability(out[:, 1]).tolist()
+
+
+def test_probability_is_kept_where_all_rows_are_read_before_any_is_written(model, problem, resvm):
+    told = [problem / "test.svm", "--probability", "--contamination-unl", 0.2]
+    plain = columns(resvm("predict", model, *told).out)
+    ranked = columns(resvm("predict", model, *told, "-T", "top=7").out)
+    assert (ranked[:, 1:] == plain[:, 1:]).all()
+    broken = columns(resvm("predict", model, *told, "--break-ties").out)
+    assert (broken[:, 2] == plain[:, 2]).all()
+
+
+@pytest.mark.parametrize(("form", "cell"), [("text", b" nan"), ("tsv", b"\t"), ("csv", b",")])
+def test_unknown_probability_is_empty_and_says_what_to_give(form, cell, problem, resvm, tmp_path):
+    # P and U are the same cloud
+    write_svm(tmp_path / "unl.svm", np.random.default_rng(0).standard_normal((200, 5)))
+    write_svm(tmp_path / "pos.svm", np.random.default_rng(1).standard_normal((40, 5)))
+    assert resvm(*train_arguments(tmp_path), "--n-models", 9, "-o", tmp_path / "m").code == 0
+    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "--probability", "--format", form)
+    plain = resvm("predict", tmp_path / "m", problem / "test.svm", "--format", form).out
+    assert_exit(ran, 0, "overlap too much", "--contamination-unl")
+    lines = ran.out.splitlines()[form != "text" :]
+    assert lines == [line + cell for line in plain.splitlines()[form != "text" :]]
+    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "--probability", "--format=jsonl")
+    assert {json.loads(line)["probability"] for line in ran.out.splitlines()} == {None}
+
+
+@pytest.mark.parametrize("method", ["bagging", "cwsvm"])
+def test_no_probability_without_out_of_bag_values_of_p(method, problem, resvm, tmp_path):
+    assert resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / "m").code == 0
+    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "--probability")
+    assert_exit(ran, 4, f"{method} trains every member on all of P", "--method resvm")
+    assert ran.out == b""
+
+
+def test_fractions_for_probability_are_checked(model, problem, resvm):
+    rows = problem / "test.svm"
+    ran = resvm("predict", model, rows, "--contamination-unl", 0.2)
+    assert_exit(ran, 2, "--contamination-unl goes with --probability")
+    for a, b in ((0, 1), (-0.1, 0.2), (0.5, 0.5)):
+        told = ["--probability", f"--contamination-pos={a}", f"--contamination-unl={b}"]
+        assert_exit(resvm("predict", model, rows, *told), 2, "--contamination-")
 
 
 def test_a_recall_is_placed_by_out_of_bag_values(model, problem, resvm):
