@@ -25,7 +25,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 OF_LIBSVM = {
     "-s": "all members are C-SVMs; --method chooses resvm, bagging or cwsvm",
     "-w": "--w-pos replaces -w1 as the weight of P, and -c is the penalty for U",
-    "-b": "there are no probabilities; resvm predict -T recall=0.9 chooses a threshold",
+    "-b": "resvm predict --probability adds the chance that a row is positive",
     "-v": "resvm tune -v N scores by cross-validation",
     "-n": "all members are C-SVMs, which have no nu",
     "-p": "all members are C-SVMs, which have no epsilon",

@@ -150,11 +150,11 @@ def test_a_command_to_copy_has_quoted_file_names():
     [
         ("train -s 0", "--method"),
         ("train -w1 5", "--w-pos"),
-        ("train -b 1", "no probabilities"),
+        ("train -b 1", "--probability"),
         ("train -v 5", "resvm tune -v"),
         ("train -n 0.5", "nu"),
         ("train -p 0.1", "epsilon"),
-        ("predict model -b 1", "no probabilities"),
+        ("predict model -b 1", "--probability"),
         ("tune -log2c -5,15,2", "-c 0.03125..32768"),
         ("tune -c 1 -log2g -5,15,2", "-g 0.0001..10"),
     ],
