@@ -100,7 +100,7 @@ def read_inspection(
 ) -> Inspection:
     """Read and verify a model; raise ModelError at the first error."""
     from resvm_cli.files.atomic import read_consistently
-    from resvm_cli.tables.features import read_feature_map
+    from resvm_cli.tables.encoding import read_feature_map
 
     names = None if feature_map is None else read_feature_map(feature_map).names
     return read_consistently(path, lambda: _inspect(path, names, weights=weights))

@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from tokenize import TokenError
@@ -86,10 +86,16 @@ def _reading(name: str, kind: str) -> Iterator[None]:
         ) from None
 
 
-def _located(table: Table, start: int) -> Callable[[int, int], str]:
-    """Return a function that locates the cells of a block whose first row is ``start``."""
-    return lambda row, column: (
-        f"{table.name}: row {start + row + 1}, column {table.columns[column]}"
+def _block(
+    table: Table, columns: list[Column], n_rows: int, start: int, matrix: Rows | None = None
+) -> TableBlock:
+    """Return the block of a table whose first row is ``start``."""
+    return TableBlock(
+        columns,
+        n_rows,
+        lambda row, column: f"{table.name}: row {start + row + 1}, column {table.columns[column]}",
+        np.arange(start + 1, start + n_rows + 1),
+        matrix=matrix,
     )
 
 
@@ -194,7 +200,7 @@ class ArrayTable(Table):
             for start in range(0, n_rows, size):
                 matrix, *beside = map(next, parts)
                 columns: list[Column] = [*_numbers(matrix).T, *beside]
-                yield TableBlock(columns, len(matrix), _located(self, start))
+                yield _block(self, columns, len(matrix), start)
 
 
 class ParquetTable(Table):
@@ -230,7 +236,7 @@ class ParquetTable(Table):
                 columns: list[Column] = [()] * len(self.columns)
                 for number, name in names.items():
                     columns[number] = self._cells(name, batch.column(name))
-                yield TableBlock(columns, batch.num_rows, _located(self, start))
+                yield _block(self, columns, batch.num_rows, start)
                 start += batch.num_rows
 
     def _require_stored(self, names: set[str]) -> None:
@@ -441,7 +447,8 @@ def _sparse(
             " expected a finite number",
             "leave unknown values out (they count as 0) or impute them first",
         )
-    return SparseFile(Block.from_rows(rows, labels, ids), matrix.shape[1])
+    block = replace(Block.from_rows(rows, labels, ids), lines=np.arange(1, len(rows) + 1))
+    return SparseFile(block, matrix.shape[1])
 
 
 def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:

@@ -23,7 +23,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.file_kinds import separator_of
 from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
-from resvm_cli.rows import FloatArray
+from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
 CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
@@ -81,7 +81,9 @@ class TableBlock:
     columns: list[Column]
     n_rows: int
     where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
+    lines: IntArray  # the line that each row starts on; rows are numbered where there are no lines
     decimal_comma: bool = False
+    matrix: Rows | None = None  # the first columns, if they are sparse; column i is feature i + 1
 
 
 class Table(ABC):
@@ -90,6 +92,9 @@ class Table(ABC):
     name: str
     columns: list[str]
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
+    is_named: bool = True  # False if all columns are only numbered, as in an array
+    id_column: str | None = None  # the column that holds ids by convention
+    n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
 
     @abstractmethod
     def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
@@ -97,6 +102,10 @@ class Table(ABC):
 
         Columns other than those ``used`` may be empty.
         """
+
+    def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
+        """Return the first rows; ``blocks`` yields them again."""
+        return next(self.blocks(used), None)
 
 
 def rows_at_once(n_columns: int) -> int:
@@ -178,6 +187,11 @@ class TextTable(Table):
             yield from started
             return
         yield from self._read()
+
+    def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
+        if self._started is None:  # the rows are being read again
+            return super().first_block(used)
+        return self._first
 
     def _read(self) -> Iterator[TableBlock]:
         kept: list[str] = []  # the lines of the current rows, to locate their cells
@@ -267,7 +281,7 @@ class TextTable(Table):
                         "is a separator missing, or does an unquoted text contain one?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
-        return TableBlock(columns, len(rows), where, self._decimal_comma)
+        return TableBlock(columns, len(rows), where, where.lines(len(rows)), self._decimal_comma)
 
 
 class _CellLocator:
@@ -279,6 +293,15 @@ class _CellLocator:
         self._lines = lines
         self._separator = separator
         self.numbers: list[int] | None = None  # the records that are not blank
+
+    def lines(self, n_rows: int) -> IntArray:
+        """Return the line that each row starts on."""
+        numbers = np.arange(n_rows) if self.numbers is None else np.array(self.numbers, np.int64)
+        if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may have several lines
+            reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
+            ends = [0, *(reader.line_num for _ in reader)]
+            numbers = np.array(ends, np.int64)[numbers]
+        return self._before + 1 + numbers
 
     def __call__(self, row: int, column: int) -> str:
         record = row if self.numbers is None else self.numbers[row]

@@ -40,7 +40,7 @@ from resvm_cli.parameters import (
     TRAINING_TABLE,
     MethodParameters,
 )
-from resvm_cli.tables.features import MISSING_RULES
+from resvm_cli.tables.encoding import MISSING_RULES
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 

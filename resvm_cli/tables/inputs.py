@@ -1,0 +1,163 @@
+"""Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
+
+The kind is recognized by the first bytes. Table code is imported only if there is a table, so that
+svmlight text is read without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.files.file_kinds import (
+    first_line,
+    has_pairs,
+    is_smiles,
+    kind_of,
+    refuse_smiles,
+    require_svmlight,
+    with_head,
+)
+from resvm_cli.files.sources import Source
+from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.tables.encoding import FeatureMap, TableReading
+
+if TYPE_CHECKING:
+    from resvm_cli.files.array_files import SparseFile
+    from resvm_cli.files.delimited import Table
+    from resvm_cli.tables.features import TableFeatures
+
+MAX_ROWS = 1 << 12  # per block of a sparse matrix
+UNREADABLE = ("excel", "zip", "utf-16")
+
+
+class RowInput:
+    """The rows of one input; each call of ``blocks`` reads them from the start.
+
+    ``features`` encodes the columns of a table. It is None for svmlight text and for sparse
+    matrices, whose features have numbers only.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        reading: TableReading,
+        *,
+        zero_based: bool = False,
+        known: bool = False,
+    ) -> None:
+        """With ``known`` features, SMILES may be read from a table without naming its columns."""
+        self.name = source.name
+        self.reading = reading
+        self.features: TableFeatures | None = None
+        self.table: Table | None = None
+        self._sparse: SparseFile | None = None
+        self._source = source
+        self._zero_based = zero_based
+        head, text = with_head(source.pieces())
+        self._started = [text]
+        kind = kind_of(head)
+        if kind in UNREADABLE:
+            next(require_svmlight(text, self.name))  # raises an error with advice
+        roles = reading.roles
+        if is_smiles(self.name, head) and not (roles.asked or known):
+            refuse_smiles(self.name, head)
+        # a single column looks like svmlight (no separator) but has no index:value pairs
+        if kind == "svmlight" and (not reading.is_table or has_pairs(first_line(head))):
+            self._refuse_roles()
+            return
+        if zero_based:
+            raise ParameterError(
+                "{file}: {zero_based:True} is for svmlight text; the features of a table are"
+                " counted from 1",
+                file=self.name,
+            )
+        if kind in ("svmlight", "table"):
+            from resvm_cli.files.delimited import TextTable
+
+            self.table = TextTable(
+                self.name,
+                self.pieces,
+                separator=reading.separator,
+                header=reading.header,
+                decimal_comma=reading.decimal_comma,
+            )
+            return
+        from resvm_cli.files.array_files import SparseFile, array_path, open_arrays
+
+        with array_path(source, text) as path:
+            arrays = open_arrays(self.name, path, kind, reading.array)
+        if isinstance(arrays, SparseFile):
+            self._refuse_roles()
+            self._sparse = arrays
+        else:
+            self.table = arrays
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the input is svmlight text."""
+        return self.table is None and self._sparse is None
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of features, if the input says so."""
+        return None if self._sparse is None else self._sparse.n_features
+
+    def encode(self, known: FeatureMap | None = None, *, selective: bool = False) -> None:
+        """Let the columns of a table become features: those ``known``, or new ones."""
+        if self.table is not None:
+            from resvm_cli.tables.features import TableFeatures
+
+            roles = self.reading.roles
+            self.features = TableFeatures(self.table, roles, known, selective=selective)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes of the input."""
+        return self._started.pop() if self._started else self._source.pieces()
+
+    def blocks(
+        self, *, with_comments: bool = True, marked: bool = True, workers: int = 0
+    ) -> Iterator[Block]:
+        """Yield all rows. If ``marked``, a positive label becomes 1 and every other label 0."""
+        if self.features is not None:
+            yield from self.features.blocks()
+            return
+        assert self.table is None  # encode comes first
+        blocks: Iterator[Block]
+        if self._sparse is not None:
+            blocks = self._sparse.block.slices(MAX_ROWS)
+        else:
+            blocks = parse_pieces(
+                self.pieces(),
+                self.name,
+                zero_based=self._zero_based,
+                with_comments=with_comments,
+                workers=workers,
+            )
+        labels = self.reading.roles.positive_labels
+        if not labels or not marked:
+            yield from blocks
+            return
+        from resvm_cli.tables.cells import matcher
+
+        is_positive = matcher(labels)
+        for block in blocks:
+            yield _marked(block, is_positive)
+
+    def _refuse_roles(self) -> None:
+        for parameter in self.reading.roles.asked:
+            raise DataError(
+                Message(
+                    f"{{file}}: no named columns, so {{{parameter}}} cannot be used", file=self.name
+                ),
+                "omit the option: the rows already have labels and ids",
+            )
+
+
+def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:
+    texts = ["" if np.isnan(one) else format_number(one) for one in block.labels.tolist()]
+    return replace(block, labels=np.array([float(is_positive(text)) for text in texts]))
