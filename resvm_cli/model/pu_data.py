@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.scaling import FeatureStats, LinearScaling, QuantileScaling, Scaling
@@ -42,7 +42,7 @@ class PUData(ABC):
     ) -> None:
         self.zero_based = zero_based
         self.positive_label = positive_label
-        self.notes: list[str] = []
+        self.notes: list[Text] = []
         self.summary_pos, self.summary_unl = DataSummary(), DataSummary()
         self._scale = scale
         self._declared_features = features
@@ -73,6 +73,11 @@ class PUData(ABC):
     @property
     def positive_weights(self) -> PositiveWeights | None:
         """How certain each row of P is; None if all are equally certain."""
+        return None
+
+    @property
+    def encoding(self) -> dict[str, Any] | None:
+        """How columns became features, for the manifest; None unless P and U are tables."""
         return None
 
     @property

@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -176,6 +175,21 @@ class TableFeatures:
         return self._table.unnamed
 
     @property
+    def missing_rule(self) -> MissingRule:
+        """What is done about missing values."""
+        return self._missing
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether a column holds labels."""
+        return self._label is not None
+
+    @property
+    def name(self) -> str:
+        """The name of the table's file."""
+        return self._table.name
+
+    @property
     def ignored(self) -> list[str]:
         """The columns that have no role, because the feature map has other ones."""
         used = self._used | self._numbers_of(self._roles.dropped, "drop")
@@ -254,7 +268,7 @@ class TableFeatures:
             name = names[number]
             cells = [(first, one._numbers[name]) for one, first in firsts]
             is_sparse = number < self._table.n_sparse
-            if number in self._categorical or not is_sparse and is_text(cells, name):
+            if number in self._categorical or (not is_sparse and is_text(cells, name)):
                 content = content_of(cells) if self._selective else None
                 if content and number not in self._categorical and not roles.only:
                     self.excluded[name] = content

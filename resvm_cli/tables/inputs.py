@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.files.compression import PIECE
 from resvm_cli.files.file_kinds import (
     first_line,
     has_pairs,
@@ -23,7 +24,7 @@ from resvm_cli.files.file_kinds import (
     with_head,
 )
 from resvm_cli.files.sources import Source
-from resvm_cli.files.svmlight import Block, format_number, parse_pieces
+from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.tables.encoding import FeatureMap, TableReading
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from resvm_cli.tables.features import TableFeatures
 
 MAX_ROWS = 1 << 12  # per block of a sparse matrix
+SHOWN = 20
 UNREADABLE = ("excel", "zip", "utf-16")
 
 
@@ -56,7 +58,7 @@ class RowInput:
         self.features: TableFeatures | None = None
         self.table: Table | None = None
         self._sparse: SparseFile | None = None
-        self._source = source
+        self.source = source
         self._zero_based = zero_based
         head, text = with_head(source.pieces())
         self._started = [text]
@@ -72,8 +74,8 @@ class RowInput:
             return
         if zero_based:
             raise ParameterError(
-                "{file}: {zero_based:True} is for svmlight text; the features of a table are"
-                " counted from 1",
+                "{file}: features are counted from 1, except in svmlight text",
+                "omit {zero_based}; rows of a precomputed kernel must be svmlight text",
                 file=self.name,
             )
         if kind in ("svmlight", "table"):
@@ -115,12 +117,47 @@ class RowInput:
             roles = self.reading.roles
             self.features = TableFeatures(self.table, roles, known, selective=selective)
 
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes of the input."""
-        return self._started.pop() if self._started else self._source.pieces()
+    def numeric_label(self, label: float | None) -> float:
+        """Return the positive label as a number: 1 in marked rows, and given for svmlight text."""
+        if not self.is_text:
+            return 1.0
+        if label is None:
+            raise ParameterError(
+                "{positive_label} is '{text}'; a number was expected: {file} is svmlight text",
+                "give one label; text can be the label of a table, in its {label_column}",
+                text=" and ".join(self.reading.roles.positive_labels),
+                file=self.name,
+            )
+        return label
+
+    def no_positive_row(self) -> DataError:
+        """Return the error for rows none of which has a positive label."""
+        wanted = " or ".join(self.reading.roles.positive_labels)
+        seen = [] if self.features is None else list(self.features.labels_seen)
+        listed = ", ".join(text or "(none)" for text in seen[:SHOWN])
+        return DataError(
+            f"{self.name}: no row has the label {wanted}",
+            f"the labels are {listed}" if listed else None,
+        )
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes.
+
+        What was read to recognize the input is not lost, even if it comes from a pipe.
+        """
+        if self._started:
+            text = self._started.pop()
+            if size == PIECE or self.source.plain_path is None:
+                return text
+        return self.source.pieces(size)
 
     def blocks(
-        self, *, with_comments: bool = True, marked: bool = True, workers: int = 0
+        self,
+        *,
+        with_comments: bool = True,
+        marked: bool = True,
+        workers: int = 0,
+        on_bad_line: Callable[[BadLine], None] | None = None,
     ) -> Iterator[Block]:
         """Yield all rows. If ``marked``, a positive label becomes 1 and every other label 0."""
         if self.features is not None:
@@ -137,6 +174,7 @@ class RowInput:
                 zero_based=self._zero_based,
                 with_comments=with_comments,
                 workers=workers,
+                on_bad_line=on_bad_line,
             )
         labels = self.reading.roles.positive_labels
         if not labels or not marked:
@@ -156,6 +194,34 @@ class RowInput:
                 ),
                 "omit the option: the rows already have labels and ids",
             )
+
+
+def share_roles(first: RowInput, second: RowInput) -> None:
+    """Let the columns of two tables have the same roles, by the names in the first table.
+
+    A column to drop may be missing in one of the tables.
+    """
+    assert first.table is not None
+    assert second.table is not None
+    names = first.table.columns
+    known = [set(one.table.columns) for one in (first, second) if one.table is not None]
+
+    def named(text: str) -> str:
+        is_number = text not in names and text.isdecimal() and 1 <= int(text) <= len(names)
+        return names[int(text) - 1] if is_number else text
+
+    for one, here, other in ((first, known[0], known[1]), (second, known[1], known[0])):
+        roles = one.reading.roles
+        dropped = map(named, roles.dropped)
+        roles = replace(
+            roles,
+            label=None if roles.label is None else named(roles.label),
+            row_id=None if roles.row_id is None else named(roles.row_id),
+            only=tuple(map(named, roles.only)),
+            categories=tuple(map(named, roles.categories)),
+            dropped=tuple(name for name in dropped if name in here or name not in other),
+        )
+        one.reading = replace(one.reading, roles=roles)
 
 
 def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:

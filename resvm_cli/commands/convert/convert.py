@@ -19,7 +19,6 @@ from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Tex
 from resvm_cli.files.array_files import write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
 from resvm_cli.files.delimited import line_writer
-from resvm_cli.files.file_kinds import USUAL_NAMES
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDOUT, name_of
 from resvm_cli.files.svmlight import Block, format_block, format_number
@@ -34,8 +33,8 @@ from resvm_cli.tables.encoding import (
     TableReading,
     read_feature_map,
 )
-from resvm_cli.tables.features import TableFeatures
 from resvm_cli.tables.inputs import RowInput
+from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
 
 FormatName: TypeAlias = Literal["svmlight", "csv", "tsv", "npy", "npz"]
 FORMATS: tuple[FormatName, ...] = ("svmlight", "csv", "tsv", "npy", "npz")
@@ -274,12 +273,7 @@ def _require_rows(
         )
     wanted = request.roles.positive_labels
     if wanted and not counted.n_positives:
-        seen = list(rows.features.labels_seen) if rows.features is not None else []
-        listed = ", ".join(text or "(none)" for text in seen[:20])
-        raise DataError(
-            f"{rows.name}: no row has the label {' or '.join(wanted)}",
-            f"the labels are {listed}" if listed else None,
-        )
+        raise rows.no_positive_row()
     if both and counted.n_positives == counted.n_rows:
         raise DataError(
             f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
@@ -344,33 +338,11 @@ def _notes(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterator[
                 text += ", no two rows are the same; if it contains ids, use {id_column} {column}"
             yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
         if like is None:
-            yield from _doubtful_columns(table, request.roles)
+            yield from doubtful_columns(table)
             if table.categories and request.write_map is None:
                 yield Message("use {map:FILE} to save the feature names, for {like:FILE} later")
-        if table.n_dropped:
-            shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
-            why = f"a missing value or an invalid molecule ({', '.join(shown)})"
-            yield f"{table.n_dropped:,} rows were dropped: {why}"
-        if table.n_unseen:
-            yield f"{table.n_unseen:,} values are not in {name_of(like or '')} and get no feature"
+        yield from notes_on_rows(table, name_of(like or ""))
     if counted.has_qids and request.format != "svmlight":
         yield "qid: is only kept in svmlight text"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):
         yield "a .npy file contains only features; .npz keeps labels and ids too"
-
-
-def _doubtful_columns(table: TableFeatures, roles: ColumnRoles) -> Iterator[Text]:
-    """Yield warnings about feature columns that may really be labels or row numbers."""
-    for name in table.feature_columns:
-        texts = []
-        if roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
-            texts.append(
-                "the column '{name}' is among the features; if it contains labels, they leak the"
-                " answer: use {label_column} {column} or {drop} {column}"
-            )
-        if name in table.unnamed:
-            texts.append(
-                "the column '{name}' has no name in the file and is among the features; if it"
-                " numbers the rows, use {id_column} {column} or {drop} {column}"
-            )
-        yield from (Message(text, name=name, column=shlex.quote(name)) for text in texts)

@@ -26,6 +26,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import DataOptions, Groups, MethodOptions, method_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.parameters import RANKING_TABLE
@@ -113,6 +114,7 @@ def rank(
     context: typer.Context,
     *,
     data: DataOptions,
+    table: TableOptions,
     groups: Groups = None,
     ranking: RankingOptions,
     model: Annotated[
@@ -178,7 +180,7 @@ def rank(
     choose = ranking_choice if model is None and not no_auto else training_choice
     choice, scale = choose(given)
     request = RankRequest(
-        source=data.training_input(scale, groups=groups, keep_ids=True),
+        source=data.training_input(scale, table, groups=groups, keep_ids=True),
         choice=choice,
         model=model,
         target=output,

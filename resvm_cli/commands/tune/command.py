@@ -16,6 +16,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import DataOptions, Groups, given_values
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameters import (
@@ -76,6 +77,7 @@ def tune(
         output_option("-o", "--output", metavar="DIR", help="Directory for trials and best.json."),
     ] = "resvm-tuning",
     data: DataOptions,
+    table: TableOptions,
     groups: Groups = None,
     tuning: TuningOptions,
     resume: Annotated[
@@ -117,7 +119,7 @@ def tune(
     if tuning.no_extend:
         given["max_extensions"] = 0
     request = job.TuneRequest(
-        source=data.training_input(data.chosen_scale(), groups=groups),
+        source=data.training_input(data.chosen_scale(), table, groups=groups),
         target=output,
         folds_file=tuning.folds_file,
         resume=resume,

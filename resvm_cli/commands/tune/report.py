@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from resvm_cli.running.run import Run, as_ranges
 from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
 if TYPE_CHECKING:
+    from resvm_cli.tables.encoding import TableReading
     from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import Trial
     from resvm_cli.tuning.tune import TuneResult, TuneTaskResult, Winner
@@ -88,6 +89,26 @@ def print_task(result: TuneTaskResult) -> None:
     )
 
 
+def _table_options(reading: TableReading) -> Iterator[str]:
+    roles = reading.roles
+    for option, value in (
+        ("--id-column", roles.row_id),
+        ("--label-column", roles.label),
+        ("--columns", ",".join(roles.only)),
+        ("--drop", ",".join(roles.dropped)),
+        ("--categorical", ",".join(roles.categories)),
+        ("--missing", roles.missing),
+        ("--separator", reading.separator),
+        ("--array", reading.array),
+    ):
+        if value:
+            yield from (option, value)
+    if reading.header is not None:
+        yield "--header" if reading.header else "--no-header"
+    if reading.decimal_comma:
+        yield "--decimal-comma"
+
+
 def train_command(result: TuneResult) -> str:
     """Return the command that trains the winner on the same data."""
     source = result.request.source
@@ -101,8 +122,12 @@ def train_command(result: TuneResult) -> str:
     ):
         if value is not None:
             words += [flag, value]
-    if source.positive_label is not None:
-        words += ["--positive-label", f"{source.positive_label:g}"]
+    labels = source.table.roles.positive_labels
+    if source.positive_label is not None and not labels:
+        labels = (f"{source.positive_label:g}",)
+    for label in labels:
+        words += ["--positive-label", label]
+    words += _table_options(source.table)
     if source.allow_missing:
         words.append("--allow-missing")
     if source.zero_based:
