@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 # Manifest keys repeated at the top level of the JSON output.
 DESCRIBING = (
     *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
-    *("n_features", "zero_based", "scaling", "scalings", "unconverged"),
+    *("n_features", "zero_based", "scaling", "scalings", "encoding", "unconverged"),
 )
+SHOWN = 20  # columns of a table
 
 
 def inspect(
@@ -45,6 +46,7 @@ def inspect(
             "--map",
             metavar="FILE",
             help="With --weights: feature names, written by resvm convert --map.",
+            show_default="the model's own, if it was trained on a table",
         ),
     ] = None,
     json: Json = False,
@@ -110,6 +112,8 @@ def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection
     from resvm_cli.model_files import directory
 
     stored = directory.load_model(path)
+    if names is None and stored.encoding is not None:
+        names = stored.encoding.names
     if stored.manifest.get("out_of_bag") is not None:
         directory.load_out_of_bag(path, stored.manifest, of_positives=False)
     members = stored.manifest["members"]
@@ -237,11 +241,26 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
     else:
         counted = ", counted from 0" if manifest["zero_based"] else ""
         yield "features", features + counted
+    yield from _columns(manifest.get("encoding"))
     for which, data in manifest["data"].items():
         size = f"{data['count']:,} groups" if which == "groups" else f"{data['rows']:,} rows"
         yield which, f"{size}, sha256 {data['sha256'][:16]}..."
     yield "versions", _pairs(manifest["versions"])
     yield "format", str(manifest["format"])
+
+
+def _columns(encoding: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield how the columns of a table become features."""
+    if encoding is None:
+        return
+    columns = encoding["columns"]
+    numbers = [column["name"] for column in columns if column["kind"] == "number"]
+    texts = [f"{one['name']} ({len(one['values']):,})" for one in columns if one["kind"] == "text"]
+    for name, names in (("numbers", numbers), ("categories", texts)):
+        if names:
+            more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+            yield name, f"{len(names):,} columns: {', '.join(names[:SHOWN])}{more}"
+    yield "missing", encoding["missing"]
 
 
 def _pairs(mapping: dict[str, Any]) -> str:

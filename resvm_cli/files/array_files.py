@@ -183,7 +183,8 @@ class ArrayTable(Table):
         self.name = name
         self._matrix = matrix
         self._beside = beside
-        numbers = [str(number + 1) for number in range(matrix.shape[1])]
+        self.n_numbered = matrix.shape[1]
+        numbers = [str(number + 1) for number in range(self.n_numbered)]
         self.columns = unique_column_names([*numbers, *beside], lambda number: name)
 
     def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:

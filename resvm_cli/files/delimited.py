@@ -92,7 +92,7 @@ class Table(ABC):
     name: str
     columns: list[str]
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
-    is_named: bool = True  # False if all columns are only numbered, as in an array
+    n_numbered: int = 0  # the number of leading columns that have numbers instead of names
     id_column: str | None = None  # the column that holds ids by convention
     n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
 

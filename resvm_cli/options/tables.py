@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resvm_cli.options.option_groups import option_group
+from resvm_cli.options.running import output_option
 from resvm_cli.options.training import data_option
 from resvm_cli.options.values import offered, parse_choice
 
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from resvm_cli.tables.encoding import TableReading
 
 column_option = partial(typer.Option, rich_help_panel="Columns")
+
+Annotate = Annotated[
+    str | None,
+    output_option(
+        metavar="FILE",
+        help="Write the table that was read with the results as further columns (.csv, .tsv or"
+        " .parquet).",
+    ),
+]
 
 
 @option_group

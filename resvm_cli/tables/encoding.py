@@ -77,6 +77,14 @@ class TableReading:
         return self.roles.missing in ("mean", "median")
 
 
+def check_annotated(path: str) -> None:
+    """Reject the name of a file to which no table can be written."""
+    if not path.lower().endswith((".csv", ".tsv", ".parquet")):
+        raise ParameterError(
+            "{annotate} is '{path}'; expected a name that ends in .csv, .tsv or .parquet", path=path
+        )
+
+
 KIND = "resvm-feature-map"
 FORMAT = 1
 KIND_FIELDS = {

@@ -202,16 +202,40 @@ class TableFeatures:
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a second pass yields the same features."""
-        for _, block in self.both():
-            yield block
-
-    def both(self, *, all_columns: bool = False) -> Iterator[tuple[TableBlock, Block]]:
-        """Yield all rows as they are and as features, less the rows that are dropped."""
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
         self.decide()
-        for block in self._table.blocks(None if all_columns else self._used):
-            yield block, self._encoded(block)
+        for block in self._table.blocks(self._used):
+            yield self._encoded(block)
+
+    @property
+    def cell_columns(self) -> list[str]:
+        """The columns of the table, except those of a sparse matrix."""
+        return self._table.columns[self._table.n_sparse :]
+
+    def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
+        """Yield the rows with all columns, and the numbers of those that are not dropped."""
+        for block in self._table.blocks(range(self._table.n_sparse, len(self._numbers))):
+            kept = np.arange(block.n_rows)
+            if self._missing == "drop":
+                kept = np.searchsorted(block.lines, self._encoded(block).lines)
+            yield block, kept
+
+    def cell_values(
+        self, block: TableBlock, name: str, rows: IntArray, *, numbers: bool
+    ) -> list[Any]:
+        """Return some cells of a column; with ``numbers``, those of a numeric feature as floats."""
+        at = self._numbers[name]
+        cells = block.columns[at]
+        if isinstance(cells, np.ndarray) or (numbers and name in self._numeric_names):
+            values = numbers_of(block, at, name) if numbers else cells
+            chosen = np.asarray(values)[rows].tolist()
+            return [None if value != value else value for value in chosen]
+        return [cells[row] for row in rows.tolist()]
+
+    @cached_property
+    def _numeric_names(self) -> set[str]:
+        return {column.name for column, _ in self._plan if column.kind == "number"}
 
     def decide(self) -> None:
         """Decide how columns are encoded, unless a map says so or it was done before."""

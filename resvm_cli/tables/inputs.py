@@ -117,6 +117,30 @@ class RowInput:
             roles = self.reading.roles
             self.features = TableFeatures(self.table, roles, known, selective=selective)
 
+    def encode_like(self, known: FeatureMap | None) -> None:
+        """Let the columns of a table become the features of a model.
+
+        A model that was not trained on a table takes a matrix, whose columns have numbers.
+        """
+        if self.table is None:
+            return
+        if known is not None:
+            self.encode(replace(known, missing="refuse") if known.missing == "drop" else known)
+            return
+        if not self.table.n_numbered:
+            raise DataError(
+                f"{self.name}: a table, but the model was not trained on one, so it does not know"
+                " any columns",
+                Message(
+                    "train it on the table itself, or convert this one as the training data was:"
+                    " resvm convert FILE {like:MAP} {output:data.svm}"
+                ),
+            )
+        only = tuple(self.table.columns[: self.table.n_numbered])
+        roles = replace(self.reading.roles, only=only)
+        self.reading = replace(self.reading, roles=roles)
+        self.encode()
+
     def numeric_label(self, label: float | None) -> float:
         """Return the positive label as a number: 1 in marked rows, and given for svmlight text."""
         if not self.is_text:

@@ -39,10 +39,11 @@ def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
         yield f"{table.n_unseen:,} values are not in {owner} and get no feature"
 
 
-def notes_on_ignored(table: TableFeatures) -> Iterator[Text]:
-    """Yield a note about columns that the features of a model do not need."""
+def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
+    """Yield notes about a table whose columns became the features of a model."""
     if names := table.ignored:
         yield f"{table.name}: columns that the model does not use were ignored: {_listed(names)}"
+    yield from notes_on_rows(table, "the model")
 
 
 def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterator[Text]:
@@ -56,16 +57,13 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
         elif content == "ids":
             text += "; to name rows by it: {id_column:{column}}"
         yield Message(text, name=name, content=content, column=shlex.quote(name))
-    if known:
-        for table in tables:
-            yield from notes_on_ignored(table)
-    else:
+    if not known:
         yield from doubtful_columns(first)
         counts = [f"{name} ({n_values:,} values)" for name, n_values in first.categories.items()]
         if counts:
             yield f"categorical columns: {_listed(counts)}"
     for table in tables:
-        yield from notes_on_rows(table, "the model")
+        yield from notes_on_prediction(table) if known else notes_on_rows(table, "the model")
 
 
 def _listed(names: Sequence[str]) -> str:

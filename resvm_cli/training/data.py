@@ -29,6 +29,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.rows import IntArray, Rows, note_on_numbering
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
+from resvm_cli.tables.encoding import ColumnRoles, FeatureMap
 from resvm_cli.tables.inputs import RowInput, share_roles
 from resvm_cli.training.input import QID, TrainingInput
 
@@ -170,6 +171,40 @@ class TrainingData(PUData):
             return None
         rule = self._tables[0].missing_rule
         return replace(self._tables[0].map, missing=rule).content()
+
+    def read_alike(self, path: str) -> Iterator[Block]:
+        """Yield the rows of another file, with the features that P and U have."""
+        source = Source(path, once=True)
+        try:
+            rows = RowInput(source, self.input.table, zero_based=self.zero_based)
+            if rows.table is not None and self._tables:
+                roles = ColumnRoles()  # the training data decided
+                rows.reading = replace(rows.reading, roles=roles)
+                rows.encode(FeatureMap.from_content(self.encoding or {}))
+            else:
+                rows.encode_like(None)
+            yield from rows.blocks(with_comments=False, marked=False)
+        finally:
+            source.close()
+
+    def require_tables(self) -> None:
+        """Raise DataError unless P and U are tables, whose cells can be written again."""
+        if not self._tables:
+            raise DataError(
+                Message("{file}: {annotate} needs a table with columns", file=self._source.name)
+            )
+
+    def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
+        """Write the table again, with results: rows by number (P before U), in this order."""
+        from resvm_cli.tables.annotate import write_annotated
+
+        n_first = len(self.positives)
+        if self._is_positive:
+            in_file = np.concatenate(
+                [np.flatnonzero(self._positive_rows), np.flatnonzero(~self._positive_rows)]
+            )
+            numbers, n_first = in_file[numbers], len(in_file)
+        write_annotated(path, self._tables, numbers, n_first, results)
 
     def _note_table(self) -> None:
         if self._tables:
