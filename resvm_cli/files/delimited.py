@@ -94,6 +94,7 @@ class Table(ABC):
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
     n_numbered: int = 0  # the number of leading columns that have numbers instead of names
     id_column: str | None = None  # the column that holds ids by convention
+    n_default: int | None = None  # only so many leading columns are features unless asked for
     n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
 
     @abstractmethod

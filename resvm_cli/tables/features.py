@@ -113,6 +113,9 @@ class TableFeatures:
         if roles.only:
             asked = self._numbers_of(roles.only, "columns")
             return [number for number in wanted if number in asked]
+        if self._table.n_default is not None:
+            last = self._table.n_default
+            return [number for number in wanted if number < last or number in self._categorical]
         return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
 
     def _apply_map(self) -> None:
@@ -193,7 +196,8 @@ class TableFeatures:
     def ignored(self) -> list[str]:
         """The columns that have no role, because the feature map has other ones."""
         used = self._used | self._numbers_of(self._roles.dropped, "drop")
-        return [name for name, number in self._numbers.items() if number not in used]
+        names = self._table.columns[: self._table.n_default]
+        return [name for number, name in enumerate(names) if number not in used]
 
     @property
     def _used(self) -> set[int | None]:

@@ -92,6 +92,11 @@ class RowInput:
         from resvm_cli.files.array_files import SparseFile, array_path, open_arrays
 
         with array_path(source, text) as path:
+            if kind == "hdf5":
+                from resvm_cli.files.hdf5_files import open_hdf5
+
+                self.table = open_hdf5(self.name, path, reading.array)
+                return
             arrays = open_arrays(self.name, path, kind, reading.array)
         if isinstance(arrays, SparseFile):
             self._refuse_roles()
