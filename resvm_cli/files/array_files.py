@@ -340,7 +340,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
         data = load("data")
         if data.dtype.kind in "iuf":  # the sum of duplicates may be too large for small integers
             data = data.astype(np.float64, copy=False)
-        _require_rows(n_rows, data.nbytes)
+        require_rows(n_rows, data.nbytes)
         indices = [*(load("coords") if "coords" in arrays else map(load, SPARSE_INDICES[form]))]
         if any(one.dtype.kind not in "iu" or one.ndim != 1 for one in indices):
             raise ValueError("expected lists of integers as indices")
@@ -366,7 +366,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
         return _sparse(name, matrix, labels, ids)
 
 
-def _require_rows(n_rows: int, n_bytes: int) -> None:
+def require_rows(n_rows: int, n_bytes: int) -> None:
     """Raise ValueError for rows that would need far more memory than their entries."""
     if n_rows > MAX_EMPTY_ROWS + 64 * n_bytes:
         raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
@@ -520,7 +520,7 @@ def parse_matrix_market(text: bytes) -> Any:
     rest = rest[sizes.end() :]
     if n_rows > MAX_SIZE or n_columns > MAX_SIZE:
         raise ValueError(f"{n_rows:,} rows by {n_columns:,} columns is too large")
-    _require_rows(n_rows, len(text))
+    require_rows(n_rows, len(text))
     if not _PLAIN.fullmatch(rest):
         raise ValueError("expected plain numbers after the size line")
     numbers = np.array(rest.split(), np.float64)

@@ -25,6 +25,7 @@ from resvm_cli.files.array_files import (
     from_arrays,
     package,
     reading,
+    require_rows,
     table_block,
 )
 from resvm_cli.files.delimited import MAX_ROWS, Column, Table, TableBlock, rows_at_once
@@ -131,6 +132,7 @@ class AnnDataTable(Table):
         length = n_rows if self._form == "csr" else n_columns
         if self._arrays[f"{self._key}/indptr"].shape != (length + 1,) or n_columns > MAX_FEATURES:
             raise ValueError(f"'{self._key}' has no valid shape")
+        require_rows(n_rows, self._arrays[f"{self._key}/data"].n_stored)
         return n_rows, n_columns
 
     def _index(self, group: str) -> str:
