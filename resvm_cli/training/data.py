@@ -26,7 +26,7 @@ from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.rows import IntArray, Rows, note_on_numbering
+from resvm_cli.rows import DataSummary, IntArray, Rows, note_on_numbering
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
 from resvm_cli.tables.encoding import ColumnRoles, FeatureMap
@@ -35,6 +35,7 @@ from resvm_cli.training.input import QID, TrainingInput
 
 if TYPE_CHECKING:
     from resvm_cli.tables.features import TableFeatures
+    from resvm_cli.tables.notes import ColumnExtremes
 
 # U stays in memory after the first pass if it has at most this many nonzeros: about 50 MB.
 KEPT_NONZEROS = 1 << 22
@@ -66,6 +67,7 @@ class TrainingData(PUData):
         self._max_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
         self._run = run
         self._tables: list[TableFeatures] = []  # of P and U, if they are tables
+        self._extremes: ColumnExtremes | None = None  # of columns that become features
         self.positives = Rows.empty()
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
@@ -164,6 +166,10 @@ class TrainingData(PUData):
             features[1].follow(features[0])
         features[0].decide()
         self._tables = features
+        if self.input.encoding is None:
+            from resvm_cli.tables.notes import ColumnExtremes
+
+            self._extremes = ColumnExtremes()
 
     @property
     def encoding(self) -> dict[str, Any] | None:
@@ -210,7 +216,9 @@ class TrainingData(PUData):
         if self._tables:
             from resvm_cli.tables.notes import notes_on_training
 
-            self.notes += notes_on_training(self._tables, known=self.input.encoding is not None)
+            self.notes += notes_on_training(self._tables, known=self._extremes is None)
+        if self._extremes is not None:
+            self.notes += self._extremes.notes(self._tables[0].map.columns)
 
     @property
     def checked(self) -> bool:
@@ -283,6 +291,11 @@ class TrainingData(PUData):
             self._summarize(self.summary_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
+
+    def _summarize(self, summary: DataSummary, rows: Rows) -> None:
+        super()._summarize(summary, rows)
+        if self._extremes is not None:
+            self._extremes.add(rows, positive=summary is self.summary_pos)
 
     def _annotate(self, block: Block) -> None:
         if self.input.groups == QID:

@@ -198,6 +198,34 @@ def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
     assert encoded(only=("key", "a"))[0] == ["a", "key"]
 
 
+def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
+    rng = np.random.default_rng(1)
+    names = ["y", "score", "verdict", "fine", "same", "zero", "plan"]
+    rows = []
+    for number in range(80):
+        positive = number % 4 == 0
+        score = number / 100 + positive
+        verdict = ("yes" if number % 3 else "sure") if positive else "no"
+        rows.append([str(int(positive)), str(score), verdict, str(rng.random()), "7", "0", "b"])
+    path = write(tmp_path / "t.csv", rows, names)
+
+    def notes(n_rows: int = 80) -> str:
+        write(tmp_path / "t.csv", rows[:n_rows], names)
+        roles = ColumnRoles(label="y", positive_labels=("1",))
+        source = TrainingInput(data=path, table=TableReading(roles))
+        with TrainingData(source, False, Run()) as data:
+            return "\n".join(map(str, data.notes))
+
+    said = notes()
+    assert "the column 'score' alone tells P from U without error" in said
+    assert "the column 'verdict' alone tells P from U without error" in said
+    assert "'fine'" not in said
+    assert "columns with the same value in every row: same, zero, plan" in said
+    assert "alone tells" not in notes(n_rows=36)  # nine positives may be told apart by chance
+    rows[1][1], rows[1][2] = "1.5", "sure"  # one exception each
+    assert "alone tells" not in notes()
+
+
 TEXT_LABEL = {"label": None, "row_id": None}
 NO_VALUE = r"t\.csv:7:\d+: no value in column 'b'"
 
