@@ -192,7 +192,9 @@ class ArrayTable(Table):
         numbers = [str(number + 1) for number in range(self.n_numbered)]
         self.columns = unique_column_names([*numbers, *beside], lambda number: name)
 
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
         n_rows, width = self._matrix.shape
         size = _batch_rows(width, rows_at_once(len(self.columns)))
         parts: list[Iterator[Any]] = [self._matrix.slices(size)]
@@ -222,7 +224,9 @@ class ParquetTable(Table):
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
 
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
         from pyarrow import types
 
         names = {}

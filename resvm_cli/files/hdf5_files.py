@@ -185,7 +185,9 @@ class AnnDataTable(Table):
         array.check(self.name, path)
         return array.part(start, stop)
 
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
         observed = list(self._observed.values())
         with reading(self.name, "AnnData"):
             for start, stop, matrix in self._matrices():

@@ -14,6 +14,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files.delimited import (
     COMMA_NUMBER,
     GROUPED_NUMBER,
+    MISSING_WORDS,
     Column,
     TableBlock,
     is_number,
@@ -25,7 +26,6 @@ from resvm_cli.rows import FloatArray
 MAX_SHOWN = 5
 MIN_TEXTS = 20  # fewer may differ by chance
 FREE_TEXT_WORDS = 3  # on average
-MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 
 _TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?( ?(Z|UTC|[-+]\d{2}:?\d{2}))?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -159,6 +159,9 @@ def no_value(
 def ids_of(block: TableBlock, at: int) -> list[str]:
     """Return a column as row ids."""
     ids = [text.strip() for text in texts_of(block.columns[at])]
+    whole = "".join(ids)
+    if all(ids) and "\n" not in whole and "\r" not in whole:
+        return ids
     for row, text in enumerate(ids):
         if not text or "\n" in text or "\r" in text:
             raise DataError(

@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.delimited import Table, TableBlock
+from resvm_cli.files.delimited import MISSING_WORDS, Table, TableBlock
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.tables.cells import (
-    MISSING_WORDS,
     Morgan,
     content_of,
     ids_of,
@@ -209,7 +208,8 @@ class TableFeatures:
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
         self.decide()
-        for block in self._table.blocks(self._used):
+        numbers = {at for column, at in self._plan if column.kind == "number"}
+        for block in self._table.blocks(self._used, numbers):
             yield self._encoded(block)
 
     @property
@@ -323,7 +323,8 @@ class TableFeatures:
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for table in tables:
-            for block in table._table.blocks(table._used):
+            numeric = {table._numbers[column.name] for column, _ in numbers}
+            for block in table._table.blocks(table._used, numeric):
                 for index, (column, _) in enumerate(numbers):
                     values = numbers_of(block, table._numbers[column.name], column.name)
                     values = values[~np.isnan(values)]
@@ -416,24 +417,24 @@ class TableFeatures:
 
     def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
-        rows, features = [], []
-        for row, cell in enumerate(cells):
+        features = {}
+        for cell in dict.fromkeys(cells):  # in the order of their first rows
             text = cell.strip()
+            feature = column.values.get(text, 0)
             if text.lower() in MISSING_WORDS:
+                feature = 0  # all features of this column are 0
                 if self._missing == "refuse":
-                    raise no_value(block, row, at, column.name, text=True)
+                    raise no_value(block, cells.index(cell), at, column.name, text=True)
                 if self._missing == "drop":
-                    kept[row] = False
-                continue  # all features of this column are 0
-            feature = column.values.get(text)
-            if feature is None:
-                if not self._may_grow:
-                    self.n_unseen += 1
-                    continue
-                feature = self._new_value(block, column, row, at, text)
-            rows.append(row)
-            features.append(feature)
-        return np.array(rows, np.int64), np.array(features, np.int64), np.ones(len(rows))
+                    kept &= np.array([one != cell for one in cells], bool)
+            elif not feature and self._may_grow:
+                feature = self._new_value(block, column, cells.index(cell), at, text)
+            elif not feature:
+                self.n_unseen += sum(one == cell for one in cells)
+            features[cell] = feature
+        found = np.fromiter(map(features.__getitem__, cells), np.int64, len(cells))
+        rows = np.flatnonzero(found)
+        return rows, found[rows], np.ones(len(rows))
 
     def _new_value(
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
@@ -483,7 +484,8 @@ class TableFeatures:
             if len(self.labels_seen) < SHOWN:
                 self.labels_seen.update(dict.fromkeys(texts[:1000]))
             is_positive = matcher(self._roles.positive_labels)
-            return np.fromiter(map(is_positive, texts), np.float64, len(texts))
+            known = {text: float(is_positive(text)) for text in set(texts)}
+            return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
         return labels_of(block, self._label, self._table.columns[self._label])
 
 
